@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from periplus.acquire.politeness import may_pass
 from periplus.model.frontier import (
+    CHOSEN_NOTE,
     PRIORITY_CHECK,
     PRIORITY_NONE,
     Lease,
@@ -103,6 +105,7 @@ class PlainStore:
     paused: bool = False
     is_check: bool = False
     visited: list[PageVisit] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
 
     # workers and leases
 
@@ -154,7 +157,6 @@ class PlainStore:
                 len(self._pending(host.id)),
                 self.site_fetched[host.site],
                 max(0.0, host.next_at - now),
-                host.answered,
             )
             for host in free[:most]
         ]
@@ -203,7 +205,7 @@ class PlainStore:
     def take(self, lease, most, in_hand, now, pages=()):
         if not self._holds(lease):
             return (), None
-        if not self.budget.max_pages:
+        if not self.budget.max_pages or self.urgent([lease.host_id]):
             return self._take(lease, most, in_hand, now, pages)
         most = min(most, self._allowance(lease, len(in_hand), now))
         tasks, later_s = self._take(lease, most, in_hand, now, pages) if most > 0 else ((), POLL_S)
@@ -294,6 +296,9 @@ class PlainStore:
             patterns, ShownLines(lines[0].first, b"".join(one.keys for one in lines)) if lines else ShownLines(), doubts
         )
 
+    def note(self, name):
+        return self.notes.get(name, "")
+
     def seen(self, lease, urls):
         return frozenset(url for url in urls if url in self.urls)
 
@@ -379,6 +384,8 @@ class PlainStore:
         for state in batch.hosts:
             if state.lease not in lost:
                 self._settle(state, now)
+        if batch.chosen is not None:
+            self.notes[CHOSEN_NOTE] = "\n".join(batch.chosen)
         if worker in self.workers:
             self.workers[worker].until, self.workers[worker].in_hand = now + self.storage.lease_s, batch.in_hand
         return frozenset(lost)
@@ -421,6 +428,7 @@ class PlainStore:
             completion.visit.took_s,
             not isinstance(outcome, Skipped),
             read,
+            may_pass(outcome),
             outcome.target if isinstance(outcome, Redirected) else "",
             tuple(
                 LinkSighting(link.target, link.kind.value, link.position.value, link.anchor, link.nofollow)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
-from periplus.model.frontier import PRIORITY_CHECK, PRIORITY_FIRST, PRIORITY_SITEMAP
-from periplus.model.visit import Cause, Failed, Headers, Purpose, Reason, Redirected, Skipped
+from periplus.model.frontier import CHOSEN_NOTE, PRIORITY_CHECK, PRIORITY_FIRST, PRIORITY_SITEMAP
+from periplus.model.visit import Cause, Failed, Fetched, Headers, Purpose, Reason, Redirected, Skipped
 from periplus.settings import Budget
 
 A, B = "http://a.test/", "http://b.test/"
@@ -72,6 +72,43 @@ def test_the_budget_holds_for_chosen_pages_of_all_workers(make):
     first.commit(me, batch(completion(mine, task)), 0.0)
     second.commit(other, batch(completion(yours, page)), 0.0)
     assert first.take(mine, 1, NONE, 0.0, pages(A + "1"))[0] == () and first.budget_spent
+
+
+def test_what_others_wait_for_needs_no_budget(make):
+    """A page of b.test may wait for it, and be the last of the budget."""
+    robots = "http://a.test/robots.txt"
+    store = make(Budget(max_pages=1)).open()
+    store.offer([candidate(A), candidate(B)], [side_request(robots, Purpose.ROBOTS, PRIORITY_FIRST)], 0.0)
+    leases = get(store, store.join(ME, 0.0))
+    assert urls(store.take(leases["b.test"], 1, NONE, 0.0, pages(B))[0]) == [B]
+    assert urls(store.take(leases["a.test"], 1, NONE, 0.0, pages(A))[0]) == [robots]
+
+
+def test_the_pages_that_are_chosen_ahead_are_noted_with_the_batch_until_the_next_one(store):
+    worker = store.join(ME, 0.0)
+    for chosen, noted in (((A + "1", B), f"{A}1\n{B}"), (None, f"{A}1\n{B}"), ((), "")):
+        store.commit(worker, batch(chosen=chosen), 0.0)
+        assert store.note(CHOSEN_NOTE) == noted
+
+
+def test_a_visit_says_whether_a_later_attempt_may_end_better(make):
+    store = make().open()
+    outcomes = {
+        "1": Failed(Cause.TIMEOUT),
+        "2": Fetched(503, Headers(), b""),
+        "3": Fetched(429, Headers(), b""),
+        "4": Fetched(404, Headers(), b""),
+        "5": Redirected(301, Headers(), A, ""),
+    }
+    store.offer([candidate(A + name) for name in outcomes], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    tasks = take(store, lease)
+    done = [completion(lease, task, Reason.UNREACHABLE, outcomes[task.request.url[-1]]) for task in tasks]
+    store.commit(worker, batch(*done), 0.0)
+    assert {visit.url[-1]: visit.may_pass for visit in store.visits(0)} == dict(
+        zip("12345", (True, True, True, False, False), strict=True)
+    )
 
 
 def test_visits_are_told_in_their_order_to_every_worker(make):

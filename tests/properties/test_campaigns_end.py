@@ -1,29 +1,32 @@
-"""Every campaign ends: over random webs, robots.txt that come late, lead elsewhere or never come, dead hosts,
-budgets and rules.
+"""Every campaign ends, and one with a budget of pages repeats: over random webs, robots.txt that come late, lead
+elsewhere or never come, dead hosts, budgets and rules.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import random
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
+from contracts.plain_store import PlainStore
 from fakes import LOST, FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.webometrics import Campaign
-from periplus.schedule.survey import survey_policy
+from periplus.schedule.survey import SurveyPolicy, survey_policy
 from periplus.schedule.traps import TrapDetector
-from periplus.settings import settings_from
+from periplus.settings import Settings, settings_from
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name
@@ -58,7 +61,6 @@ campaigns = st.builds(
     rule=st.sampled_from(["scout", "r1", "r2:1", "r2:20", "r3:2", "quantum:3"]),
     within=st.sampled_from(["learned", "breadth"]),
     at_once=st.sampled_from([0, 1, 3]),
-    patience_s=st.sampled_from([-1.0, 0.0, 30.0]),
 ).filter(lambda fields: fields["pages"] or fields["rule"] != "r1")  # which needs a budget
 
 
@@ -91,8 +93,7 @@ def robots_of(made: MadeSite, following: int) -> Scripted:
 
 
 @contextlib.contextmanager
-def store_of(values: dict[str, object]) -> Iterator[SqliteCrawlStore]:
-    made = settings_from(values)
+def store_of(made: Settings) -> Iterator[SqliteCrawlStore]:
     with tempfile.TemporaryDirectory() as folder:
         world = SqliteWorld(Path(folder) / "c", {os.getpid()}, made.budget, made.storage)
         try:
@@ -101,45 +102,59 @@ def store_of(values: dict[str, object]) -> Iterator[SqliteCrawlStore]:
             world.close()
 
 
-def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list[Request], bool, bool]:
-    """(pages asked for, whether nothing was left, whether it ended by itself)."""
-    units = tuple(unit_of(f"http://s{number}.test/", f"s{number}") for number in range(len(web)))
-    campaign = Campaign("made", units, **fields)
+def made_settings(campaign: Campaign, pages: int, **values: object) -> Settings:
     at_once = campaign.at_once or (1 if campaign.pages else 8)
-    values = {
+    given = {
         "quantum": 1_000_000,
-        "max_pages": campaign.pages,
+        "max_pages": pages,
         "concurrency": at_once,
         "sitemaps": False,
         "trap_window": 0,
         "max_depth": 5,
-        "commit_pages": 1 if at_once == 1 else 50,
     }
+    return settings_from(given | values)
+
+
+def worker_of(store, transport: FakeTransport, policy: SurveyPolicy, made: Settings) -> Worker:
+    deps = WorkerDeps(
+        store,
+        transport,
+        transport.clock,
+        policy,
+        lambda memory, past: TrapDetector(0, memory, past),
+        policy.scope,
+        frozenset(),
+        Aliases(),
+        AddressTurns(8, 0.5),
+    )
+    return Worker(deps, made)
+
+
+def campaign_of(web: list[MadeSite], fields: dict[str, object]) -> Campaign:
+    units = tuple(unit_of(f"http://s{number}.test/", f"s{number}") for number in range(len(web)))
+    return Campaign("made", units, **fields)
+
+
+def open_starts(store, policy: SurveyPolicy, campaign: Campaign, made: Settings, now: float) -> None:
+    store.offer(Discovery(policy.scope, made).of_starts([canonical(unit.start) for unit in campaign.units]), (), now)
+
+
+def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list[Request], bool, bool]:
+    """(pages asked for, whether nothing was left, whether it ended by itself)."""
+    campaign = campaign_of(web, fields)
+    made = made_settings(campaign, campaign.pages)
     clock, attempts = FakeClock(), dict[str, int]()
     transport = FakeTransport(clock, lambda request: answer_of(web, request, attempts))
-    made = settings_from(values)
     policy = survey_policy(campaign, made)
     policy.most_held = 4
-    with store_of(values) as store:
-        starts = [canonical(unit.start) for unit in units]
-        store.offer(Discovery(policy.scope, made).of_starts(starts), (), clock.now())
-        deps = WorkerDeps(
-            store,
-            transport,
-            clock,
-            policy,
-            lambda memory, past: TrapDetector(0, memory, past),
-            policy.scope,
-            frozenset(),
-            Aliases(),
-            AddressTurns(8, 0.5),
-        )
+    with store_of(made) as store:
+        open_starts(store, policy, campaign, made, clock.now())
 
         def is_late() -> bool:
             return clock.monotonic() > began + MOST_S
 
         began = clock.monotonic()
-        Worker(deps, made).run(is_late)
+        worker_of(store, transport, policy, made).run(is_late)
         return (
             [request for _, request in transport.started if request.purpose is Purpose.PAGE],
             store.idle(clock.now()),
@@ -147,13 +162,61 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
         )
 
 
-NAMES = ("pages", "rule", "within", "at_once", "patience_s")
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Mortal:
+    """A store whose process is killed after so many pages: it stores nothing any more."""
+
+    def __init__(self, store: PlainStore, pages: float) -> None:
+        self._store, self._left = store, pages
+
+    def __getattr__(self, name: str) -> object:
+        if self._left <= 0:
+            raise Killed
+        return getattr(self._store, name)
+
+    def commit(self, worker, batch, now):
+        if self._left <= 0:
+            raise Killed
+        lost = self._store.commit(worker, batch, now)
+        self._left -= len(batch.completions)
+        return lost
+
+
+def repeated(
+    web: list[MadeSite], fields: dict[str, object], seed: int | None, kills: tuple[int, ...] = ()
+) -> list[tuple[str, bool]]:
+    """(URL, whether a page came) of each attempt that was stored, in their order.
+
+    seed: of the time that answers take, and of the delay; None: as they are made. kills: completions until each.
+    """
+    campaign, rng = campaign_of(web, fields), random.Random(seed)
+
+    def answer(request: Request) -> Scripted:
+        broken = answer_of(web, request, {})  # a page fails whenever it is asked for: a kill may lose an answer
+        return broken if seed is None else replace(broken, took_s=rng.uniform(0.01, 4.0))
+
+    made = made_settings(campaign, campaign.pages, delay_s=0.5 if seed is None else rng.uniform(0.5, 5.0))
+    clock, store = FakeClock(), PlainStore(made.budget, made.storage, lambda pid: True)
+    open_starts(store, survey_policy(campaign, made), campaign, made, clock.now())
+    for pages in (*kills, math.inf):
+        policy = survey_policy(campaign, made)
+        policy.learn(store.visits(0))
+        with contextlib.suppress(Killed):
+            worker_of(Mortal(store, pages), FakeTransport(clock, answer), policy, made).run(lambda: False)
+        clock.seconds += 2 * made.storage.lease_s  # until its leases are over
+    return [(visit.url, visit.read) for visit in store.visits(0) if visit.asked]
+
+
+NAMES = ("pages", "rule", "within", "at_once")
 # Hosts that wait for their robots.txt had the rest of the budget in hand, and the rule stayed with another.
-IN_HAND = ([MadeSite(22, "none", 0, 1, 0.1)] * 4, dict(zip(NAMES, (22, "r2:20", "learned", 0, -1.0), strict=True)))
+IN_HAND = ([MadeSite(22, "none", 0, 1, 0.1)] * 4, dict(zip(NAMES, (22, "r2:20", "learned", 0), strict=True)))
 # The host that the others' robots.txt lead to is silent: its waits doubled for ever, as nobody gave it up.
 LED_TO_SILENCE = (
     [MadeSite(12, "away short", 2, 2, 0.0), MadeSite(8, "silent", 2, 2, 0.0), MadeSite(10, "away", 3, 0, 3.0)],
-    dict(zip(NAMES, (19, "r3:2", "learned", 1, -1.0), strict=True)),
+    dict(zip(NAMES, (19, "r3:2", "learned", 1), strict=True)),
 )
 
 
@@ -167,3 +230,16 @@ def test_every_campaign_ends_with_its_budget_spent_or_nothing_left(web, fields):
     budget = fields["pages"]
     assert len(asked) <= budget or not budget
     assert len(asked) == budget or idle
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(sites, min_size=2, max_size=6),
+    campaigns.filter(lambda fields: fields["pages"]),
+    st.lists(st.integers(1, 8), max_size=3).map(tuple),
+    st.integers(0, 99),
+)
+def test_neither_speed_nor_kills_change_what_a_campaign_with_a_budget_of_pages_reads(web, fields, kills, seed):
+    whole = repeated(web, fields, None)
+    assert repeated(web, fields, seed) == whole
+    assert repeated(web, fields, seed, kills) == whole

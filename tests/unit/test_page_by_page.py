@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -26,15 +25,10 @@ from periplus.urls.scope import site_scope
 from periplus.urls.units import unit_of
 
 
-@dataclass
 class Favourites:
-    """A policy that likes the host with the greatest id, and remembers what it was shown."""
-
-    patience_s: float = 0.0
-    shown: list[Sequence[ReadyHost]] = field(default_factory=list)
+    """A policy that likes the host with the greatest id."""
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        self.shown.append(ready)
         return sorted((host.host_id for host in ready), reverse=True)[:most]
 
 
@@ -45,22 +39,11 @@ def held(number: int, not_before: float) -> HeldHost:
 
 
 def test_the_policy_says_who_of_the_due_hosts_gets_the_room():
-    due = [held(number, 10.0) for number in range(4)]
-    assert [host.lease.host_id for host in preferred(due, Favourites(), 2, 11.0)[0]] == [3, 2]
+    starting, others = preferred([held(number, 10.0) for number in range(4)], Favourites(), 2)
+    assert [[host.lease.host_id for host in hosts] for hosts in (starting, others)] == [[3, 2], [0, 1]]
 
 
-def test_a_favourite_that_must_wait_keeps_its_room_free():
-    starting, others = preferred([held(1, 10.0), held(2, 11.5)], Favourites(), 1, 11.0)
-    assert not starting and [host.lease.host_id for host in others] == [1, 2]
-
-
-def test_a_policy_sees_due_hosts_as_ready_now():
-    policy = Favourites()
-    preferred([held(1, 10.0)], policy, 1, 11.0)
-    assert policy.shown[0][0].wait_s == 0.0
-
-
-def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[list[str], SurveyPolicy, FakeTransport]:
+def crawled(pages: int, delay_s: float = 0.5) -> tuple[list[str], SurveyPolicy, FakeTransport]:
     """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page;
     one request at a time.
     """
@@ -75,11 +58,11 @@ def crawled(pages: int, patience_s: float = 0.0, delay_s: float = 0.5) -> tuple[
         )
         return Scripted(f"<html><body>{inner}{outer}<p>words of {number}".encode())
 
-    return campaign_run(answer, pages, patience_s, delay_s)
+    return campaign_run(answer, pages, delay_s)
 
 
 def campaign_run(
-    answer: Callable[[Request], Scripted], pages: int, patience_s: float, delay_s: float
+    answer: Callable[[Request], Scripted], pages: int, delay_s: float
 ) -> tuple[list[str], SurveyPolicy, FakeTransport]:
     """Hosts asked for pages, in order, of a campaign of three sites, one request at a time."""
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
@@ -99,7 +82,7 @@ def campaign_run(
     store = PlainStore(settings.budget, settings.storage, lambda pid: True)
     store.offer(Discovery(scope, settings).of_starts(starts), (), clock.now())
     units = tuple(unit_of(start) for start in starts)
-    campaign = Campaign("made", units, "r2:1", "breadth", pages=pages, patience_s=patience_s)
+    campaign = Campaign("made", units, "r2:1", "breadth", pages=pages)
     policy = survey_policy(campaign, settings)
     deps = WorkerDeps(
         store,
@@ -129,25 +112,12 @@ def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page
     assert yields.gained[0] == 2 * asked.count("s1.test")
 
 
-def test_nobody_is_waited_for_without_patience_and_the_favourite_is_with_it():
-    """Half a second between two pages of a host, a tenth a page: without patience all take turns."""
-    hasty, _, _ = crawled(40)
-    patient, _, transport = crawled(40, patience_s=0.6)
-    assert max(hasty.count(f"s{number}.test") for number in range(3)) <= 15
-    assert patient.count("s1.test") >= 35
+def test_the_favourite_is_waited_for_and_its_delay_is_kept():
+    """Half a second between two pages of a host, a tenth a page: others are ready meanwhile."""
+    asked, _, transport = crawled(40)
+    assert asked.count("s1.test") >= 35
     starts = [when for when, request in transport.started if host_name(request.url) == "s1.test"]
     assert all(later - sooner >= 0.5 - 1e-6 for sooner, later in itertools.pairwise(starts))
-
-
-@pytest.mark.parametrize(("answered", "first"), [(True, 0), (False, 1)])
-def test_whoever_answered_is_waited_for_before_its_first_page_and_whoever_is_silent_is_not(answered: bool, first: int):
-    units = tuple(unit_of(f"http://s{number}.test/") for number in range(2))
-    policy = survey_policy(Campaign("made", units, "r2:1", "breadth", pages=10, patience_s=2.0), settings_from({}))
-    hosts = [
-        ReadyHost(number, HostKey(f"s{number}.test:80"), SiteKey(f"s{number}.test"), 1, 0, wait_s, answered)
-        for number, wait_s in ((0, 0.2), (1, 0.0))
-    ]
-    assert list(policy.choose(hosts, 1)) == [first]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -165,20 +135,15 @@ def test_the_order_of_pages_does_not_depend_on_how_long_anything_takes(seed: int
 
         return answered
 
-    steady = campaign_run(answer(random.Random(0)), 40, 2.0, 0.2)
-    other = campaign_run(answer(random.Random(1 + seed)), 40, 2.0, 0.2)
+    steady = campaign_run(answer(random.Random(0)), 40, 0.2)
+    other = campaign_run(answer(random.Random(1 + seed)), 40, 0.2)
     first, second = ([r.url for _, r in run[2].started if r.purpose is Purpose.PAGE] for run in (steady, other))
     assert len(first) == 40 and first == second
 
 
-@pytest.mark.parametrize(("delay_s", "patience_s"), [(0.5, 10.0), (2.5, 2.0), (5.0, 0.0), (5.0, 10.0), (11.0, 10.0)])
-def test_a_crawl_ends_whatever_the_patience_and_however_far_off_the_favourite_is(delay_s: float, patience_s: float):
-    """Also where both are longer than the time ahead for which hosts are leased (2 s):
-    hosts of which one must wait long are kept.
-    """
-    asked, _, transport = crawled(20, patience_s, delay_s)
-    assert len(asked) == 20
-    assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2), (
-        "never longer than one host after the other"
-    )
-    assert (asked.count("s1.test") >= 17) == (delay_s < patience_s)
+@pytest.mark.parametrize("delay_s", [0.5, 2.5, 11.0])
+def test_a_crawl_ends_however_far_off_the_favourite_is(delay_s: float):
+    """Also beyond the time ahead for which hosts are leased elsewhere (2 s)."""
+    asked, _, transport = crawled(20, delay_s)
+    assert len(asked) == 20 and asked.count("s1.test") >= 17
+    assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2)

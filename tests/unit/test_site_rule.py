@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -27,8 +25,8 @@ def policy(name: str = "scout", **other) -> SitePolicy:
     return SitePolicy(rule_named(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
 
 
-def host(site: int, wait_s: float = 0.0) -> ReadyHost:
-    return ReadyHost(site, HostKey(f"s{site}.test:80"), SiteKey(f"s{site}.test"), 1, 0, wait_s)
+def host(site: int) -> ReadyHost:
+    return ReadyHost(site, HostKey(f"s{site}.test:80"), SiteKey(f"s{site}.test"), 1, 0, 0.0)
 
 
 def played(rule: SitePolicy, pages: int, *, lengths: int = 10_000) -> list[int]:
@@ -66,13 +64,22 @@ def test_one_rich_site_gets_most_pages(name: str):
     assert played(policy(name), 500).count(RICH) > 250
 
 
-def test_no_favourite_is_waited_for_while_others_are_ready():
-    rule = policy("r2")
-    played(rule, 300)
-    ready = [host(site, wait_s=0.4 if site == RICH else 0.0) for site in range(SITES)]
-    assert dataclasses.replace(rule, patience_s=0.5).choose(ready, 1) == [RICH]
-    chosen = rule.choose(ready, SITES)
-    assert chosen[-1] == RICH and sorted(chosen) == list(range(SITES))
+@pytest.mark.parametrize("sites", [SITES, 300])
+@pytest.mark.parametrize("name", [*RULES, "r2:5"])
+def test_only_pages_change_a_choice(name: str, sites: int):
+    """Not how often it was asked for, nor among which hosts: one that only books chooses as one that chose too."""
+    hosts, rng = [host(site) for site in range(sites)], np.random.default_rng(3)
+    live, replayed = policy(name), policy(name)
+    for one in (live, replayed):
+        for each in hosts:
+            one.place(each.site)
+    for _ in range(400):
+        some = hosts[rng.integers(sites) :]
+        number = live.choose(some, 1)[0]
+        reward = float(rng.poisson(number % 5))
+        for one in (live, replayed):
+            one.book(hosts[number].site, reward)
+    assert list(live.choose(hosts, sites)) == list(replayed.choose(hosts, sites))
 
 
 def test_where_seconds_are_the_cost_a_slow_host_comes_later():

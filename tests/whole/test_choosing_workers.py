@@ -85,20 +85,34 @@ def test_sites_come_and_go_in_a_database_too(address, server):
     assert faults_of(place) == []
 
 
-def test_a_survey_of_two_workers_keeps_its_budget_and_knows_all_that_both_read(place, server):
-    """Each holds some of the sites: which pages are read depends on who comes first, how many does not."""
-    survey.create(place, campaign(server, rule="r2:2", within="learned", pages=60, at_once=4))
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_survey_reads_the_same_pages_at_any_speed_and_however_many_workers_are_asked_for(
+    tmp_path, place, server, at_once
+):
+    """One process makes the choices; killed or not is in test_survey."""
+    made = campaign(server, rule="scout", within="learned", pages=40, at_once=at_once)
+    survey.create(tmp_path / "slow", made)
+    survey.run(tmp_path / "slow", quick(server, delay_s=0.02), lambda watched: False)
+    before = Counter(asked(server))
+    survey.create(place, made)
+    end = survey.run(place, quick(server, workers=2), lambda watched: False)
+    assert (end.state, end.note) == ("stopped", "40 pages are fetched")
+    assert Counter(asked(server)) - before == before and set(before.values()) == {1}
+    assert survey.standing_of(place) == survey.standing_of(tmp_path / "slow"), "in the same order: of curves too"
+    assert server.log.max_at_once(RICH) == 1 and faults_of(place) == []
+
+
+def test_a_survey_of_two_workers_knows_all_that_both_read(place, server):
+    """With a budget of time each holds some of the sites."""
+    survey.create(place, campaign(server, rule="r2:2", within="learned", pages=0, at_once=4))
     most = []
     end = survey.run(
         place, quick(server, workers=2, delay_s=0.05), lambda watched: bool(most.append(watched.progress.workers))
     )
-    assert (end.state, end.note) == ("stopped", "60 pages are fetched") and max(most) == 2
-    assert len(asked(server)) == len(set(asked(server))) == 60
+    assert end.state == "done" and max(most) == 2
+    assert len(asked(server)) == len(set(asked(server))) == 3 * PAGES
     standing = survey.standing_of(place)
-    assert (standing.pages, sum(row.pages for row in standing.sites)) == (60, 60)
-    assert standing.harvest.total.found[-1] == 1 + sum(row.links - 1 for row in standing.sites if row.pages), (
-        "one item is on all pages"
-    )
+    assert (standing.pages, sum(row.pages for row in standing.sites)) == (3 * PAGES, 3 * PAGES)
     assert server.log.max_at_once(RICH) == 1 and faults_of(place) == []
 
 

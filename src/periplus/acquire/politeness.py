@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -326,8 +325,6 @@ class HeldHost:
     fresh: tuple[bool, bool] = (True, True)  # whether a page brought something new: in this round, in the one before
     leaving: bool = False  # beyond our share: nothing more is started, and its lease ends when it is quiet
     due_at: float | None = None  # its valid entry in the worker's heap
-    # it has nothing to ask before others get on, and looks again now and then: nobody need wait for it
-    polls: bool = False
     exhausted: bool = (
         False  # nothing to take until a commit, or until another host of the site is done with its priority
     )
@@ -340,6 +337,15 @@ class HeldHost:
     def answered(self) -> bool:
         """Whether it ever did, by any of its origins."""
         return self.lease.answered or any(origin.answered for origin in self.health.values())
+
+    @property
+    def has_errand(self) -> bool:
+        """Whether it is to be asked for something that another host waits for."""
+        return any(priority < 0 for priority, _ in self.in_hand)
+
+    def as_ready(self) -> ReadyHost:
+        """For a policy that chooses page by page."""
+        return ReadyHost(self.lease.host_id, self.lease.host, self.lease.site, len(self.tasks), 0, 0.0)
 
     @property
     def is_quiet(self) -> bool:
@@ -407,30 +413,11 @@ class HeldHost:
         )
 
 
-def preferred(
-    hosts: Sequence[HeldHost], policy: Policy, room: int, now: float
-) -> tuple[list[HeldHost], list[HeldHost]]:
-    """Those that start now, at most `room` by the policy, and the others.
-
-    Who is preferred and must still wait keeps its room free; not who waits for the others themselves:
-    nobody can say for how long.
-    """
+def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int) -> tuple[list[HeldHost], list[HeldHost]]:
+    """Of hosts that are due: those that start now, at most `room` by the policy, and the others."""
     by_id = {host.lease.host_id: host for host in hosts}
-    ready = [
-        ReadyHost(
-            host.lease.host_id, host.lease.host, host.lease.site, len(host.tasks), 0, _wait_s(host, now), host.answered
-        )
-        for host in hosts
-    ]
-    starting = [host_id for host_id in policy.choose(ready, room) if by_id[host_id].pace.not_before <= now]
-    return [by_id[host_id] for host_id in starting], [
-        host for host_id, host in by_id.items() if host_id not in starting
-    ]
-
-
-def _wait_s(host: HeldHost, now: float) -> float:
-    wait_s = max(0.0, host.pace.not_before - now)
-    return math.inf if wait_s and host.polls else wait_s
+    starting = policy.choose([host.as_ready() for host in hosts], room)
+    return [by_id.pop(host_id) for host_id in starting], list(by_id.values())
 
 
 def surplus_hosts(hosts: Sequence[HeldHost], surplus: int, late_at: float) -> tuple[list[HeldHost], list[HeldHost]]:

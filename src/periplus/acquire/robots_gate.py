@@ -139,7 +139,6 @@ class RobotsGate:
             host.pace = suspended(
                 host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host"
             )
-            host.polls = True
             return None
         self._sent.pop(origin, None)
         if stored is None and host.health:

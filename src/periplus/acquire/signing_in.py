@@ -62,7 +62,6 @@ class SigningIn:
         self._hand_over(session)
         if not host.parts:
             host.pace = suspended(host.pace, now + LOOK_S, "login")
-            host.polls = True
         return False
 
     def _hand_over(self, session: LoginSession) -> None:

@@ -15,6 +15,7 @@ import logging
 import math
 import os
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -49,12 +50,14 @@ from periplus.acquire.robots_gate import RobotsGate
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.signing_in import SigningIn, WaysOfHosts
 from periplus.model.frontier import (
+    CHOSEN_NOTE,
     PRIORITY_DOUBT,
     PRIORITY_FIRST,
     Batch,
     Candidate,
     Completion,
     Lease,
+    ReadyHost,
     SideRequest,
     Task,
     TrapMemory,
@@ -98,6 +101,16 @@ FEW_HELD = 32
 # pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
 TEXTS = 1_000_000
 DRAIN_S = 5.0  # how long a stopping worker waits for answers under way
+
+
+@dataclass(slots=True)
+class _Choice:
+    """A page that a policy chose ahead. is_over: there is its answer, or it was dropped without one."""
+
+    page: Url
+    entry: tuple[int, int, int] = (0, 0, 0)  # host, priority and seq of its task
+    answer: Completion | None = None
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +176,11 @@ class Worker:
         self._commit_now = False
         self._successions = 0  # of the store, that it knows of
         self._share = 1  # hosts that this worker should hold, as last reckoned
-        self._by_page = deps.policy.patience_s is not None  # the policy chooses page by page
+        self._window = deps.policy.window or 0  # pages that the policy chooses ahead
+        self._by_page = deps.policy.window == 0  # the policy chooses the host of each request
+        self._choices: deque[_Choice] = deque()  # in their order
+        self._is_all_chosen = False  # nothing else can be chosen until something is stored
+        self._has_errands = True  # there may be hosts that are to be asked for what others wait for
         self._is_lean = False
 
     def run(self, tick: Callable[[], bool]) -> None:
@@ -172,6 +189,7 @@ class Worker:
         self._lease_end = self._clock.monotonic() + self._storage.lease_s
         self._name = self._store.join(os.getpid(), self._clock.now())
         try:
+            self._go_on()
             self._loop(tick)
             self._drain()
         finally:
@@ -187,11 +205,14 @@ class Worker:
                 if tick() or (self._sessions is not None and self._sessions.failure):
                     return
                 self._learn()
-                self._lease_more()
-            # a choice page by page may want to know what the last one showed; and where a favourite is waited for,
-            # hosts that have work again are among those to choose from, however long anything took
-            if self._by_page and self._commit_if_due() and self._deps.policy.patience_s:
-                self._lease_more()
+                if self._window:
+                    self._has_errands = self._has_errands and self._run_errands()
+                else:
+                    self._lease_more()
+            if self._window:
+                self._choose_ahead()
+            elif self._by_page:  # a choice may want to know what the last one showed
+                self._commit_if_due()
             pause = self._start_due(now)
             if self._commit_if_due():
                 pause = 0.0  # hosts that waited for it go on
@@ -204,7 +225,7 @@ class Worker:
                 self._render(self._rendering)
 
     def _is_over(self) -> bool:
-        if self._flights or self._done or (self._rendering is not None and self._rendering.is_busy):
+        if self._flights or self._done or self._choices or (self._rendering is not None and self._rendering.is_busy):
             return False
         return self._store.budget_spent or (not self._held and self._store.idle(self._clock.now()))
 
@@ -214,6 +235,90 @@ class Worker:
         while self._flights and self._clock.monotonic() < deadline:
             for response in self._transport.wait(deadline - self._clock.monotonic()):
                 self._arrive(response)
+        if self._window:
+            self._choose_ahead()
+
+    # choices made ahead of their hosts -------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Chooses again what an earlier process chose and did not store."""
+        for page in map(Url, self._store.note(CHOSEN_NOTE).split() if self._window else ()):
+            hosts = [host.host_id for host in self._workable() if host.host == host_key(page)]
+            if not (hosts and self._pick(hosts[0], (page,))):
+                self._choices.append(_Choice(page, is_over=True))  # its turn comes all the same
+
+    def _choose_ahead(self) -> None:
+        """Stores answers in the order of choice; after each, the next pages are chosen by what it brought.
+
+        So what a choice follows from does not depend on when answers came.
+        """
+        while True:
+            picked: bool | None = not self._is_all_chosen
+            while picked and len(self._choices) < self._window:
+                picked = self._choose()
+            self._is_all_chosen = picked is False
+            if picked is None or not self._choices or not self._choices[0].is_over:
+                return
+            if (answer := self._choices.popleft().answer) is not None:
+                self._done.append(answer)
+            self._commit()
+            self._is_all_chosen = False
+
+    def _choose(self) -> bool | None:
+        """Chooses a page, whenever its host may be asked. False: there is none; None: it is not known yet."""
+        is_paused = not self._store.fair_share(self._clock.now())
+        if not is_paused:
+            if self._done:  # whose hosts would have to wait for it
+                self._commit()
+            busy = {choice.entry[0] for choice in self._choices}
+            hosts = [host for host in self._workable() if host.host_id not in busy]
+            for host_id in self._deps.policy.choose(hosts, len(hosts)):
+                if self._pick(host_id):
+                    return True
+                if host_id in self._held and self._held[host_id].has_errand:
+                    return None
+                if self._store.budget_spent:
+                    break
+        if not self._choices:
+            self._release(self._idle())
+        return None if is_paused else False
+
+    def _workable(self) -> list[ReadyHost]:
+        """Hosts with work, as far as is known without asking for it."""
+        held = [host.as_ready() for host in self._held.values() if not host.exhausted]
+        return [*held, *self._store.ready(EVERY_HOST, math.inf, self._clock.now())]
+
+    def _idle(self) -> list[HeldHost]:
+        return [host for host in self._held.values() if host.is_quiet and not host.in_hand]
+
+    def _pick(self, host_id: int, pages: Iterable[Url] | None = None) -> bool:
+        """Chooses a page of the host: of `pages`, or as the policy says."""
+        if host_id not in self._held:
+            if len(self._held) >= self._deps.policy.most_held:
+                self._release(self._idle())
+            self._lease([host_id])
+        host = self._held.get(host_id)
+        if host is None or host.has_errand or not self._refill(host, pages):
+            return False
+        self._schedule(host)
+        task = host.tasks[-1]
+        if task.priority < 0:
+            host.tasks.rotate()  # before its page, which may wait for others in turn
+            return False
+        self._choices.append(_Choice(task.request.url, (host_id, task.priority, task.seq)))
+        return True
+
+    def _run_errands(self) -> bool:
+        """Has hosts asked for what others wait for, without a choice. False: there is no such host."""
+        hosts = self._store.urgent([host.host_id for host in self._workable()])
+        for host_id in hosts:
+            self._pick(host_id)
+        return bool(hosts)
+
+    def _drop_choice(self, host: HeldHost) -> None:
+        """What was chosen of the host is not asked for."""
+        for choice in self._choices:
+            choice.is_over |= choice.entry[0] == host.lease.host_id
 
     # hosts -----------------------------------------------------------------------------------------------------------
 
@@ -229,11 +334,14 @@ class Worker:
         ready = self._store.ready(EVERY_HOST if self._by_page else room * 4, HORIZON_S, wall)
         chosen = self._deps.policy.choose(ready, room) if ready else ()
         if chosen or not self._held:  # who holds nothing says that it is there: it is counted when hosts are shared out
-            leases = self._store.lease(self._name, chosen, wall)
-            # read after `wall`: whatever delays us between the two, a host waits rather longer
-            now = self._clock.monotonic()
-            for lease in leases:
-                self._hold(lease, now)
+            self._lease(chosen)
+
+    def _lease(self, host_ids: Sequence[int]) -> None:
+        leases = self._store.lease(self._name, host_ids, self._clock.now())
+        # read after it: whatever delays us between the two, a host waits rather longer
+        now = self._clock.monotonic()
+        for lease in leases:
+            self._hold(lease, now)
 
     def _fair_share(self, wall: float) -> int:
         """How many hosts to hold.
@@ -248,7 +356,7 @@ class Worker:
     def _learn(self) -> None:
         """What was stored since the last time, by whichever worker, is told to a policy that chooses page by page."""
         policy = self._deps.policy
-        if self._by_page:
+        if policy.window is not None:
             policy.learn(self._store.visits(policy.mark, texts=policy.reads_text))
 
     def _hold(self, lease: Lease, now: float) -> None:
@@ -295,8 +403,14 @@ class Worker:
 
     def _in_hand(self) -> int:
         """Tasks taken and not stored: they count against max_pages until they are."""
-        return len(self._done) + sum(
-            len(host.tasks) + len(host.in_flight_tasks) + host.rendering + host.withheld for host in self._held.values()
+        answers = sum(choice.answer is not None for choice in self._choices)
+        return (
+            len(self._done)
+            + answers
+            + sum(
+                len(host.tasks) + len(host.in_flight_tasks) + host.rendering + host.withheld
+                for host in self._held.values()
+            )
         )
 
     # requests --------------------------------------------------------------------------------------------------------
@@ -305,11 +419,8 @@ class Worker:
         """Starts what may start; returns the seconds until the next host is due."""
         while self._due and self._due[0][0] <= now and self._transport.in_flight < self._politeness.concurrency:
             hosts = self._due_hosts(now)
-            if not hosts and self._by_page:  # a favourite is waited for
-                return min(
-                    (host.pace.not_before - now for host in self._held.values() if host.pace.not_before > now),
-                    default=TICK_S,
-                )
+            if not hosts and self._by_page:  # a host that the policy would rather not have asked now
+                return TICK_S
             for host in hosts:
                 self._serve(host, now)
                 # the policy says who has a page in hand: not who waits for its robots.txt
@@ -323,27 +434,21 @@ class Worker:
         )
 
     def _due_hosts(self, now: float) -> Sequence[HeldHost]:
-        """The host that is due longest; under a policy that chooses page by page,
-        those it prefers of all that it has the patience for.
-        """
-        patience_s = self._deps.policy.patience_s
-        until = now + (patience_s or 0.0)
+        """The host that is due longest; under a policy that chooses the host of each request, those it prefers."""
         due: list[HeldHost] = []
-        while self._due and self._due[0][0] <= until and (patience_s is not None or not due):
+        while self._due and self._due[0][0] <= now and (self._by_page or not due):
             due_at, host_id = heapq.heappop(self._due)
             host = self._held.get(host_id)
             if host is None or host.due_at != due_at:
                 continue
             host.due_at = None
-            if host.pace.not_before > until:
+            if host.pace.not_before > now:
                 self._schedule(host)
             else:
                 due.append(host)
-        if patience_s is None or not due:
+        if not self._by_page or not due:
             return due
-        chosen, others = preferred(
-            due, self._deps.policy, self._politeness.concurrency - self._transport.in_flight, now
-        )
+        chosen, others = preferred(due, self._deps.policy, self._politeness.concurrency - self._transport.in_flight)
         for host in others:
             self._schedule(host)
         return chosen
@@ -353,6 +458,8 @@ class Worker:
         most = self._politeness.per_host if host.mine else 1
         if (host.leaving and not host.parts) or host.in_flight >= most or host.side_in_flight:
             return  # its turn comes when something of it ends
+        if self._window and not (host.tasks or host.side or host.parts or host.withheld):
+            return  # or when a page of it is chosen
         if host.pace.delay_s and host.uncommitted and host.uncommitted + host.in_flight >= most:
             # so that a kill costs a host no more pages than it may have under way; without a delay, speed counts more
             self._commit()
@@ -362,6 +469,7 @@ class Worker:
         if request is None:
             if host.given_up:
                 host.put_back()
+                self._drop_choice(host)
                 # what waits for the origin is dropped; with what is left, if anything, it goes on
                 host.exhausted = self._commit_now = True
                 if self._sessions is not None:
@@ -393,7 +501,6 @@ class Worker:
 
     def _next_request(self, host: HeldHost) -> Request | None:
         """The next request that the rules allow. Tasks that they do not allow end here, without a request."""
-        host.polls = False
         while not host.given_up:
             if host.side:
                 request = host.side.popleft()
@@ -405,7 +512,7 @@ class Worker:
                 if host.parts:  # what it asks for itself
                     continue
                 return None
-            if not host.tasks and not self._refill(host):
+            if not host.tasks and (self._window or not self._refill(host)):
                 return None
             task = host.tasks.popleft()
             ruling: Outcome | None = _BROKEN
@@ -431,17 +538,17 @@ class Worker:
                     self._settle(host, task, Visit(task.request, self._clock.now(), 0.0, ruling))
         return None
 
-    def _refill(self, host: HeldHost) -> bool:
+    def _refill(self, host: HeldHost, pages: Iterable[Url] | None = None) -> bool:
         # many that needed no request: they are not gathered without end
         if host.uncommitted >= self._storage.commit_pages:
             host.exhausted = self._commit_now = True
             return False
         tasks, later_s = self._store.take(
             host.lease,
-            1 if self._by_page else TAKE,
+            1 if self._by_page or self._window else TAKE,
             frozenset(host.in_hand),
             self._clock.now(),
-            self._deps.policy.next(host.lease.host),
+            self._deps.policy.next(host.lease.host) if pages is None else pages,
         )
         host.tasks.extend(tasks)
         host.in_hand.update((task.priority, task.seq) for task in tasks)
@@ -451,10 +558,9 @@ class Worker:
         host.exhausted = True
         if later_s is not None:
             host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "priority")
-            host.polls = True
         elif host.in_flight == 0 and host.uncommitted:
             self._commit_now = True
-        elif host.is_quiet:
+        elif host.is_quiet and not host.tasks:
             self._release([host])
         return False
 
@@ -549,7 +655,10 @@ class Worker:
             with self._guard(host, task):
                 self._settle(host, task, visit)
 
-        return WaysOfHosts(self._host_of, self._refill, self._schedule, self._call, settle)
+        def refill(host: HeldHost) -> bool:
+            return not self._window and self._refill(host)  # nothing beside what was chosen
+
+        return WaysOfHosts(self._host_of, refill, self._schedule, self._call, settle)
 
     def _settle(self, host: HeldHost, task: Task, visit: Visit) -> None:
         request = task.request
@@ -658,6 +767,14 @@ class Worker:
 
     def _finish(self, host: HeldHost, completion: Completion) -> None:
         host.uncommitted += 1
+        entry = (completion.task.host_id, completion.task.priority, completion.task.seq)
+        for choice in self._choices:
+            if choice.entry == entry:
+                if completion.retry_in_s:  # the host waits, not its entry: it may be chosen at any time
+                    now = self._clock.monotonic()
+                    host.pace = suspended(host.pace, now + completion.retry_in_s, "further attempt")
+                choice.answer, choice.is_over = replace(completion, retry_in_s=0.0), True
+                return
         self._done.append(completion)
 
     # storing ---------------------------------------------------------------------------------------------------------
@@ -695,8 +812,17 @@ class Worker:
                 held.uncommitted -= 1
         gone = [host for host in self._held.values() if release or (host.is_quiet and host.leaving)]
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
+        self._has_errands |= bool(side_requests)
+        chosen = tuple(choice.page for choice in self._choices) if self._window else None
         batch = Batch(
-            tuple(done), states, robots, side_requests, tuple(visits), self._in_hand(), self._deps.aliases.collect()
+            tuple(done),
+            states,
+            robots,
+            side_requests,
+            tuple(visits),
+            self._in_hand(),
+            self._deps.aliases.collect(),
+            chosen,
         )
         successions = self._store.successions  # one that comes later is for the next commit to tell of
         lost = self._store.commit(self._name, batch, self._clock.now())
@@ -707,6 +833,7 @@ class Worker:
         for lease in lost | {host.lease for host in gone}:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
+                self._drop_choice(held)
         if lost or successions > self._successions:
             self._successions = successions
             self._discovery.forget()

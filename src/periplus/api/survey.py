@@ -160,18 +160,18 @@ def run(place: Place, settings: Settings, watch: Callable[[Watched], bool]) -> C
 def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
     """The campaign as the engine's order.
 
-    One worker unless several are asked for: each chooses among the hosts that it holds.
+    With a budget of pages one process makes the choices, however many are asked for. Else one worker unless several are
+    asked for: each chooses among the hosts that it holds.
     """
     if not campaign.units:
         raise UsageError("the survey has no site: `periplus survey add ADDRESS` adds one")
     at_once = campaign.at_once or (1 if campaign.pages else settings.politeness.concurrency)
-    workers = min(settings.storage.workers or 1, at_once)
-    commit_pages = min(settings.storage.commit_pages, at_once) if campaign.pages else settings.storage.commit_pages
+    workers = 1 if campaign.pages else min(settings.storage.workers or 1, at_once)
     settings = dataclasses.replace(
         settings,
         budget=dataclasses.replace(settings.budget, max_pages=0, quantum=MOST_QUANTUM),
         politeness=dataclasses.replace(settings.politeness, concurrency=at_once // workers),
-        storage=dataclasses.replace(settings.storage, workers=workers, commit_pages=commit_pages),
+        storage=dataclasses.replace(settings.storage, workers=workers),
     )
     starts = tuple(dict.fromkeys(map(start_of, read_units(campaign))))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
@@ -313,7 +313,6 @@ def _record(campaign: Campaign) -> dict[str, object]:
         "survey_item": campaign.item,
         "survey_pages": campaign.pages,
         "survey_at_once": campaign.at_once,
-        "survey_patience_s": campaign.patience_s,
         "survey_least_pages": campaign.least_pages,
         "survey_read_companions": campaign.read_companions,
         "seed": campaign.seed,

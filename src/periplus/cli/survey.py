@@ -202,7 +202,6 @@ CHANGEABLE = (
     "pages",
     "seed",
     "at_once",
-    "patience_s",
     "least_pages",
     "read_companions",
 )  # of a campaign, by `run` too
@@ -233,9 +232,6 @@ _campaign_options = options(
         "--at-once",
         "Pages under way at most. 1 (with --pages): each choice knows what the last page brought.",
         click.IntRange(0),
-    ),
-    option(
-        "--patience patience_s", "Seconds that a favourite is waited for while others are ready.", click.FloatRange(-1)
     ),
     option("--least-pages", "Pages of each site before the rule chooses among them.", click.IntRange(0)),
     option(

@@ -66,7 +66,7 @@ class NamedFirst:
     urls: tuple[Url, ...]
     scope: CrawlScope
     turns: SiteTurns
-    patience_s: None = None
+    window: None = None
     most_held: int = 0
     reads_text: bool = False
     mark: int = 0

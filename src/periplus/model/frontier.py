@@ -63,6 +63,7 @@ def finding_of(before: Reason, after: Reason, changed: bool) -> RefreshFinding:
 
 # What passes between a worker and the store: leases, tasks, and what became of them.
 
+CHOSEN_NOTE = "chosen"  # name of the collection's note of `Batch.chosen`
 PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
 PRIORITY_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
 PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
@@ -81,7 +82,6 @@ class ReadyHost:
     pending: int  # entries of its to-do list
     site_fetched: int  # pages of its site so far
     wait_s: float  # until it may be asked
-    answered: bool = True  # whether it ever did
 
 
 @frozen
@@ -262,6 +262,7 @@ class PageVisit(NamedTuple):
     took_s: float
     asked: bool  # a request was made
     read: bool  # and a page came
+    may_pass: bool  # none came, and a later attempt may end better
     redirect: Url  # where it led; empty: nowhere
     links: tuple[LinkSighting, ...] = ()  # of a page that was read, redirects left out
     title: str = ""  # the rest where texts are asked for
@@ -306,6 +307,8 @@ class Batch:
     in_hand: int = 0  # tasks that the worker still holds after this batch
     # learned findings that proved wrong: what was skipped because of them waits again
     fallen: tuple[tuple[SiteKey, str], ...] = ()
+    # the pages that a policy chose ahead and that have no answer yet, in their order; None: it does not choose ahead
+    chosen: tuple[Url, ...] | None = None
 
 
 @frozen

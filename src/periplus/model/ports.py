@@ -53,12 +53,16 @@ class Policy(Protocol):
     """
 
     @property
-    def patience_s(self) -> float | None:
+    def window(self) -> int | None:
         """None: it is asked which hosts to lease; those take turns as they are due, their pages come by priority, and
         it learns nothing.
 
-        Else it chooses the host of each single request among those that may be asked within so many seconds: with 0
-        nobody is waited for while others are ready.
+        0: it chooses the host of each single request among those that may be asked at that moment.
+
+        Else it chooses pages one after another among all hosts with work, each of them on what all pages brought but
+        the last `window` - 1 that were chosen; one page of a host at a time. The worker waits for their hosts and
+        stores what became of them in the order of choice, so neither the clock nor a kill changes a choice. There is
+        one worker.
         """
 
     @property
@@ -284,6 +288,9 @@ class CrawlStore(Protocol):
 
         texts: with title and blocks of what was read.
         """
+
+    def note(self, name: str) -> str:
+        """See `CrawlHome.note`."""
 
     def robots(self, origin: Origin) -> StoredRobots | None: ...
 

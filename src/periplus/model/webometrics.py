@@ -324,11 +324,9 @@ class Campaign:
     item: str = "page"  # what is harvested: an external page, host or (registered) domain
     pages: int = 0  # in all runs together; 0: no limit
     seed: int = 1
-    # pages under way at most; 1: each choice knows what the page before it brought; 0: 1 where pages are the
-    # budget, else as many as can
+    # pages under way at most, each of another host; 1: each choice knows what the page before it brought; 0: 1 where
+    # pages are the budget, else as many as can
     at_once: int = 0
-    # longest wait for a favourite while others are ready; -1: two delays where pages are the budget, else none
-    patience_s: float = -1.0
     least_pages: int = 0  # of each site before the rule compares them
     read_companions: int = 0  # of the pages, those read of companion sites once the others are spent
     companions: tuple[Unit, ...] = ()  # that are read: chosen by a run when their turn comes

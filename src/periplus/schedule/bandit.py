@@ -381,18 +381,16 @@ SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its sit
 
 @dataclass(slots=True)
 class SitePolicy:
-    """Chooses sites by a rule of choice.
+    """Chooses sites by a rule of choice. Among equals the one that is named first is chosen.
 
-    A host that must wait longer than patience_s comes after all that need not, so no favourite is waited for
-    while others are ready. Among equals the one that is named first is chosen. Cost in seconds: a score is divided by
-    what a page of the site took on average. Same calls and seed, same choices.
+    Only `book` changes it, so the same pages in the same order and the same seed give the same choices. Cost in
+    seconds: a score is divided by what a page of the site took on average.
     """
 
     rule: ChoiceRule
     novelty: Novelty
     seed: int
     cost: Literal["pages", "seconds"] = "pages"
-    patience_s: float = 0.0
     yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
     places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # of each site in `yields`
     recent: dict[SiteKey, deque[float]] = field(default_factory=dict, repr=False)  # rewards of each site's last pages
@@ -401,51 +399,37 @@ class SitePolicy:
     _changed: set[int] = field(default_factory=set, repr=False)
     _whole_at: int = -1  # pages in all when every score was last reckoned
     _block: tuple[int, int] = (-1, 0)  # site whose block is under way, and the pages that it had when the block began
-    _rng: np.random.Generator = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.seed)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        places = self.places
-        sites = np.array(
-            [places[host.site] if host.site in places else self._place(host.site) for host in ready], np.int64
-        )
-        late = np.array([host.wait_s > self.patience_s for host in ready])
+        sites = np.array([self.place(host.site) for host in ready], np.int64)
         fresh = self.yields.pages[0, sites] < self.rule.first
-        enough = np.count_nonzero(fresh & ~late) >= most  # of those who were asked too little: scores decide nothing
+        enough = np.count_nonzero(fresh) >= most  # of those who were asked too little: scores decide nothing
         scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
-        # who is ready, then who was asked too little, then whose block it is
-        rank = late * 4 + ~fresh * 2 + ~(fresh | (sites == self._block[0]))
-        order = np.lexsort((-scores, rank))
-        if len(order):
-            self._begin(int(sites[order[0]]), bool(fresh[order[0]]))
-        return [ready[at].host_id for at in order[:most]]
+        # who was asked too little, then whose block it is
+        rank = ~fresh * 2 + ~(fresh | (sites == self._block[0]))
+        return [ready[at].host_id for at in np.lexsort((-scores, rank))[:most]]
 
     def book(self, site: SiteKey, reward: float, took_s: float = 0.0) -> None:
         """A page whose reward is known: also to play a stored campaign again before it goes on."""
-        place = self._place(site)
+        place = self.place(site)
+        pages = int(self.yields.pages[0, place])
+        if self.rule.block > 1 and pages >= self.rule.first and place != self._block[0]:
+            self._block = (place, pages)
         self.yields.book(np.zeros(1, np.int64), np.array([place]), np.array([reward]))
         self.recent.setdefault(site, deque(maxlen=RECENT_PAGES)).append(reward)
         self._seconds[place] += max(took_s, SHORTEST_S)
         self._changed.add(place)
-        if place == self._block[0] and self.yields.pages[0, place] - self._block[1] >= self.rule.block:
+        if place == self._block[0] and pages + 1 - self._block[1] >= self.rule.block:
             self._block = (-1, 0)
-
-    def resume(self, site: SiteKey) -> None:
-        """A page of the site was chosen in an earlier process; `book` follows.
-
-        So the block under way is the one that was.
-        """
-        place = self._place(site)
-        self._begin(place, bool(self.yields.pages[0, place] < self.rule.first))
+        if len(self.places) > ALL_AT_ONCE:  # what lags behind must not depend on how often somebody chose
+            self._current()
 
     def scores(self) -> dict[SiteKey, float]:
         """What the rule thinks of each site, for displays."""
         current = self._current()
         return {site: float(current[place]) for site, place in self.places.items()}
 
-    def _place(self, site: SiteKey) -> int:
+    def place(self, site: SiteKey) -> int:
         place = self.places.setdefault(site, len(self.places))
         if place >= len(self._scores):
             size = 2 * len(self._scores)
@@ -455,10 +439,6 @@ class SitePolicy:
             )
             self._whole_at = -1
         return place
-
-    def _begin(self, site: int, fresh: bool) -> None:
-        if self.rule.block > 1 and not fresh and site != self._block[0]:
-            self._block = (site, int(self.yields.pages[0, site]))
 
     def _current(self) -> Floats:
         """Scores of all sites. With many, those of sites that were not asked lag behind by STALE at most."""
@@ -473,7 +453,8 @@ class SitePolicy:
         return self._scores
 
     def _reckoned(self, places: Integers) -> Floats:
-        scores: Floats = self.rule.score(self.yields.part(places), self._rng)[0]
+        asked = int(self.yields.asked[0])
+        scores: Floats = self.rule.score(self.yields.part(places), np.random.default_rng([self.seed, asked]))[0]
         if self.cost == "seconds":
             pages = np.maximum(self.yields.pages[0, places], 1)
             scores = scores / np.maximum(self._seconds[places] / pages, SHORTEST_S)

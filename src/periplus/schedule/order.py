@@ -69,6 +69,7 @@ class Sighting:
 class PageOrder:
     """The pages of one site that were seen and not yet asked for.
 
+    Only what was offered, dropped and learned changes the order; asking for it does not.
     Numbers count pages in the order in which they were offered.
     """
 
@@ -105,31 +106,14 @@ class PageOrder:
         self._offered += 1
         return number
 
-    def next(self) -> int | None:
-        """The number of the most promising page; it waits no longer. None: nothing waits."""
+    def best(self) -> Ints:
+        """The numbers of the pages that wait, the most promising first; each fifth time the one offered first."""
         waiting = np.flatnonzero(self._waiting[: self._offered])
-        if not len(waiting):
-            return None
-        self._asked += 1
-        if self._asked % INTERLEAVE == 0:
-            number = int(waiting[0])
-        else:
-            near = waiting
-            if self._asked % REFRESH and len(waiting) > SHORT_LIST:
-                near = waiting[np.argpartition(self._promise[waiting], -SHORT_LIST)[-SHORT_LIST:]]
-            self._promise[near] = self._promises(near)
-            number = int(near[np.argmax(self._promise[near])])
-        self._waiting[number] = False
-        return number
+        best: Ints = waiting[np.argsort(-self._promise[waiting], kind="stable")]
+        return waiting if (self._asked + 1) % INTERLEAVE == 0 else best
 
-    def asked(self, number: int) -> None:
-        """Page `number` was asked for in an earlier process: moves on as `next` did then."""
-        if not self._waiting[number]:
-            return
-        chosen = self.next()
-        # something else came between: a page was tried again, a site was added
-        if chosen is not None and chosen != number:
-            self._waiting[chosen] = True
+    def drop(self, number: int) -> None:
+        """Page `number` waits no longer."""
         self._waiting[number] = False
 
     def _promises(self, numbers: Ints) -> Floats:
@@ -140,13 +124,22 @@ class PageOrder:
         return promises
 
     def learn(self, number: int, new_links: int) -> None:
-        """What page `number` brought."""
+        """What page `number` brought, that was asked for."""
         slots, share = self._features[number], self._share[number]
         variances = self._variances[slots]
         total = variances.sum() * share**2 + NOISE**2
         error = log1p(new_links) - self._prior[number] - self._weights[slots].sum() * share
         self._weights[slots] += variances * share / total * error
         self._variances[slots] = variances - (variances * share) ** 2 / total
+        self._asked += 1
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Reckons the promises anew, of many pages each time those of the best alone."""
+        near = np.flatnonzero(self._waiting[: self._offered])
+        if self._asked % REFRESH and len(near) > SHORT_LIST:
+            near = near[np.argpartition(self._promise[near], -SHORT_LIST)[-SHORT_LIST:]]
+        self._promise[near] = self._promises(near)
 
 
 def features(sighting: Sighting) -> tuple[list[str], set[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -25,7 +24,6 @@ from periplus.model.webometrics import Campaign
 from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
 from periplus.schedule.bandit import Unit as RewardUnit
 from periplus.schedule.order import PageOrder, Sighting
-from periplus.schedule.turns import GivenPages
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_key
@@ -37,7 +35,7 @@ WITHIN = ("breadth", "learned")
 MOST_LEARNED = 1_000  # sites up to which the order within is learned unless told otherwise: each takes half a megabyte
 MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
 COMPANION_PAGES = 10  # of a companion before the next one: its front page and what that shows, where links back stand
-SHORTEST_PATIENCE_S = 2.0  # with a budget of pages: hosts further off are given back by the engine
+REST = 8  # choices that pass a site over after a failure: about as many seconds as the wait before another attempt
 
 
 # The plan -------------------------------------------------------------------------------------------------------------
@@ -218,6 +216,7 @@ class _Host:
 
     order: PageOrder = field(default_factory=PageOrder)
     urls: list[Url] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
     numbers: dict[Url, int] = field(default_factory=dict)
 
 
@@ -233,29 +232,35 @@ class PageOrders:
 
     def _offer(self, sighting: Sighting) -> None:
         host = self._hosts.setdefault(host_key(sighting.url), _Host())
-        if sighting.url not in host.numbers:
+        number = host.numbers.get(sighting.url)
+        if number is None:
             host.numbers[sighting.url] = host.order.offer(sighting)
             host.urls.append(sighting.url)
+            host.depths.append(sighting.depth)
+        else:
+            host.depths[number] = min(host.depths[number], sighting.depth)
 
-    def next(self, host: HostKey) -> Url | None:
-        """The most promising page of a host; it is not named again. None: nothing that was offered waits."""
-        pages = self._hosts.get(host)
-        number = pages.order.next() if pages else None
-        return None if pages is None or number is None else pages.urls[number]
+    def best(self, host: HostKey) -> Iterator[Url]:
+        """The pages of a host that wait, the most promising first."""
+        if (pages := self._hosts.get(host)) is not None:
+            yield from (pages.urls[number] for number in pages.order.best())
 
     def learn(self, visit: PageVisit, new_links: int) -> None:
-        """What a page brought, and which pages it shows. One that `next` did not name moves the order on as if it had
-        been.
+        """What a page brought, and which pages it shows. Depths are those along the links that were learned: what is
+        stored of a page may change after it was read.
         """
         pages = self._hosts.get(host_key(visit.url))
         number = pages.numbers.get(visit.url) if pages else None
+        source, depth = -1, 0
         if pages is not None and number is not None:
-            pages.order.asked(number)
-            pages.order.learn(number, new_links)
-        site, source, depth = self._scope.site_of(visit.url), -1 if number is None else number, visit.depth or 0
+            source, depth = number, pages.depths[number]
+            pages.order.drop(number)
+            if visit.asked:
+                pages.order.learn(number, new_links)
+        site = self._scope.site_of(visit.url)
         if visit.redirect:
             self._show([LinkSighting(visit.redirect, "redirect", "", "", False)], site, source, new_links, depth)
-        if self._max_depth < 0 or visit.depth is None or visit.depth < self._max_depth:
+        if self._max_depth < 0 or depth < self._max_depth:
             self._show(sorted(visit.links), site, source, new_links, depth + 1)
 
     def _show(self, links: Iterable[LinkSighting], site: SiteKey, source: int, new_links: int, depth: int) -> None:
@@ -303,13 +308,17 @@ class YieldRecord:
 class SurveyPolicy:
     """`model.ports.Policy` of a campaign: a rule of choice among its sites, and an order of the pages of each.
 
-    Whoever stored a visit, this process, another or an earlier one: it is learned alike, and what is known follows from
-    the plan and the stored visits in their order.
+    Only `learn` changes it: what is known follows from the plan and the stored visits in their order, whether this
+    process, another or an earlier one stored them.
+
+    A site whose page failed so that a later attempt may end better rests while others can be asked: for REST choices,
+    twice as many with each further failure in a row. Choices are counted, not seconds.
     """
 
     rule: SitePolicy
     scope: UnitScope
     orders: PageOrders | None  # None: pages come by depth
+    window: int
     most_held: int = MOST_HELD
     record: YieldRecord = field(default_factory=YieldRecord)
     mark: int = 0
@@ -318,38 +327,29 @@ class SurveyPolicy:
     companions: dict[SiteKey, int] = field(default_factory=dict)
     companions_from: int = 0
     reads_text: ClassVar[bool] = False
-    _given: GivenPages = field(default_factory=GivenPages)
-    _has_chosen: bool = False
+    _asked: int = 0  # pages, those of companions among them
+    _rests: dict[SiteKey, tuple[int, int]] = field(default_factory=dict)  # (failures in a row, until so many are asked)
     _sites: dict[HostKey, SiteKey] = field(default_factory=dict)
 
-    @property
-    def patience_s(self) -> float:
-        return self.rule.patience_s
-
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        """Whoever was never read is not waited for, unless it has answered: silence would hold up all others."""
-        self._has_chosen = True
-        read = self.record.sites
-        hosts: list[ReadyHost] = []
-        companions: list[ReadyHost] = []
+        groups: tuple[list[ReadyHost], list[ReadyHost]] = ([], [])  # those that rest come last
         for host in ready:
-            site = self.site_of(host.host)
-            wait_s = host.wait_s if site in read or host.answered or not host.wait_s else math.inf
-            is_as_seen = site == host.site and wait_s == host.wait_s
-            group = companions if site in self.companions else hosts
-            group.append(host if is_as_seen else dataclasses.replace(host, site=site, wait_s=wait_s))
-        soon = [host for host in companions if host.wait_s <= self.patience_s] if hosts else companions
-        if soon and (not hosts or len(self.record.site) >= self.companions_from):
-            rank = {
-                site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())
-            }
-            return [host.host_id for host in sorted(soon, key=lambda host: rank[host.site])[:most]]
+            site = self.site_of(host.host)  # a store may have met the host before its site belonged to the survey
+            rests = self._rests.get(site, (0, 0))[1] > self._asked
+            groups[rests].append(host if host.site == site else dataclasses.replace(host, site=site))
+        return [host_id for group in groups if group for host_id in self._ranked(group, most)][:most]
+
+    def _ranked(self, hosts: list[ReadyHost], most: int) -> Sequence[int]:
         # whoever goes on with a survey is offered the same hosts in another order
         hosts.sort(key=lambda host: (self.scope.order.get(host.site, -1), host.host))
-        return self.rule.choose(hosts, most)
+        rank = {site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())}
+        own = self.rule.choose([host for host in hosts if host.site not in rank], most)
+        companions = sorted((host for host in hosts if host.site in rank), key=lambda host: rank[host.site])
+        others = [host.host_id for host in companions]
+        return [*own, *others] if len(self.record.site) < self.companions_from else [*others, *own]
 
     def site_of(self, host: HostKey) -> SiteKey:
-        """By the scope: a store may have met the host before its site belonged to the survey."""
+        """By the scope."""
         site = self._sites.get(host)
         if site is None:
             site = self._sites[host] = self.scope.site_of(root_of(host))
@@ -357,17 +357,26 @@ class SurveyPolicy:
 
     def next(self, host: HostKey) -> Iterator[Url]:
         """By the learned order. Without one, and of what it does not know, pages come by depth."""
-        return iter(()) if self.orders is None else self._given.next(host, self.orders.next)
+        return iter(()) if self.orders is None else self.orders.best(host)
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         """Takes 0.1 ms a link."""
         for visit in visits:
             self.mark = max(self.mark, visit.id)
-            self._given.visited(visit.url)
-            if (site := self.scope.site_of(visit.url)) in self.companions:
+            site = self.scope.site_of(visit.url)
+            self._rest(site, visit)
+            if site in self.companions:
                 self._book_companion(site, visit)
             elif site in self.scope.sites:
                 self._book(site, visit)
+
+    def _rest(self, site: SiteKey, visit: PageVisit) -> None:
+        self._asked += visit.asked
+        if visit.may_pass:
+            failures, _ = self._rests.get(site, (0, 0))
+            self._rests[site] = failures + 1, self._asked + REST * 2**failures
+        elif visit.asked:
+            self._rests.pop(site, None)
 
     def _book_companion(self, site: SiteKey, visit: PageVisit) -> None:
         """A page is worth the sites of the survey that it links to."""
@@ -379,8 +388,6 @@ class SurveyPolicy:
     def _book(self, site: SiteKey, visit: PageVisit) -> None:
         new = 0
         if visit.asked:
-            if not self._has_chosen:  # an earlier process did, and its block goes on
-                self.rule.resume(site)
             new = self.book(site, [link.target for link in visit.links if link.kind in CLICKED], visit.took_s)
         if self.orders is not None:
             self.orders.learn(visit, new)
@@ -407,18 +414,20 @@ def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
     units = read_units(campaign)
     scope = UnitScope(units, settings.scope)
     companions = scope.site_of_unit[len(campaign.units) :]
-    pages, patience_s = campaign.pages, campaign.patience_s
-    if patience_s < 0:
-        patience_s = max(2 * settings.politeness.delay_s, SHORTEST_PATIENCE_S) if pages else 0.0
-    cost: Literal["pages", "seconds"] = "pages" if pages else "seconds"
+    cost: Literal["pages", "seconds"] = "pages" if campaign.pages else "seconds"
     novelty = Novelty(cast(RewardUnit, campaign.item), scope.site_of)  # checked when the campaign was made
     rule = rule_named(campaign.rule, target_pages(campaign), max(len(scope.sites) - len(companions), 1))
     rule = dataclasses.replace(rule, first=max(rule.first, campaign.least_pages))
+    sites = SitePolicy(rule, novelty, campaign.seed, cost)
+    for site in scope.order:  # all at once: how far scores lag behind must not depend on when each was met
+        if site not in companions:
+            sites.place(site)
     learned = within_of(campaign) == "learned"
     return SurveyPolicy(
-        SitePolicy(rule, novelty, campaign.seed, cost, patience_s),
+        sites,
         scope,
         PageOrders(scope, settings.scope.max_depth, units) if learned else None,
+        (campaign.at_once or 1) if campaign.pages else 0,
         max(MOST_HELD, 4 * settings.politeness.concurrency),
         companions=dict.fromkeys(companions, 0),
         companions_from=target_pages(campaign),

@@ -22,7 +22,7 @@ class SiteTurns:
     """
 
     quantum: int  # pages
-    patience_s: None = None
+    window: None = None
     most_held: int = 0
     reads_text: bool = False
     mark: int = 0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import xxhash
 
 from periplus.model.audit import FaultDecision, FaultNote
+from periplus.model.frontier import CHOSEN_NOTE, Batch
 from periplus.store.dialect import Statements
 
 
@@ -36,6 +37,12 @@ def change_note(statements: Statements, name: str, changed: Callable[[str], str]
     text = changed(note(statements, name))
     put_note(statements, name, text)
     return text
+
+
+def put_chosen(statements: Statements, batch: Batch) -> None:
+    """The pages that are chosen ahead. Within a transaction."""
+    if batch.chosen is not None:
+        put_note(statements, CHOSEN_NOTE, "\n".join(batch.chosen))
 
 
 # Of faults.

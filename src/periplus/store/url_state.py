@@ -30,6 +30,8 @@ def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
 # whose bytes are whole, so that they can be the same as another's
 MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
 HAS_TEXT = "p.text_chars > 0 AND u.reason <> 'needs-script'"  # whose bytes tell what the page says
+# of a visit `v`: a later attempt may end better, as `acquire.politeness.may_pass` has it
+MAY_PASS = "(v.outcome = 'failed' OR v.status IN (408, 425, 429) OR v.status BETWEEN 500 AND 599)"
 UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
 RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
 NEVER_ASKED = {

@@ -513,7 +513,7 @@ class TopicalPolicy:
     text_of: Callable[[PageVisit], str]  # what of a page is judged
     urgent: Callable[[Sequence[int]], frozenset[int]]  # of hosts, those with something that others wait for
     tally: HarvestTally = field(default_factory=HarvestTally)
-    patience_s: float = 0.0
+    window: int = 0
     most_held: int = MOST_HELD
     mark: int = 0
     reads_text: ClassVar[bool] = True
@@ -531,9 +531,7 @@ class TopicalPolicy:
         for host in ready:
             promise = np.inf if host.host_id in urgent else self.queue.promise_of(host.host)
             if promise != -np.inf:
-                ranked.append(
-                    (host.wait_s > self.patience_s, np.inf if promise is None else -promise, host.host, host.host_id)
-                )
+                ranked.append((host.wait_s > 0, np.inf if promise is None else -promise, host.host, host.host_id))
         return ranked
 
     def next(self, host: HostKey) -> Iterator[Url]:

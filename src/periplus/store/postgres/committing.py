@@ -14,10 +14,9 @@ from periplus.model.frontier import (
     Lease,
 )
 from periplus.settings import Storage
-from periplus.store import exchange
+from periplus.store import exchange, notes
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import HostRef
-from periplus.store.notes import note
 from periplus.store.postgres import hosts, schema
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.hosts import NOW, Change, Holding, Member
@@ -51,7 +50,7 @@ def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
         row[3],
         not settings.get("ignore_robots", False),
     )
-    return note(PostgresStatements(connection), "segments"), run
+    return notes.note(PostgresStatements(connection), "segments"), run
 
 
 def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, int]]:
@@ -125,6 +124,7 @@ class Commit:
         self._lock(connection, entries, held, completions, batch, states)
         self._enter(connection, entries, parcels, completions, stored)
         self._settle(connection, entries, states)
+        notes.put_chosen(PostgresStatements(connection), batch)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
         return lost, entries.has_sent_out

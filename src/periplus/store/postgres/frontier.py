@@ -232,7 +232,8 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             self._heads[lease.host_id, lease.epoch] = head
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.Taken:
-        if not self._budget.max_pages:
+        # what others wait for is no page, and may be all that holds up the last one
+        if not self._budget.max_pages or survey.urgent(connection, [lease.host_id]):
             return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
             return lists.Taken((), None)
@@ -312,6 +313,8 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             return lost
         self._commit.settled(batch, lost)
         if sent_out:
+            if batch.chosen is not None:  # the next choice must not depend on when what was met is merged
+                self._merged_at = 0.0
             self._merge_if_due(now, part=member.part)
         gone = {lease.host_id for lease in lost} | {state.lease.host_id for state in batch.hosts if state.release}
         asking = [lease for host_id, lease in self._asked_in_vain.items() if host_id not in gone]

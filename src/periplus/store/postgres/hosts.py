@@ -187,15 +187,15 @@ def ready(
     """Hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
     find = (
         "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard"
-        " AND o.site_id = h.site_id)::bigint, h.next_at - t.now, h.answered"
+        " AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
         f" FROM (SELECT {NOW} AS now) t JOIN host h ON h.next_at <= t.now + %(horizon)s"
         " JOIN site s ON s.shard = h.shard AND s.id = h.site_id"
         f" WHERE {has_work(checks=checks)} AND h.lease_by IS NULL AND NOT {IS_PAUSED} ORDER BY h.next_at LIMIT %(most)s"
     )
     rows = connection.execute(find, {"now": now, "horizon": horizon_s, "most": most})
     return [
-        ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait), bool(answered))
-        for i, key, site, pending, fetched, wait, answered in rows
+        ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait))
+        for i, key, site, pending, fetched, wait in rows
     ]
 
 

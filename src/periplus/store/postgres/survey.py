@@ -16,7 +16,7 @@ from periplus.store.crawl_reads import RunReads
 from periplus.store.dialect import Statements
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import MAY_PASS, REMOVED, UNKNOWN_DEPTH
 
 T = TypeVar("T")
 AT_ONCE = 500  # visits that are read with their links in one go
@@ -24,9 +24,10 @@ LATE = 1_000  # visits: one of a commit that took longer than so many others is 
 # Only collections with a survey or a topical crawl have them: what stands in every order is read by its id alone.
 INDEXES = "CREATE INDEX IF NOT EXISTS visit_id ON visit (id); CREATE INDEX IF NOT EXISTS url_id ON url (id);"
 
-_VISITS = """
+_VISITS = f"""
 SELECT v.id, v.shard, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',
-    v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, CASE WHEN v.outcome = 'redirected' THEN v.detail ELSE '' END
+    v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS},
+    CASE WHEN v.outcome = 'redirected' THEN v.detail ELSE '' END
 FROM visit v JOIN url u ON u.shard = v.shard AND u.id = v.url_id
 WHERE v.id > %s AND v.id <> ALL (%s) AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id LIMIT %s
 """
@@ -63,11 +64,12 @@ def visits(connection: Connection, after: int, *, texts: bool, but: Iterable[int
             took_s,
             asked,
             read,
+            may_pass,
             Url(redirect),
             tuple(links.get(page, ())) if read else (),
             *(content.get(page, ("", NO_BLOCKS, None)) if read else ()),
         )
-        for visit, _, page, url, depth, took_s, asked, read, redirect in rows
+        for visit, _, page, url, depth, took_s, asked, read, may_pass, redirect in rows
     ]
 
 

@@ -155,14 +155,14 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         if self.is_paused():
             return ()
         find = (
-            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ?, h.answered"
+            "SELECT h.id, h.key, s.key, h.pending, s.fetched, h.next_at - ?"
             " FROM host h INDEXED BY host_ready JOIN site s ON s.id = h.site_id"
             f" WHERE {self._with_work} AND h.lease_by IS NULL AND h.next_at <= ? ORDER BY h.next_at LIMIT ?"
         )
         rows = self._connection.execute(find, (now, now + horizon_s, most))
         return [
-            ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait), bool(answered))
-            for i, key, site, pending, fetched, wait, answered in rows
+            ReadyHost(i, HostKey(key), SiteKey(site), pending, fetched, max(0.0, wait))
+            for i, key, site, pending, fetched, wait in rows
         ]
 
     def _follow_the_clock(self, now: float) -> None:
@@ -225,7 +225,8 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     ) -> tuple[Sequence[Task], float | None]:
         if not self._holds(lease):
             return (), None
-        if self._budget.max_pages:
+        # what others wait for is no page, and may be all that holds up the last one
+        if self._budget.max_pages and not self.urgent([lease.host_id]):
             with self._transaction():
                 most, wait_s = self._within_budget(lease, most, len(in_hand), now)
                 tasks, later_s = self._take(lease, most, in_hand, now, pages) if most > 0 else ((), wait_s)
@@ -374,6 +375,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             for site, data in learned.items():
                 if data:
                     self._bodies.store_dictionary(site, data)
+            notes.put_chosen(self._statements, batch)
             renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return lost

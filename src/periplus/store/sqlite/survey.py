@@ -23,7 +23,7 @@ from periplus.store.sqlite import page_links, text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
-from periplus.store.url_state import REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import MAY_PASS, REMOVED, UNKNOWN_DEPTH
 from periplus.urls.units import root_of
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:
 
 _VISITS = (
     "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
-    " v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, iif(v.outcome = 'redirected', v.detail, '')"
+    f" v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS}, iif(v.outcome = 'redirected', v.detail, '')"
     " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
 )
 _LINKS = (
@@ -240,8 +240,9 @@ _LINKS = (
 
 def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
     """See `model.ports.CrawlStore.visits`."""
-    for visit, page, url, depth, took_s, asked, read, redirect in connection.execute(_VISITS, (after,)):
-        stored = PageVisit(visit, UrlId(page), Url(url), depth, took_s, bool(asked), bool(read), Url(redirect))
+    for visit, page, url, depth, took_s, *flags, redirect in connection.execute(_VISITS, (after,)):
+        asked, read, may_pass = map(bool, flags)
+        stored = PageVisit(visit, UrlId(page), Url(url), depth, took_s, asked, read, may_pass, Url(redirect))
         if read:
             links = [
                 LinkSighting(Url(target), kind, position, anchor, bool(nofollow))
