@@ -240,7 +240,7 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
         left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
         yield (
             f"{left} left out as endless series: {named}{others}. More of them with a larger "
-            "--trap-window, all with --trap-window 0."
+            "--trap-window or --max-doubtful, all with --trap-window 0."
         )
 
 

@@ -246,7 +246,7 @@ class TrapDetector:
 
     def _book(self, url: Url, doubt: int, candidates: tuple[Candidate, ...], answer: _Answer) -> Lesson:
         brings, home, own = answer.brings, root_of(url), url_patterns(url)
-        in_doubt = self._refusal(url, doubt, last=False) is not None
+        in_doubt = bool(doubt) and self._refusal(url, doubt, last=False) is not None
         if self._doubts.pop(url_id(url), None):
             self._changed_doubts[url_id(url)] = 0
         linked = answer.linked
