@@ -215,15 +215,24 @@ class Scope:
         ),
     )
     trap_window: int = _row(
-        40,
+        10,
         (
-            "Pages of one pattern of URLs that may say nothing new and still lead on to "
-            "more of it, before the rest is "
-            "left as an endless series; 0: no limit."
+            "Pages of one pattern of URLs in a row that may bring nothing new and lead on to more of it, before the "
+            "rest is put off as an endless series; 0: no limit."
         ),
         unit="pages",
         low=0,
         high=1_000_000,
+    )
+    max_doubtful: int = _row(
+        20_000,
+        (
+            "Pages of endless series that are fetched all the same, of one host, when nothing else is left: a sample "
+            "of each, and more while these bring new numbers."
+        ),
+        unit="pages",
+        low=0,
+        high=1_000_000_000,
     )
 
 

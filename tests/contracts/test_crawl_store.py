@@ -351,10 +351,13 @@ def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
     store.offer([candidate(A), candidate(B)], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
-    records = (PatternRecord("/b/*", 3, 1, 2.0, 0.5, ""), PatternRecord("/a/*", 9, 0, 5.5, 0.0, "/b/*"))
+    records = (
+        PatternRecord("/b/*", 3, 1, 2, 2, 1, 0, 1, "ab", "", 0),
+        PatternRecord("/a/*", 9, 0, 5, 5, 0, 0, 0, "", "/b/*", 7),
+    )
     first = TrapChanges(records, ShownLines(0, b"\1\0\0\0\2\0\0\0"), ((url_id(A), 3), (12345, 1)))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=first)], robots=[answer]), 0.0)
-    newer = PatternRecord("/a/*", 10, 0, 6.25, 0.125, "")
+    newer = PatternRecord("/a/*", 10, 0, 6, 0, 0, 0, 0, "", "", 8)
     second = TrapChanges((newer,), ShownLines(2, b"\3\0\0\0"), ((url_id(A), 1),))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=second)]), 0.0)
     assert store.robots("http://a.test:80") == answer

@@ -12,7 +12,6 @@ from periplus.urls.url_patterns import (
     mask,
     plain,
     url_patterns,
-    with_wider,
 )
 
 
@@ -92,8 +91,6 @@ def test_ours_what_may_be_a_session_token(path, bare, names):
 
 
 def test_families_know_their_relations():
-    assert with_wider("/x/shop?a=*") == ("/x/shop?a=*", "/x/shop?**", "/x/**", "/**")
-    assert with_wider("/wiki/*") == ("/wiki/*", "/wiki/**", "/**")
     assert is_paging("/news?page=*")
     assert is_paging("/news/page/*")
     assert not is_paging("/news/*")

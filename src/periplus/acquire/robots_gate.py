@@ -23,7 +23,15 @@ from periplus.acquire.politeness import (
 )
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
-from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_SITEMAP, GivenUp, SideRequest, StoredRobots, Task
+from periplus.model.frontier import (
+    PRIORITY_DOUBT,
+    PRIORITY_FIRST,
+    PRIORITY_SITEMAP,
+    GivenUp,
+    SideRequest,
+    StoredRobots,
+    Task,
+)
 from periplus.model.ports import Clock, CrawlScope, CrawlStore
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
 from periplus.model.web import Origin, Url
@@ -106,7 +114,7 @@ class RobotsGate:
         if not verdict.allowed:
             return Skipped(Reason.ROBOTS, verdict.rule, verdict.line)
         trap = (
-            host.traps.admit(url, task.doubt)
+            host.traps.admit(url, task.doubt, last=task.priority >= PRIORITY_DOUBT)
             if task.request.purpose is Purpose.PAGE and task.priority != 0 and not task.recheck
             else None
         )

@@ -72,7 +72,9 @@ from periplus.model.ports import (
     Transport,
     TrapDetection,
 )  # fmt: skip
-from periplus.model.visit import BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Request, Skipped, Visit
+from periplus.model.visit import (
+    BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Redirected, Request, Skipped, Visit,
+)  # fmt: skip
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
@@ -692,9 +694,13 @@ class Worker:
                 self._discovery.forget()  # what this answer would have offered the next one offers
                 self._finish(host, read)
                 return
-        if read.document is not None and not task.recheck:  # a page seen before teaches nothing new
-            self._deps.aliases.learn(request.url, read.document)
-            lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
+        is_redirect = isinstance(read.visit.outcome, Redirected) and bool(read.candidates)
+        if (read.document is not None or is_redirect) and not task.recheck:  # a page seen before teaches nothing new
+            if read.document is not None:
+                self._deps.aliases.learn(request.url, read.document)
+                lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
+            else:
+                lesson = host.traps.redirected(request.url, task.doubt, read.candidates)
             if lesson.candidates is not read.candidates or lesson.vouched_for:
                 read = replace(read, candidates=(*lesson.candidates, *self._discovery.vouched(lesson.vouched_for)))
             if lesson.fresh:

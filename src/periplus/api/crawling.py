@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -129,6 +130,11 @@ class CrawlEnd:
     part: str = ""  # of a web that several collections share: others may hand it more
     is_kept: bool = True  # False: no page was read, and the collection that the run made is deleted again
 
+    @property
+    def doubtful(self) -> int:
+        """How many URLs were left out that may have content: not those that were read under another session id."""
+        return sum(tally.urls for tally in self.traps if tally.pattern.startswith("/"))
+
 
 class RunPolicy(Policy, Protocol):
     """What the workers of a run choose by, with its scope, where hosts do not just take turns."""
@@ -246,10 +252,12 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
         traps = tuple(tally for tally in store.traps() if tally not in known_traps)
     finally:
         store.close()
-    home.end_run(run_id, state, note, clock.now())
-    left = state != "failed" or not leave_nothing(home, order)
     part = "" if order.until_all_done else order.part
-    return CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, part, is_kept=left)
+    end = CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, part)
+    if state == "done" and end.doubtful:
+        end = dataclasses.replace(end, note=f"{end.doubtful:,} URLs are left in doubt")
+    home.end_run(run_id, state, end.note, clock.now())
+    return dataclasses.replace(end, is_kept=state != "failed" or not leave_nothing(home, order))
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
@@ -345,7 +353,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         transport=transport,
         clock=clock,
         policy=policy or SiteTurns(settings.budget.quantum),
-        detector=lambda memory, past: TrapDetector(settings.scope.trap_window, memory, past),
+        detector=partial(TrapDetector, settings.scope.trap_window, settings.scope.max_doubtful),
         scope=policy.scope if policy else site_scope(order.starts, settings.scope),
         mine=mine,
         aliases=Aliases(

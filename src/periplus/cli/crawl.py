@@ -41,6 +41,7 @@ from periplus.urls.scope import site_name
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
 INTERRUPTED = 130
+IN_DOUBT = 3  # done, but for URLs of endless series
 TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 
 
@@ -142,7 +143,12 @@ def crawl(
         str(order.home),
         f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home).removesuffix('/'))}",
     )
-    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+    sys.exit(INTERRUPTED if stopping.asked else exit_code(end))
+
+
+def exit_code(end: Any) -> int:
+    """Of a crawl, or a part of it, that was not interrupted."""
+    return IN_DOUBT if end.state == "done" and end.doubtful else EXIT[end.state]
 
 
 def with_folders(flags: dict[str, Any], local: Sequence[str]) -> dict[str, Any]:
@@ -234,7 +240,7 @@ def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
         left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
         yield (
             f"{left} left out as endless series: {named}{others}. More of them with a larger "
-            "--trap-window, all with --trap-window 0."
+            "--trap-window or --max-doubtful, all with --trap-window 0."
         )
 
 

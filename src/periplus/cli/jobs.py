@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.children import Command
-from periplus.cli.crawl import EXIT, INTERRUPTED, Period, StopOnSignal, configure_logs, summary
+from periplus.cli.crawl import INTERRUPTED, Period, StopOnSignal, configure_logs, exit_code, summary
 from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
@@ -66,7 +66,7 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status -c '{home}'")
-    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+    sys.exit(INTERRUPTED if stopping.asked else exit_code(end))
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.

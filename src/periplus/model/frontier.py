@@ -110,7 +110,7 @@ class Task:
     request: Request
     recheck: bool = False  # a refresh asks: the URL keeps its reason until it is answered
     held: bytes = b""  # digest of the body that we hold, and that need not be understood again; empty: none
-    doubt: int = 0  # how little vouches for the URL, see `schedule.traps`; 0: it is no part of an endless series
+    doubt: int = 0  # 1: only pages without content name the URL, see `schedule.traps`
 
 
 @frozen
@@ -158,17 +158,22 @@ class SideRequest:
 
 @frozen
 class PatternRecord:
-    """What is known of the doubtful URLs of one URL pattern of one host, for the store.
+    """What the pages of one URL pattern of one host brought, for the store.
 
     Key ROOT: the whole host. See `schedule.traps`.
     """
 
     key: str
-    read: int  # pages
-    fresh: int  # of them, those that showed something new
-    bred: float  # pages since the last fresh one that led to more of them
-    idle: float  # those that did not, each by what it cost
-    led_from: str  # the pattern of the latest doubtful page that led to one of these; empty: none did
+    fresh: int  # pages that said or showed something new
+    useful: int  # pages that led to such pages
+    idle: int  # pages in a row that were neither
+    dull: int  # of them, those since the latest with new numbers
+    bred: int  # pages in a row without content that led to more of this pattern
+    listed: int  # pages with content that named more of it
+    alike: int  # pages in a row with the same text
+    text: str  # what these pages say: the start of its digest
+    led_from: str  # the pattern of the latest page without content that led to one of these; empty: none did
+    spent: int  # pages that were read although their series was in doubt; of ROOT alone
 
 
 @frozen

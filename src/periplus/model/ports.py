@@ -129,21 +129,24 @@ class TrapLesson(Protocol):
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The page's own, with the word on each whether the page vouches for it."""
+        """The page's own, each with whether the page lists it."""
 
     @property
     def vouched_for(self) -> tuple[Url, ...]:
-        """URLs known before, as doubtful, that something vouches for now."""
+        """URLs known before, as doubtful, that are listed now."""
 
 
 class TrapDetection(Protocol):
     """Knows which URLs of one host belong to endless series. See `schedule.traps`."""
 
-    def admit(self, url: Url, doubt: int) -> str | None:
+    def admit(self, url: Url, doubt: int, *, last: bool = False) -> str | None:
         """None: may be fetched. Else what is shown to the user: the URL pattern, and why it is refused."""
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> TrapLesson:
         """Books a page that was read."""
+
+    def redirected(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> TrapLesson:
+        """Books a redirect."""
 
     def changes(self) -> TrapChanges:
         """What changed since last asked, for the store."""

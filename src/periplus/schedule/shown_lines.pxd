@@ -1,9 +1,12 @@
 cimport cython
 
-cdef int NEWLINE, PLAIN, DIGIT, ENDING, SMALLEST_BITS
-cdef const unsigned char[::1] IN_WORD, KINDS
-cdef unsigned int FREE, MASK_32, PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5, ROUND_1, ROUND_2, ROUND_4
+cdef int GAP, NEWLINE, LETTER, DIGIT, JOINT, END, WORD, NUMBER, DAY
+cdef int SMALLEST_BITS, SHORT, MOST_PAIRS, ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR
+cdef const unsigned char[::1] KINDS
+cdef unsigned int FREE, MASK_32, SEED, PRIME, MIX_1, MIX_2, PAIR_MASK, SIEVE, TWICE, LETTERS, PAIR, ADDRESS
 cdef unsigned long long MASK_64, FACTOR
+cdef KeySet CALENDAR
+cdef bytes CALENDAR_SIEVE
 
 
 @cython.final
@@ -25,32 +28,34 @@ cdef class KeySet:
 cdef class LineMemory:
     cdef readonly KeySet young, old
     cdef readonly object new
-    cdef readonly Py_ssize_t generation, count
-    cdef Py_ssize_t start
+    cdef readonly Py_ssize_t generation, shown
+    cdef KeySet own
+    cdef unsigned int[::1] pairs
+    cdef unsigned char[::1] sieve
+    cdef int kind, value, place, words, figures, count
+    cdef unsigned int word, line, letters
 
     cdef int _add(self, unsigned int key) except -1
+    cdef bint _meet(self, unsigned int key) except -1
     @cython.locals(
-        chars="const unsigned char[::1]", output="unsigned char[::1]", size=Py_ssize_t, shown=Py_ssize_t,
-        begin=Py_ssize_t, end=Py_ssize_t, key="unsigned int", _=int,
+        chars="const unsigned char[::1]", flags="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,
+        line=Py_ssize_t, fresh=int, copies=int, pieces=int, numbers=int, count=int, place=int, shown=int, is_new=bint,
     )
-    cpdef bytes new_lines(self, bytes written, int kind, int most, bint with_digits)
-    @cython.locals(start=Py_ssize_t, size=Py_ssize_t, begin=Py_ssize_t, left_out=int, kind=int)
-    cdef Py_ssize_t _copy_line(
-        self, const unsigned char[::1] chars, unsigned char[::1] output, Py_ssize_t end, bint with_digits
-    ) except -1
+    cpdef int read(self, bytes written, bytes address, bytes counted, int most) except -1
+    @cython.locals(at=Py_ssize_t)
+    cdef int _learn_address(self, const unsigned char[::1] chars, Py_ssize_t end) except -1
+    @cython.locals(
+        days=int, kind=int, has_calendar=bint, whole="unsigned int", undated="unsigned int", letters="unsigned int",
+        former="unsigned int", word="unsigned int", pair="unsigned int",
+    )
+    cdef Py_ssize_t _read_line(self, const unsigned char[::1] chars, Py_ssize_t at, Py_ssize_t end) except -1
+    @cython.locals(is_new=bint, address=bytes, key="unsigned int", at=Py_ssize_t)
+    cpdef bint adds(self, bytes addresses) except -1
+    @cython.locals(kind=int, char=int, value=int, letters=bint, digits=bint, joints=bint, key="unsigned int")
+    cdef Py_ssize_t _next(self, const unsigned char[::1] chars, Py_ssize_t at, Py_ssize_t end) except -1
 
 
-@cython.locals(lead=Py_ssize_t)
-cdef Py_ssize_t before_word(const unsigned char[::1] written, Py_ssize_t begin, Py_ssize_t end) except -1
-@cython.locals(char=int, width=int)
-cdef Py_ssize_t after_word(const unsigned char[::1] written, Py_ssize_t start, Py_ssize_t size) except -1
-cdef bint is_alphanumeric(bytes char) except -1
-@cython.locals(
-    size=Py_ssize_t, first="unsigned int", second="unsigned int", third="unsigned int", fourth="unsigned int",
-    key="unsigned int",
-)
-cpdef unsigned int key_of(const unsigned char[::1] written, Py_ssize_t start, Py_ssize_t end) except? 0
-cdef unsigned int step(unsigned int value, unsigned int word) noexcept
-cdef unsigned int turned(unsigned int value, int count) noexcept
-@cython.locals(highest="unsigned int")
-cdef unsigned int word_at(const unsigned char[::1] written, Py_ssize_t at) except? 0
+cdef unsigned int joined(unsigned int key, unsigned int word) noexcept
+cdef unsigned int mixed(unsigned int key) noexcept
+@cython.locals(names=KeySet, memory=LineMemory, at=Py_ssize_t)
+cpdef tuple calendar()

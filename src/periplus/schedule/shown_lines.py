@@ -1,4 +1,4 @@
-"""Remembers which lines a host has shown, by 32-bit keys.
+"""Remembers which lines a host has shown, by 32-bit keys, and judges what a text says beside them.
 
 Compiled where there is a C compiler; shown_lines.pxd gives the types.
 """
@@ -8,17 +8,46 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-NEWLINE = 10
-PLAIN, DIGIT, ENDING = range(3)
-KINDS = bytes({NEWLINE: ENDING}.get(code, DIGIT if code in b"0123456789" else PLAIN) for code in range(256))
-IN_WORD = bytes(chr(code).isalnum() for code in range(128))  # whether a character of ASCII stands in a word
+GAP, JOINT, NEWLINE, LETTER, DIGIT = range(5)
+KINDS = bytes(
+    LETTER if code >= 0x80 or chr(code).isalpha() else
+    DIGIT if chr(code).isdigit() else JOINT if chr(code) in ".,:" else NEWLINE if code == 10 else GAP
+    for code in range(256)
+)  # fmt: skip
+END, WORD, NUMBER, DAY = range(4)  # what `_next` finds; DAY: a number that a calendar's grid may hold
+NOTHING, COPY, NUMBERS, WORDS = range(4)
+"""What a text says that its host had not shown: nothing; a line that was shown once before; numbers; words."""
+
 FREE = 0  # a slot without a key; the one key of this value is held as the next one
 MASK_32, MASK_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 # of the slots: Python's own hash is another one in each process, so nobody can prepare keys that collide
 FACTOR = hash("lines") & MASK_64 | 1
-SMALLEST_BITS = 8
-PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393  # of XXH32
-ROUND_1, ROUND_2, ROUND_4 = (PRIME_1 + PRIME_2) & MASK_32, PRIME_2, -PRIME_1 & MASK_32
+SMALLEST_BITS = 6
+SEED, PRIME = 2166136261, 16777619  # of FNV-1a
+MIX_1, MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # of MurmurHash3's last step
+SHORT = 12  # words: a longer line is compared by its pairs of words too, for it may be a piece of a longer text
+PAIR_MASK = 1  # of the pairs half are kept, chosen by their keys
+MOST_PAIRS = 1024  # of a line
+SIEVE = 4096
+ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR = 48, 31, 1000, 2999, 100_000_000, 100
+# added to keys of other kinds than lines
+TWICE, LETTERS, PAIR, ADDRESS = 0x9E3779B9, 0x7F4A7C15, 0x51ED270B, 0x2545F491
+CALENDAR_NAMES = """
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
+    monday tuesday wednesday thursday friday saturday sunday
+    januar februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag
+    janvier février mars avril juin juillet août septembre octobre novembre décembre
+    lundi mardi mercredi jeudi vendredi samedi dimanche
+    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+    lunes martes miércoles jueves viernes sábado domingo
+    gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre
+    lunedì martedì mercoledì giovedì venerdì sabato domenica
+    januari februari maart mei augustus maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+    janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
+    января февраля марта апреля мая июня июля августа сентября октября ноября декабря
+    понедельник вторник среда четверг пятница суббота воскресенье
+"""
 
 
 class KeySet:
@@ -72,63 +101,173 @@ class LineMemory:
     def __init__(self, generation: int, first: int, keys: Sequence[int]) -> None:
         """keys: the latest of the sequence, those of number `first` and on."""
         self.generation = generation
-        self.count = first
+        self.shown = first
         self.young = KeySet()
         self.old = KeySet()
         self.new = array("I")
-        self.start = 0  # of the next line, while lines are read
+        self.pairs = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
+        self.kind = END  # of the word that `_next` found
+        self.word = 0  # its key
+        self.value = 0  # where it is a number without other characters
+        self.own = KeySet()  # words of the page's address
+        self.sieve = memoryview(bytearray(SIEVE))
+        self.place = 0  # the last number of the address: those near to it say where in a list the page stands
+        self.line = self.letters = self.words = self.figures = self.count = 0  # of the line that was read
         for at in range(len(keys)):
             self._add(keys[at])
 
     def _add(self, key: int) -> int:
         self.young.add(key)
-        self.count += 1
-        if self.count % self.generation == 0:
+        self.shown += 1
+        if self.shown % self.generation == 0:
             self.old, self.young = self.young, KeySet()
         return 0
 
-    def new_lines(self, written: bytes, kind: int, most: int, with_digits: bool) -> bytes:
-        """Those lines that are not in memory, in order, each ended by a line feed. Remembers all of them.
+    def _meet(self, key: int) -> bool:
+        """Whether the key is in memory; it is afterwards, and as one of the latest."""
+        if self.young.has(key):
+            return True
+        is_known = self.old.has(key)
+        self._add(key)
+        self.new.append(key)
+        return is_known
 
-        written: lines in UTF-8, of which `most` are read. kind: a byte before each line, for those that are compared
-        with their own kind only; negative: none. with_digits: whether words with a digit of ASCII count.
+    def read(self, written: bytes, address: bytes, counted: bytes, most: int) -> int:
+        """What a page says that its host had not shown: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
+
+        written: the text in UTF-8, in lower case, of which `most` lines are read. address: of the page, in lower case;
+        its words do not count. counted: for each line whether it counts at all; lines beyond its end do.
+
+        Words and numbers that a calendar's grid is made of do not count. A line that is new but for its numbers brings
+        numbers; a page brings them when it has two or more, for one alone is a counter. A long line of which most
+        pairs of words were shown brings nothing: it is a piece of another text.
         """
-        chars, size, shown, self.start = written, len(written), 0, 0
-        output = memoryview(bytearray(size + 2 * written.count(b"\n") + 2))
-        for _ in range(most):
-            begin = end = shown
-            if kind >= 0:
-                output[begin] = kind
-                end += 1
-            end = self._copy_line(chars, output, end, with_digits)
-            key = key_of(output, begin, end)
-            if not self.young.has(key):
-                if not self.old.has(key):
-                    output[end] = NEWLINE
-                    shown = end + 1
-                self._add(key)
-                self.new.append(key)
-            if self.start > size:
-                break
-        return bytes(output[:shown])
-
-    def _copy_line(self, chars: Sequence[int], output: memoryview, end: int, with_digits: bool) -> int:
-        """Appends the line that begins at `start` to the output, and goes to the next one. Returns where it ends."""
-        start, size, begin = self.start, len(chars), end
-        left_out = ENDING if with_digits else DIGIT  # and kinds after it
-        while start < size:
-            kind = KINDS[chars[start]]
-            if kind < left_out:
-                output[end] = chars[start]
-                end += 1
-                start += 1
-            elif kind == ENDING:
-                break
+        chars, flags, at, end = written, counted, 0, len(written)
+        self._learn_address(address, len(address))
+        fresh = copies = pieces = numbers = line = 0
+        while at <= end and line < most:
+            line += 1
+            if line <= len(flags) and not flags[line - 1]:
+                at = written.find(b"\n", at) + 1 or end + 1
+                continue
+            at = self._read_line(chars, at, end)
+            if not (self.words or self.figures):
+                continue
+            if self._meet(self.line):
+                copies += not self._meet((self.line + TWICE) & MASK_32)
+                continue
+            is_new = self.words > 0 and not (self.figures and self._meet((self.letters + LETTERS) & MASK_32))
+            shown, count = 0, self.count if self.words + self.figures > SHORT else 0
+            for place in range(count):
+                shown += self._meet((self.pairs[place] + PAIR) & MASK_32)
+            if not is_new:
+                numbers += self.figures
+            elif 2 * shown <= count:
+                fresh += 1
             else:
-                end = before_word(output, begin, end)
-                start = after_word(chars, start, size)
-        self.start = start + 1
-        return end
+                pieces += 1
+        return WORDS if fresh else NUMBERS if numbers > max(1, pieces) else COPY if copies > pieces else NOTHING
+
+    def _learn_address(self, chars: Sequence[int], end: int) -> int:
+        """Sets which words are the page's own."""
+        self.own, self.sieve, self.place, at = KeySet(), memoryview(bytearray(CALENDAR_SIEVE)), -NEAR, 0
+        while True:
+            at = self._next(chars, at, end)
+            if self.kind == END:
+                return 0
+            self.own.add(self.word)
+            self.sieve[self.word % SIEVE] = 1
+            if self.kind > WORD:
+                self.place = self.value
+
+    def _read_line(self, chars: Sequence[int], at: int, end: int) -> int:
+        """Sets the keys of a line, of its letters and of its pairs of words. Returns where the next begins."""
+        whole = undated = letters = former = SEED
+        days, has_calendar = 0, False
+        self.words = self.figures = self.count = 0
+        while True:
+            at = self._next(chars, at, end)
+            word, kind = self.word, self.kind
+            if kind == END:
+                break
+            if self.sieve[word % SIEVE]:
+                if self.own.has(word):
+                    continue
+                if CALENDAR.has(word):
+                    has_calendar = True
+                    continue
+            if kind > WORD and self.value and self.place - NEAR < self.value < self.place + NEAR:
+                continue
+            whole = joined(whole, word)
+            if kind == DAY:
+                days += 1
+            else:
+                undated = joined(undated, word)
+                if kind == WORD:
+                    self.words += 1
+                    letters = joined(letters, word)
+                else:
+                    self.figures += 1
+            pair = mixed(joined(former, word))
+            if not pair & PAIR_MASK and self.count < MOST_PAIRS:
+                self.pairs[self.count] = pair
+                self.count += 1
+            former = word
+        if has_calendar or not (self.words or self.figures):
+            whole = undated
+        else:
+            self.figures += days
+        self.line, self.letters = mixed(whole), mixed(letters)
+        return at
+
+    def adds(self, addresses: bytes) -> bool:
+        """Whether one of some addresses, a line each, was not shown before."""
+        is_new = False
+        for address in addresses.split(b"\n"):
+            key = SEED
+            for at in range(len(address)):
+                key = ((key ^ address[at]) * PRIME) & MASK_32
+            is_new |= not self._meet((mixed(key) + ADDRESS) & MASK_32)
+        return is_new
+
+    def _next(self, chars: Sequence[int], at: int, end: int) -> int:
+        """Goes to the next word of a line, and says its `kind` and key. Returns where it ends."""
+        kind = GAP
+        while at < end:
+            kind = KINDS[chars[at]]
+            if kind > JOINT:
+                break
+            at += 1
+        self.kind = END
+        if at >= end or kind == NEWLINE:
+            return at + 1
+        key, value, letters, digits, joints = SEED, 0, 0, 0, 0
+        while at < end:
+            char = chars[at]
+            kind = KINDS[char]
+            if kind == LETTER:
+                letters = 1
+            elif kind == DIGIT:
+                digits = 1
+                value = min(value * 10 + char - ZERO, TOO_MUCH)
+                if not (value or letters or joints):  # a zero before other digits
+                    at += 1
+                    continue
+            elif kind == JOINT and digits and at + 1 < end and KINDS[chars[at + 1]] == DIGIT:
+                joints = 1
+            else:
+                break
+            key = ((key ^ char) * PRIME) & MASK_32
+            at += 1
+        self.word = key
+        self.value = 0 if letters or joints else value
+        if not digits:
+            self.kind = WORD
+        elif letters or joints or not (value <= LAST_DAY or FIRST_YEAR <= value <= LAST_YEAR):
+            self.kind = NUMBER
+        else:
+            self.kind = DAY
+        return at
 
     def take_new(self) -> array[int]:
         """The keys added since last asked."""
@@ -136,80 +275,28 @@ class LineMemory:
         return new
 
 
-def before_word(written: Sequence[int], begin: int, end: int) -> int:
-    """Where the word begins that a text ends with; its end, if it ends with none."""
-    while end > begin:
-        lead = end - 1
-        if written[lead] < 0x80:
-            if not IN_WORD[written[lead]]:
-                break
-        else:
-            while lead > begin and written[lead] & 0xC0 == 0x80:
-                lead -= 1
-            if not is_alphanumeric(bytes(written[lead:end])):
-                break
-        end = lead
-    return end
+def joined(key: int, word: int) -> int:
+    """The key of some words and one more."""
+    return ((key << 5 | key >> 27) ^ word) * PRIME & MASK_32
 
 
-def after_word(written: Sequence[int], start: int, size: int) -> int:
-    """Where the word ends that goes on from here."""
-    while start < size:
-        char = written[start]
-        if char < 0x80:
-            if not IN_WORD[char]:
-                break
-            start += 1
-        else:
-            width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
-            if not is_alphanumeric(bytes(written[start : start + width])):
-                break
-            start += width
-    return start
-
-
-def is_alphanumeric(char: bytes) -> bool:
-    """Of one character in UTF-8."""
-    return char.decode("utf-8", "replace").isalnum()
-
-
-def key_of(written: Sequence[int], start: int, end: int) -> int:
-    """XXH32 of the bytes from start to end, seed 0. Source: the xxHash specification, section "XXH32 algorithm"."""
-    size = end - start
-    if size >= 16:
-        first, second, third, fourth = ROUND_1, ROUND_2, 0, ROUND_4
-        while end - start >= 16:
-            first = step(first, word_at(written, start))
-            second = step(second, word_at(written, start + 4))
-            third = step(third, word_at(written, start + 8))
-            fourth = step(fourth, word_at(written, start + 12))
-            start += 16
-        key = (turned(first, 1) + turned(second, 7) + turned(third, 12) + turned(fourth, 18)) & MASK_32
-    else:
-        key = PRIME_5
-    key = (key + size) & MASK_32
-    while end - start >= 4:
-        key = turned((key + word_at(written, start) * PRIME_3) & MASK_32, 17) * PRIME_4 & MASK_32
-        start += 4
-    while start < end:
-        key = turned((key + written[start] * PRIME_5) & MASK_32, 11) * PRIME_1 & MASK_32
-        start += 1
-    key = (key ^ key >> 15) * PRIME_2 & MASK_32
-    key = (key ^ key >> 13) * PRIME_3 & MASK_32
+def mixed(key: int) -> int:
+    """A key of which each bit depends on all."""
+    key = (key ^ key >> 16) * MIX_1 & MASK_32
+    key = (key ^ key >> 13) * MIX_2 & MASK_32
     return key ^ key >> 16
 
 
-def step(value: int, word: int) -> int:
-    """One lane of XXH32 goes on by a word."""
-    return turned((value + word * PRIME_2) & MASK_32, 13) * PRIME_1 & MASK_32
+def calendar() -> tuple[KeySet, bytes]:
+    """The keys of names in calendars, and a sieve for them."""
+    names, sieve, memory = KeySet(), bytearray(SIEVE), LineMemory(1, 0, ())
+    written, at = CALENDAR_NAMES.replace("\n", " ").encode(), 0
+    while True:
+        at = memory._next(written, at, len(written))
+        if memory.kind == END:
+            return names, bytes(sieve)
+        names.add(memory.word)
+        sieve[memory.word % SIEVE] = 1
 
 
-def turned(value: int, count: int) -> int:
-    """32 bits rotated to the left."""
-    return (value << count | value >> (32 - count)) & MASK_32
-
-
-def word_at(written: Sequence[int], at: int) -> int:
-    """Four bytes, the lowest first."""
-    highest = written[at + 3]
-    return written[at] | written[at + 1] << 8 | written[at + 2] << 16 | highest << 24
+CALENDAR, CALENDAR_SIEVE = calendar()

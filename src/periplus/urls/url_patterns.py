@@ -126,22 +126,6 @@ def _names(query: str) -> str:
     return "&".join(f"{name}=*" for name in sorted(names) if not _is_session_name(name))
 
 
-def with_wider(pattern: str) -> tuple[str, ...]:
-    """A pattern and those above it, from its own text: as `patterns` gives them for its URLs,
-    but for long paths and tokens.
-    """
-    wider = [pattern]
-    path = pattern.partition("?")[0]
-    if path != pattern and not pattern.endswith("?**"):
-        wider.append(path + "?**")
-    if path.endswith("/**"):
-        path = path[:-3]
-    while "/" in path:
-        path = path[: path.rfind("/")]
-        wider.append(f"{path}/**")
-    return tuple(wider)
-
-
 def is_paging(pattern: str) -> bool:
     """Whether the pattern is a numbered list: its only parameter is a page's number,
     or that follows a folder of such a name.
