@@ -28,13 +28,16 @@ most => {
         if (!sum || at - last >= 1000 || at - first >= 5000) { sum = 0; first = at; }
         sum += value; last = at; most_shift = Math.max(most_shift, sum);
     }
+    // a navigation that begins before its end stops the parser, and the page calls itself complete; its event, which
+    // alone tells that it was parsed, is not told to every session of a new process
+    const [opened] = performance.getEntriesByType("navigation");
+    const parsed = !opened || opened.domContentLoadedEventStart > 0;
     let cut = false, html = "";
     try {
         // what is shown without scripts alone is not shown
         document.querySelectorAll("noscript").forEach(element => element.remove());
         flatten(document);
         // where a script has changed the address, links are relative to the new one
-        const [opened] = performance.getEntriesByType("navigation");
         const moved = opened && opened.name.split("#")[0] !== document.URL.split("#")[0];
         if (moved && document.head && !document.querySelector("base[href]")) {
             const element = document.createElement("base");
@@ -46,7 +49,7 @@ most => {
     html = doctype + (document.documentElement ? document.documentElement.outerHTML : "");
     if (html.length > most) { html = html.slice(0, most); cut = true; }
     return {
-        html, cut, url: document.URL,
+        html, cut, parsed, url: document.URL,
         lcp: paints.length ? paints[paints.length - 1].startTime / 1000 : null,
         cls: most_shift,
     };

@@ -9,11 +9,11 @@ from functools import partial
 
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.politeness import HeldHost
-from periplus.acquire.rendering import ClosedOrigins, Rendered, Renderer, RenderJob
+from periplus.acquire.rendering import NOT_PARSED, ClosedOrigins, Rendered, Renderer, RenderJob
 from periplus.document.headers import media_type as declared_type
 from periplus.document.headers import media_type_of
 from periplus.model.frontier import Candidate, Completion, Task
-from periplus.model.page import HTML_TYPES, Charset
+from periplus.model.page import HTML_TYPES, Charset, Document
 from periplus.model.ports import Clock
 from periplus.model.visit import Cut, Fetched, Purpose, Request, Visit
 from periplus.model.web import HostKey, Origin, Url
@@ -141,9 +141,22 @@ def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discover
         shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
         read = replace(discovery.of(lease, task, shown), rendering=rendering)
         bounds = tuple(f"rendered as far as its bounds: {bound}" for bound in rendering.bounds)
+        if NOT_PARSED in rendering.bounds:
+            sent = discovery.of(lease, task, visit)
+            if _has_more(sent.document, read.document):
+                read = replace(sent, candidates=(*sent.candidates, *read.candidates))
+                bounds = (f"not rendered: {'; '.join(rendering.bounds)}",)
+                rendering = None
     if rendered.leads_to:
         read = replace(read, candidates=(*read.candidates, *discovery.of_script(rendered.leads_to, task.request)))
     document = read.document and replace(read.document, bounds=(*read.document.bounds, *bounds))
     if document is not None and rendering is not None:
         document = replace(document, charset=Charset("utf-8", "browser"))
     return replace(read, document=document, candidates=(*page.links, *read.candidates))
+
+
+def _has_more(sent: Document | None, rendered: Document | None) -> bool:
+    """Whether a page as sent has links that it lacks as rendered, or more text."""
+    if sent is None or rendered is None:
+        return sent is not None
+    return len(sent.text) > len(rendered.text) or not set(sent.links.targets) <= set(rendered.links.targets)

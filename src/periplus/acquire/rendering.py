@@ -2,7 +2,7 @@
 
 States of a page:  waiting -> open -> loading -> settled -> (scrolled -> settled)* -> read; from each of them -> failed.
 Always:  (1) a browser is asked for nothing that `Renderer` was not given, and reaches nothing else;  (2) a page that
-takes longer or asks for more than its bounds is read as it stands, if all that was sent was parsed, or fails, alone;
+takes longer or asks for more than its bounds is read as it stands, or fails, alone;
 (3) a browser that dies or falls silent costs its pages one more attempt;  (4) every page that was begun ends, as a
 `Rendering` or a reason.
 Not its business: which pages are rendered, and when a host may be asked: see `worker`.
@@ -53,6 +53,7 @@ PROCESS_BYTES = 1 << 30  # of one page's process; a page of 200 KB of scripts ha
 LOOK_S = 0.5  # how often that is looked at
 PAGES_OF_BROWSER = 500  # then it is started anew: what leaks goes
 SCREEN = (1280, 1024)
+NOT_PARSED = "it was not parsed to its end"  # among the bounds of a rendering: the sent page may have more
 
 # what a page shows and says is made of these; pictures stand for themselves, and films and sockets are nobody's text
 _ASKED = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
@@ -112,7 +113,7 @@ class _Page:
         self.context_id = self.target_id = self.session = ""
         self.began = self.active_at = now
         self.own_s, self.looked_at = 0.0, now
-        self.loaded = self.document_given = self.parsed = False
+        self.loaded = self.document_given = False
         self.reading_since = math.inf
         self.stopped = self.ended = False
         self.dialogs = self.requests = self.part_bytes = self.refused = 0
@@ -186,8 +187,6 @@ class _Page:
             case "Fetch.requestPaused":
                 self.active_at = now
                 self._on_request(event, session, now)
-            case "Page.domContentEventFired":
-                self.parsed = self.document_given
             case "Page.loadEventFired":
                 self.active_at, self.loaded = now, True
             case "Page.frameStoppedLoading" if event.get("frameId") == self.target_id and self.document_given:
@@ -361,10 +360,11 @@ class _Page:
         if not value["url"].startswith(("http:", "https:")):
             self.fail("the browser showed a page of its own in its place")
             return
-        if value["cut"] or not self.parsed:  # the sent page has more
-            bound = (*self.bounds, "its script leads elsewhere")[0]
-            self.fail("it grew too large" if value["cut"] else f"it was not parsed to its end: {bound}")
+        if value["cut"]:
+            self.fail("it grew too large")  # the sent page has more
             return
+        if not value["parsed"]:
+            self.bounds.append(NOT_PARSED)
         timed = self.delayed_s <= DELAYED_S  # else it tells our delay, not the page's
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),

@@ -1,0 +1,46 @@
+"""A rendering that ended before its page was parsed never has less than what was sent."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from periplus.acquire.discovery import Discovery
+from periplus.acquire.rendered import PageInHand, completion_of_page
+from periplus.acquire.rendering import NOT_PARSED, Rendered, RenderJob
+from periplus.model.frontier import Task
+from periplus.model.page import Rendering
+from periplus.model.visit import Fetched, Headers, Request, Visit
+from periplus.settings import Scope, Settings
+from periplus.urls.canonical import canonical
+from periplus.urls.scope import site_scope
+
+HOME = canonical("http://a.test/")
+PIECES = st.sampled_from(
+    [*(f"<a href=/{n}>to {n}</a>" for n in range(5)), "<p>words", "<div>", "</p>", "<script>1</script>"]
+)
+
+
+@given(
+    st.lists(PIECES, max_size=8),
+    st.integers(0, 8),
+    st.lists(PIECES, max_size=3),
+    st.sampled_from(["20 dialogs", "time"]),
+)
+def test_a_page_cut_off_by_a_bound_has_the_links_and_the_text_that_were_sent(pieces, parsed, made, bound):
+    headers = Headers((("content-type", "text/html"),))
+    sent, shown = ("".join(some).encode() for some in (pieces, [*pieces[:parsed], *made]))
+    request = Request(HOME)
+    visit = Visit(request, 1.0, 0.1, Fetched(200, headers, sent))
+    task = Task(1, 0, 1, 1, request)
+    page = PageInHand(SimpleNamespace(lease=None), task, visit)
+    rendering = Rendering(shown, sent, b"", len(sent), 1.0, bounds=(bound, NOT_PARSED))
+    job = RenderJob(HOME, visit.outcome, page)
+    discovery = Discovery(site_scope([HOME], Scope()), Settings())
+    kept = completion_of_page(page, Rendered(job, rendering), discovery)
+    plain = Discovery(site_scope([HOME], Scope()), Settings()).of(None, task, visit)
+    assert set(plain.document.links.targets) <= set(kept.document.links.targets)
+    assert len(plain.document.text) <= len(kept.document.text)
+    assert any(bound in one for one in kept.document.bounds)
