@@ -70,7 +70,17 @@ from periplus.model.ports import (
     TrapDetection,
 )  # fmt: skip
 from periplus.model.visit import (
-    BESIDE, CHECKS, Cause, Failed, Outcome, Purpose, Reason, Redirected, Request, Skipped, Visit,
+    BESIDE,
+    CHECKS,
+    Cause,
+    Failed,
+    Outcome,
+    Purpose,
+    Reason,
+    Redirected,
+    Request,
+    Skipped,
+    Visit,
 )  # fmt: skip
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.settings import Settings
