@@ -1,6 +1,4 @@
-"""TrapDetector on webs made of a few lines each: endless ones are left, legitimate ones are read whole,
-killed or not.
-"""
+"""TrapDetector on small made webs: endless ones are left, legitimate ones are read whole, killed or not."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import datetime
 import itertools
 import random
 import re
+from calendar import month_name
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -25,28 +24,9 @@ from periplus.urls.canonical import url_id
 from periplus.urls.url_patterns import plain
 
 HOST = "https://w.example"
-WORDS = [
-    a + b + c
-    for a, b, c in itertools.product(
-        ["ba", "ke", "li", "mo", "nu", "pra", "ste", "tri", "vo", "za"],
-        ["la", "mi", "no", "ru", "se", "ti"],
-        ["dor", "gan", "lem", "nik", "pol", "ras"],
-    )
-]
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+_PARTS = (("ba", "ke", "li", "mo", "nu", "pra", "ste", "tri", "vo", "za"), ("la", "mi", "no", "ru", "se", "ti"))
+WORDS = ["".join(parts) for parts in itertools.product(*_PARTS, ("dor", "gan", "lem", "nik", "pol", "ras"))]
+MONTHS = list(month_name)[1:]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 MENU = "Home\nProducts\nCalendar\nContact\nImprint"
 TOKEN = re.compile(r"[?&;](?:sid|jsessionid)=[0-9a-f]+")

@@ -21,7 +21,8 @@ from voyage import PATIENCE_S, QUICK, TESTS, Collection, Served, command, enviro
 
 import judge
 from periplus.api import crawling
-from periplus.api.crawling import CrawlOrder, workable
+from periplus.api.crawling import CrawlOrder
+from periplus.api.homes import workable
 from periplus.children import finish_child
 from periplus.settings import settings_from
 from periplus.urls.canonical import canonical

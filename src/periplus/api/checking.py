@@ -24,10 +24,9 @@ from periplus.api.crawling import (
     crawl,
     refresh,
     work,
-    workable,
 )
 from periplus.api.evidence import FAILED, UrlEvidence
-from periplus.api.homes import folder_of, home_of
+from periplus.api.homes import folder_of, home_of, workable
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
 from periplus.model.audit import Verdict

@@ -22,9 +22,9 @@ from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
-from periplus.acquire.transport import CurlTransport, Wire, affordable, resolve_entries
+from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
-from periplus.api.homes import home_of, shares_index
+from periplus.api.homes import home_of, leave_nothing, shares_index, workable
 from periplus.api.logins import logins_of, revealed
 from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
@@ -196,25 +196,8 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
             return _crawl_alone(order, home, watch, labour or work)
         except PeriplusError:
             with contextlib.suppress(PeriplusError):
-                leave_nothing(home, order)
+                leave_nothing(home, order.part)
             raise
-
-
-def workable(settings: Settings) -> Settings:
-    """The settings, as the engine needs them: a lease outlasts any request by as much again,
-    host names are in lower case, and there are file descriptors for all requests at once.
-    """
-    storage = dataclasses.replace(
-        settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
-    )
-    local = [host.removesuffix(":80") for host in folders_of(settings.identity.folders)]
-    mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
-    at_once = affordable(settings.politeness.concurrency)
-    politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
-    past, archive = settings.past, settings.past.from_archive
-    if archive and not archive.startswith(("cdx:", "memento:")):  # a refresh begins elsewhere
-        past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
-    return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)
 
 
 def _ruled(order: CrawlOrder) -> CrawlOrder:
@@ -224,14 +207,6 @@ def _ruled(order: CrawlOrder) -> CrawlOrder:
     # one that breaks a rule was wished all the same
     starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))
     return dataclasses.replace(order, rules=text, starts=starts)
-
-
-def leave_nothing(home: CrawlHome, order: CrawlOrder) -> bool:
-    """Deletes the collection that a failed first run made, unless a page was stored.
-
-    A part of a web stays: it has counted the messages that it took from others. False: the collection stays.
-    """
-    return not order.part and home.discard()
 
 
 def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
@@ -257,7 +232,7 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
     if state == "done" and end.doubtful:
         end = dataclasses.replace(end, note=f"{end.doubtful:,} URLs are left in doubt")
     home.end_run(run_id, state, end.note, clock.now())
-    return dataclasses.replace(end, is_kept=state != "failed" or not leave_nothing(home, order))
+    return dataclasses.replace(end, is_kept=state != "failed" or not leave_nothing(home, order.part))
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from periplus.acquire.transport import affordable
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
-from periplus.settings import SUFFIX
+from periplus.settings import SUFFIX, Settings
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.schema import DATABASE
+from periplus.urls.folders import folders_of
+from periplus.urls.scope import own_hosts
 
 if TYPE_CHECKING:  # arrays: only when they are asked for
     from periplus.model.dataset import ResultStore, WholeRows
@@ -174,3 +178,28 @@ def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
     with moment(address_of(place)) as database:
         segments = place_of_segments(database)
         yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)
+
+
+def leave_nothing(home: CrawlHome, part: str) -> bool:
+    """Deletes the collection that a failed first run made, unless a page was stored. part: as of the run's order.
+
+    A part of a web stays: it has counted the messages that it took from others. False: the collection stays.
+    """
+    return not part and home.discard()
+
+
+def workable(settings: Settings) -> Settings:
+    """The settings, as the engine needs them: a lease outlasts any request by as much again,
+    host names are in lower case, and there are file descriptors for all requests at once.
+    """
+    storage = dataclasses.replace(
+        settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
+    )
+    local = [host.removesuffix(":80") for host in folders_of(settings.identity.folders)]
+    mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
+    at_once = affordable(settings.politeness.concurrency)
+    politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
+    past, archive = settings.past, settings.past.from_archive
+    if archive and not archive.startswith(("cdx:", "memento:")):  # a refresh begins elsewhere
+        past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
+    return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)

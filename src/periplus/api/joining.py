@@ -13,8 +13,9 @@ from pathlib import Path
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.engines.stages import TasksOnCluster
 from periplus.api.checking import for_a_check
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work, workable
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work
 from periplus.api.engines import SPARK, cluster_named
+from periplus.api.homes import workable
 from periplus.api.logins import revealed
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import RunRecord, RunStore

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import io
+import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -41,8 +45,10 @@ from periplus.present.charts import ChartLook, write_chart
 from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
+from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
+from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
@@ -304,3 +310,40 @@ def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[U
         if content not in met:
             met.add(content)
             yield url, changed
+
+
+# The drawing of a whole site, laid out once and kept in the collection's folder until it changes.
+
+LAYOUT_FILE = "site.layout"
+FORM = 1  # of the file; another one is laid out anew
+
+
+def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
+    """What a drawing follows from. Raises NoCollection, StoreError."""
+    with reading.opened(folder) as connection:
+        return FORM, str(site), under, *stored_tables.version(connection)
+
+
+def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
+    """The site's drawing: as it was kept, if nothing has changed since; else laid out, and kept where it is of all.
+
+    under: only pages that begin so. A folder that nobody may write keeps none.
+    """
+    key, path = list(layout_key(folder, site.key, under)), folder / LAYOUT_FILE
+    if not under:
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            stored_key, columns = json.loads(path.read_text("utf-8"))
+            if stored_key == key:
+                return SiteGraph(**{name: _tuple(value) for name, value in columns.items()})
+    graph = site_graph(site.facts, site.graph, site.site_map, under)
+    if not under:
+        with contextlib.suppress(OSError):
+            beside = path.with_suffix(f".{os.getpid()}")
+            beside.touch(0o600)
+            beside.write_text(json.dumps([key, dataclasses.asdict(graph)]), "utf-8")
+            beside.replace(path)
+    return graph
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -18,12 +18,10 @@ from periplus.api.crawling import (
     Progress,
     check_order,
     judged,
-    leave_nothing,
     open_run,
     work,
-    workable,
 )
-from periplus.api.homes import address_of_copy, editing
+from periplus.api.homes import address_of_copy, editing, leave_nothing, workable
 from periplus.api.rules import rules_text
 from periplus.api.topics import judge_of, topic_file
 from periplus.errors import PeriplusError, UsageError
@@ -235,7 +233,7 @@ class _Run:
         text = text or "nothing is left to fetch"
         home.end_run(run_id, state, text, clock.now())
         tally = self._policy.tally
-        left = state != "failed" or not leave_nothing(home, engine)
+        left = state != "failed" or not leave_nothing(home, engine.part)
         if left:
             self._note(tally, is_last=True)
         end = CrawlEnd(run_id, state, text, counts, time.monotonic() - began, went_on, is_kept=left)

@@ -141,8 +141,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     order = order_for(place, urls, settings, **asked)
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before anybody is asked
-    conditions, quiet = fail_on(flags["fail_on"]), bool(flags["quiet"])
-    least = least_grades(flags["fail_below"])
+    conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])
     baseline = baseline_run(collection_folder(place), flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from periplus.analyse.linkgraph import shortest_way
-from periplus.api.site import Site
-from periplus.api.site_layout import layout_key, stored_graph
+from periplus.api.site import Site, layout_key, stored_graph
 from periplus.errors import UsageError
 from periplus.jobs.forms import whole
 from periplus.model.web import Url
