@@ -96,7 +96,8 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+        if columns:  # `file` is a table of a database alone, but while a collection is moved
+            made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
