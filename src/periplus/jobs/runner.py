@@ -83,6 +83,7 @@ KINDS = (
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
+SUSPICIOUS = 3  # exit code of a crawl that is done with doubt left, or that met mostly failures
 GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
 ENDS = ("Failed:", "Suspicious:")  # of the line by which a crawl says how it ended; what follows it is no reason
@@ -193,7 +194,9 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
         return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + (
             "; it is tried again" if again else ""
         )
-    return JobState.FAILED, _error_in(log) or f"exit code {status}"
+    if status == SUSPICIOUS and (doubt := [line for line in _end_of(log) if "left in doubt" in line]):
+        return JobState.DONE, doubt[-1]  # a crawl that read all but URLs of endless series
+    return JobState.FAILED, error_of(_end_of(log)) or f"exit code {status}"
 
 
 def error_of(lines: Sequence[str]) -> str:
@@ -208,10 +211,11 @@ def error_of(lines: Sequence[str]) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _error_in(log: Path) -> str:
+def _end_of(log: Path) -> list[str]:
+    """The last lines that a job printed."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-        return error_of(file.read().decode("utf-8", "replace").strip().splitlines())
+        return file.read().decode("utf-8", "replace").strip().splitlines()
 
 
 def _log_file(folder: Path, job: Job, ending: str) -> Path:
