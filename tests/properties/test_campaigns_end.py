@@ -121,7 +121,7 @@ def worker_of(store, transport: FakeTransport, policy: SurveyPolicy, made: Setti
         transport,
         transport.clock,
         policy,
-        lambda memory, past: TrapDetector(0, memory, past),
+        lambda memory, past: TrapDetector(0, 0, memory, past),
         policy.scope,
         frozenset(),
         Aliases(),

@@ -12,7 +12,7 @@ from periplus.model.frontier import TrapMemory
 from periplus.model.web import Url
 from periplus.schedule.shown_lines import NOTHING, WORDS, LineMemory
 from periplus.schedule.traps import GENERATION, MAX_PATTERNS, TrapDetector
-from periplus.urls.url_patterns import ROOT, plain, session_values, url_patterns
+from periplus.urls.url_patterns import ROOT, plain, url_patterns
 from unit.test_traps import HOST, Host, Past, Web, candidate, crawl, document
 
 SEGMENT = st.sampled_from(["a", "b", "c", "1", "22", "x7", "%D0%9F", "", "page.html", "0123456789abcdef01"])
@@ -42,11 +42,6 @@ def test_any_text_has_families_that_end_in_the_host(text):
 @given(PATHS)
 def test_plain_is_idempotent(url):
     assert plain(plain(url).url).names == ""
-
-
-@given(PATHS)
-def test_values_that_may_be_a_sessions_are_those_that_plain_takes_out(url):
-    assert bool(session_values(url)) == bool(plain(url).names)
 
 
 def site(seed: int) -> Web:

@@ -39,13 +39,15 @@ _PLAIN = frozenset((string.ascii_letters + string.digits + "-._~").encode())
 class PageRead:
     """One answer.
 
-    links: (absolute URL without fragment, fragment), in the page's order; names: what fragments may lead to.
+    links: (absolute URL without fragment, fragment), in the page's order; clicks: those of the URLs that a visitor can
+    click; names: what fragments may lead to.
     """
 
     status: int
     is_page: bool = False
     moved_to: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
+    clicks: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     digest: bytes = b""  # of the body
 
@@ -54,7 +56,7 @@ class PageRead:
 class Sight:
     """What one reader of a site saw, all URLs in their `normal` form. Of the oracle, or of Periplus."""
 
-    depths: dict[str, int | None]  # of the pages that were read: clicks from the home page
+    depths: dict[str, int | None]  # of the pages that were read: clicks from the home page; None: no click leads there
     edges: frozenset[tuple[str, str]]  # (page, URL of the same host that it links to)
     dead: frozenset[tuple[str, str]]  # those of them whose target is dead
     fragments: frozenset[tuple[str, str, str]]  # (page, page, place that the second lacks)
@@ -77,7 +79,7 @@ def read_site(root: str, start: str, port: int) -> Sight:
     """root: http://host:port, whose host needs no name server: 127.0.0.1 is asked."""
     pages = _fetched(root, root + start, port)
     depths = _depths(pages, root + start)
-    read = {url for url in depths if pages[url].is_page}
+    read = {url for url, page in pages.items() if page.is_page}
     edges = {(url, target) for url in read for target, _ in pages[url].links if target in pages and target != url}
     dead = {(url, target) for url, target in edges if _is_dead(pages, target)}
     lost = {
@@ -87,7 +89,7 @@ def read_site(root: str, start: str, port: int) -> Sight:
         if target in read and place and not _is_there(place, pages[target].names)
     }
     return Sight(
-        {url: depths[url] for url in read},
+        {url: depths.get(url) for url in read},
         frozenset(edges),
         frozenset(dead),
         frozenset(lost),
@@ -153,12 +155,13 @@ def _read(body: bytes, parameters: str, url: str) -> PageRead:
     reader.feed(_text(body, parameters))
     reader.close()
     base = (absolute(reader.base, url) or (url, ""))[0] if reader.base else url
-    found = [where for href in reader.hrefs if (where := absolute(href, base))]
+    found = [(*where, is_click) for href, is_click in reader.hrefs if (where := absolute(href, base))]
     return PageRead(
         200,
         True,
         "",
-        [(normal(target), place) for target, place in found],
+        [(normal(target), place) for target, place, _ in found],
+        frozenset(normal(target) for target, _, is_click in found if is_click),
         frozenset(reader.names),
         hashlib.sha256(body).digest(),
     )
@@ -190,7 +193,7 @@ def _depths(pages: dict[str, PageRead], start: str) -> dict[str, int]:
         done.add(url)
         page = pages[url]
         step = 0 if page.moved_to else 1
-        for target in [page.moved_to] if page.moved_to else (target for target, _ in page.links):
+        for target in [page.moved_to] if page.moved_to else page.clicks:
             if target in pages and depths[url] + step < depths.get(target, 1 << 30):
                 depths[target] = depths[url] + step
                 queue.append(target) if step else queue.appendleft(target)
@@ -198,7 +201,7 @@ def _depths(pages: dict[str, PageRead], start: str) -> dict[str, int]:
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects hrefs of links that lead to pages, as written, and names of places.
+    """Collects hrefs of links that lead to pages, as written and with whether one can click them, and names of places.
 
     A link element that names a place of its own page is left out, as Periplus does: no reader can follow it.
     """
@@ -206,7 +209,7 @@ class Reader(html.parser.HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.base = ""
-        self.hrefs: list[str] = []
+        self.hrefs: list[tuple[str, bool]] = []
         self.names: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -217,7 +220,7 @@ class Reader(html.parser.HTMLParser):
         rel = set(given.get("rel", "").lower().split())
         if tag in HREF_TAGS and HREF_TAGS[tag] in given:
             if not (rel & UNFOLLOWED and tag in ("a", "area")):
-                self.hrefs.append(given[HREF_TAGS[tag]])
+                self.hrefs.append((given[HREF_TAGS[tag]], True))
         elif (
             tag == "link"
             and given.get("href", "#")[:1] != "#"
@@ -225,7 +228,7 @@ class Reader(html.parser.HTMLParser):
             and "stylesheet" not in rel
             and rel - NO_PAGE_RELS
         ):
-            self.hrefs.append(given["href"])
+            self.hrefs.append((given["href"], False))
         elif tag == "base" and not self.base:
             self.base = given.get("href", "")
         elif (
@@ -233,7 +236,7 @@ class Reader(html.parser.HTMLParser):
             and given.get("http-equiv", "").lower() == "refresh"
             and (match := _REFRESH.match(given.get("content", "")))
         ):
-            self.hrefs.append(match[1])
+            self.hrefs.append((match[1], True))
 
 
 def absolute(href: str, base: str) -> tuple[str, str] | None:

@@ -89,7 +89,7 @@ def campaign_run(
         transport,
         clock,
         policy,
-        lambda memory, past: TrapDetector(0, memory, past),
+        lambda memory, past: TrapDetector(0, 0, memory, past),
         scope,
         frozenset(),
         Aliases(),

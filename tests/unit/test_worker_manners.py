@@ -49,7 +49,7 @@ def crawled(
         transport,
         clock,
         SiteTurns(50),
-        lambda memory, past: TrapDetector(0, memory, past),
+        lambda memory, past: TrapDetector(0, 0, memory, past),
         scope,
         mine,
         Aliases(),

@@ -120,7 +120,7 @@ def crawled(
     scope = site_scope(STARTS, chosen.scope)
     store.offer(Discovery(scope, chosen).of_starts(STARTS), (), clock.now())
     transport = kind(clock, script, proof=proof, ages=[])
-    sense = lambda memory, past: TrapDetector(0, memory, past)  # noqa: E731
+    sense = lambda memory, past: TrapDetector(0, 0, memory, past)  # noqa: E731
     deps = WorkerDeps(
         Meddling(store, watched),
         transport,

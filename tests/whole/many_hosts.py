@@ -68,7 +68,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
         transport,
         clock,
         SiteTurns(50),
-        lambda memory, past: TrapDetector(0, memory, past),
+        lambda memory, past: TrapDetector(0, 0, memory, past),
         scope,
         frozenset(),
         Aliases(),
