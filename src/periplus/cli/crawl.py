@@ -39,7 +39,7 @@ from periplus.urls.scope import site_name
 
 # `periplus crawl`: starts, goes on with, or begins anew a collection.
 
-EXIT = {"done": 0, "stopped": 0, "suspicious": 3, "failed": 4}
+EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
 INTERRUPTED = 130
 IN_DOUBT = 3  # done, but for URLs of endless series
 TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl

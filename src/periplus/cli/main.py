@@ -118,11 +118,11 @@ def command_names() -> frozenset[str]:
 
 
 _EXIT_CODES = """
-Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that
-looks suspicious, or ends with URLs in doubt;
-4 a crawl that read no page, a check without a net; 5 a check in which --fail-on holds, or a diff --exit-code that is not empty; 130 stopped by Ctrl-C.
+Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that is done
+but for URLs in doubt; 4 a crawl that read no page, a check without a net; 5 a check in which --fail-on holds, or a
+diff --exit-code that is not empty; 6 a crawl in which most requests failed; 130 stopped by Ctrl-C.
 A reader that stops early (`| head`) changes none of them; in a pipe, `set -o pipefail` lets the shell see them.
-"""  # noqa: E501
+"""
 
 
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -83,7 +83,7 @@ KINDS = (
 LEASE_S = 30.0  # a runner that says nothing for so long is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
-SUSPICIOUS = 3  # exit code of a crawl that is done with doubt left, or that met mostly failures
+IN_DOUBT = 3  # exit code of a crawl that is done but for URLs of endless series
 GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
 ENDS = ("Failed:", "Suspicious:")  # of the line by which a crawl says how it ended; what follows it is no reason
@@ -194,8 +194,8 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
         return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + (
             "; it is tried again" if again else ""
         )
-    if status == SUSPICIOUS and (doubt := [line for line in _end_of(log) if "left in doubt" in line]):
-        return JobState.DONE, doubt[-1]  # a crawl that read all but URLs of endless series
+    if status == IN_DOUBT:
+        return JobState.DONE, "some URLs are left in doubt: `periplus status` names them"
     return JobState.FAILED, error_of(_end_of(log)) or f"exit code {status}"
 
 
