@@ -140,10 +140,11 @@ def shared_kinds(data: SitesReport) -> list[SharedKind]:
     for site in data.sites:
         for group in site.groups:
             old = kinds.get(group.kind.code) or SharedKind(replace(group, pages=0, total=0), [])
+            old.sites.append((group.total, site.site))
             summed = replace(group, pages=old.group.pages + group.pages, total=old.group.total + group.total)
-            kinds[group.kind.code] = SharedKind(
-                summed, sorted([*old.sites, (group.total, site.site)], key=lambda one: (-one[0], one[1]))
-            )
+            kinds[group.kind.code] = SharedKind(summed, old.sites)
+    for kind in kinds.values():
+        kind.sites.sort(key=lambda one: (-one[0], one[1]))
     grades = list(Grade)
     return sorted(kinds.values(), key=lambda kind: (grades.index(kind.group.grade), -len(kind.sites)))
 

@@ -136,15 +136,17 @@ class _Sessions:
             counts = self._alike if before == digest else self._different
             counts[bare.names] = counts.get(bare.names, 0) + 1
 
-    def refused(self, url: Url) -> str | None:
+    def refused(self, url: Url, refusal: str | None) -> str | None:
+        """refusal: why its series puts the URL off; a well-known name of a session then says more."""
         bare = plain(url)
         if not bare.names:
-            return None
+            return refusal
         self._load()
         alike, needed = self._alike.get(bare.names, 0), CONFIRMATIONS if bare.well_known else GUESS_CONFIRMATIONS
-        if alike < needed or alike <= 4 * self._different.get(bare.names, 0) or bare.url not in self._texts:
-            return None
-        return f"{bare.names}=*: the page was read under another {bare.names}"
+        is_proven = alike >= needed and alike > 4 * self._different.get(bare.names, 0)
+        if bare.url in self._texts and (is_proven or (refusal and bare.well_known)):
+            return f"{bare.names}=*: the page was read under another {bare.names}"
+        return refusal
 
     def _load(self) -> None:
         """Only when the host shows the first URL with a session id: most never do."""
@@ -188,10 +190,8 @@ class TrapDetector:
         """
         if not self._window:
             return None
-        has_query = "?" in url
-        if (has_query or ";" in url or "/(" in url) and (refusal := self._sessions.refused(url)) is not None:
-            return refusal
-        return self._refusal(url, doubt, last=last)
+        refusal = self._refusal(url, doubt, last=last)
+        return self._sessions.refused(url, refusal) if "?" in url or ";" in url or "/(" in url else refusal
 
     def _refusal(self, url: Url, doubt: int, *, last: bool) -> str | None:
         if not self._series:
