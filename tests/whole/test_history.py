@@ -9,7 +9,7 @@ import random
 import pytest
 from voyage import crawled
 
-from periplus.api.comparison import run_view
+from periplus.api.comparison import _end, _view
 from periplus.api.crawling import refresh, refresh_order
 from periplus.store.sqlite import reading
 from testweb import GraphRecipe, graph_site, serve
@@ -22,7 +22,8 @@ RUNS = 5
 def seen(folder, run):
     """Everything that a view of a run says."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
-        view = run_view(connection, run, "")
+        end = _end(connection, run)
+        view = _view(end, end.starts[0])
     links = set(zip(view.links.sources.tolist(), view.links.targets.tolist(), strict=True))
     pages = {
         url: {name: column[at] for name, column in view.fields.items()}

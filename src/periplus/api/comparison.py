@@ -123,12 +123,6 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
     raise UsageError(f"there is no run {text!r}: {choices}")
 
 
-def run_view(connection: reading.Connection, run: str, site: str) -> RunView:
-    """The site as the run left it. run: its number, `last`, or `last-N`."""
-    end = _end(connection, run)
-    return _view(end, chosen_start(end.starts, site))
-
-
 def _view(end: _End, start: Start) -> RunView:
     connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
