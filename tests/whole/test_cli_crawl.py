@@ -50,7 +50,7 @@ def flags(server: Server, **values: object) -> list[str]:
     [
         ("good", 0, "Done — after"),
         ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: refused to us — after"),
-        ("fails", 3, "Suspicious: 3 URLs failed and 1 were read; most often: server error (3)"),
+        ("fails", 6, "Suspicious: 3 URLs failed and 1 were read; most often: server error (3)"),
         (
             "forbids",
             4,

@@ -25,7 +25,7 @@ cpdef Py_ssize_t end_of_own(const unsigned int[::1] codes, const int[::1] lines)
 
 @cython.locals(
     size=Py_ssize_t, count=Py_ssize_t, number=Py_ssize_t, slot=Py_ssize_t, block=Py_ssize_t, begin=Py_ssize_t,
-    end=Py_ssize_t, common=int, most=Py_ssize_t, word=cython.ulonglong,
+    end=Py_ssize_t, common=int, most=Py_ssize_t, word=cython.ulonglong, mark=cython.ulonglong,
 )
 cpdef Py_ssize_t shared_words(
     const unsigned long long[::1] words, const int[::1] ends, Py_ssize_t title, const unsigned char[::1] brief,

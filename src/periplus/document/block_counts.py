@@ -134,14 +134,14 @@ def shared_words(
         begin, end = ends[block - 1] if block else 0, ends[block]
         if not brief[block]:
             continue
-        common = 0
+        common, mark = 0, block + 1
         for number in range(begin, end):
             word = words[number]
             slot = word & (size - 1)
             while table[slot] != 0 and table[slot] != word:
                 slot = (slot + 1) & (size - 1)
-            if table[slot] == word and table[size + slot] != block + 1:
-                table[size + slot] = block + 1
+            if table[slot] == word and table[size + slot] != mark:
+                table[size + slot] = mark
                 common += 1
         if common:
             shared[2 * block] = common

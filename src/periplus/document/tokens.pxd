@@ -31,22 +31,22 @@ cdef class Tokens:
     @cython.locals(row=int)
     cpdef int joined(self, int first, int count, int other, int more) except -1
     @cython.final
-    @cython.locals(at=size_t)
+    @cython.locals(at=Py_ssize_t)
     cdef inline int _put(self, int kind, int tag, int start, int end) except -1
     @cython.final
-    @cython.locals(at=size_t)
+    @cython.locals(at=Py_ssize_t)
     cdef inline int _put_text(self, int start, int end) except -1
     @cython.final
-    @cython.locals(at=size_t, start=int, begin=int, end=int, code=int, following=int)
+    @cython.locals(at=Py_ssize_t, start=int, begin=int, end=int, code=int, following=int)
     cdef inline int _next(self) except -1
     @cython.final
     cdef int _end_tag(self, int at) except -1
     @cython.final
     @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, stop=int, after=int, tag=int, first=int, closing=int)
-    cdef int _tag(self, int place, size_t at, int kind) except -1
+    cdef int _tag(self, int place, Py_ssize_t at, int kind) except -1
     @cython.final
     @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, name=int, start=int, end=int, odd=int, quote=cython.uchar)
-    cdef int _attribute(self, size_t at) except? -1
+    cdef int _attribute(self, Py_ssize_t at) except? -1
     @cython.final
     cdef inline int _add(self, int name, int start, int end) except -1
     @cython.final
@@ -81,6 +81,6 @@ cdef class Tokens:
     @cython.locals(end=int, following=int, text=bytes)
     cdef int _reference(self, int at, bint in_attribute) except -1
     @cython.locals(code=int, second=int, third=int, fourth=int)
-    cdef int _common_reference(self, size_t at) except -1
+    cdef int _common_reference(self, Py_ssize_t at) except -1
     @cython.locals(end=int, base=int, begin=int, number=int, code=int, digit=int)
     cdef int _number_reference(self, int at) except -1

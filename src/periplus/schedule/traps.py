@@ -211,8 +211,8 @@ class TrapDetector:
                 and (doubt or series.listed >= self._window)
             ):
                 return f"{key}: {vain} pages in a row brought nothing new"
-            if width == 1:
-                brought = series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
+            if width <= SCRIPT:
+                brought |= series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
         return None
 
     @property
