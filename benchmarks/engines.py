@@ -51,7 +51,7 @@ def url_columns(count: int, sites: int) -> dict[str, dict[str, object]]:
         "text": texts,
         "host": site,
         "site": site,
-        "state": ["indexed"] * count,
+        "state": ["fetched"] * count,
     }
     urls |= {"reason": ["ok"] * count, "is_start": home, "depth": np.where(home, 0, 1), "first_seen": np.arange(count)}
     names = [f"s{one:06}.example" for one in range(sites)]

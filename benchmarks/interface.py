@@ -28,7 +28,7 @@ from periplus.ui.state import AppState, places
 
 ONE = quote(page_url(50_000), safe="")
 ADDRESSES = (
-    "/", "/jobs", "live", "t/pages", "t/pages?state=invalid", "t/pages?status=404", "t/pages?q=harbours",
+    "/", "/jobs", "live", "t/pages", "t/pages?state=failed", "t/pages?status=404", "t/pages?q=harbours",
     "t/pages?q=nowhere", "t/pages?title=~7777",
     "t/pages?type=text/html&sort=-size", "t/pages?sort=title", "t/pages?sort=-visited", "t/pages?depth=2&at=200",
     "t/pages?host=site7.test:443",

@@ -47,7 +47,7 @@ def harbours(port: str) -> None:
         sys.exit(crawled)
     run("map", "-c", collection)
     run("status", "-c", collection)
-    run("pages", "-c", collection, "--state", "invalid")
+    run("pages", "-c", collection, "--state", "failed")
     run("report", "-c", collection, "-o", str(OUT / "report.html"))
 
 

@@ -34,7 +34,7 @@ from periplus.model.web import Url
 
 def invalid_links(links: LinksOfDomains) -> Ints:
     """Indices of the links from an indexed page to an invalid URL, by target, then source. O(m log m)."""
-    rows = np.flatnonzero(links.indexed[links.sources] & links.invalid[links.targets])
+    rows = np.flatnonzero(links.fetched[links.sources] & links.failed[links.targets])
     return rows[np.lexsort((links.sources[rows], links.targets[rows]))]
 
 
@@ -50,7 +50,7 @@ def graph(task: StageTask) -> None:
     pairs = distinct_sorted(source[edges] * max(count, 1) + target[edges])
     source, target = pairs // max(count, 1), pairs % max(count, 1)
     pages, home = np.flatnonzero(urls.page), homes(end[flags(task.dataset, "urls", "is_start")], urls)
-    nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
+    nodes = {"url": pages, "site": urls.site[pages], "fetched": urls.fetched[pages], "home": np.isin(pages, home)}
     task.write("nodes", nodes)
     task.write("edges", {"source": source, "target": target, "inside": urls.site[source] == urls.site[target]})
 
@@ -66,7 +66,7 @@ def graphs_by_site(task: StageTask) -> list[tuple[Ints, LinkGraph]]:
     pages, site, indexed = (
         numbers(folder, "nodes", "url"),
         numbers(folder, "nodes", "site"),
-        flags(folder, "nodes", "indexed"),
+        flags(folder, "nodes", "fetched"),
     )
     order = np.lexsort((pages, site))
     # of a page among those of its site, and of all before it
@@ -109,7 +109,7 @@ def web_ranks(task: StageTask) -> None:
     pages = numbers(folder, "nodes", "url")
     source, target = (np.searchsorted(pages, numbers(folder, "edges", name)) for name in ("source", "target"))
     offsets = np.searchsorted(source, np.arange(len(pages) + 1))
-    rank = _ranked(task, _graph_of(offsets, target, flags(folder, "nodes", "indexed")))
+    rank = _ranked(task, _graph_of(offsets, target, flags(folder, "nodes", "fetched")))
     task.write("ranks", {"url": pages, "rank": rank})
 
 
@@ -152,7 +152,7 @@ def broken(task: StageTask) -> None:
     end = end_vector(task.folders["ends"], len(urls.site))
     source, target = numbers(task.dataset, "links", "source"), numbers(task.dataset, "links", "target")
     followed = np.flatnonzero(is_among(task.dataset, "links", "kind", ASKED) & (end[target] >= 0))
-    known = LinksOfDomains(urls.site, urls.fetched, urls.invalid, source[followed], end[target[followed]])
+    known = LinksOfDomains(urls.site, urls.fetched, urls.failed, source[followed], end[target[followed]])
     rows = np.sort(followed[invalid_links(known)])
     words = pa.Table.from_batches(_words(task, rows))
     columns = {"source": source[rows], "target": target[rows], "end": end[target[rows]]}
@@ -179,7 +179,7 @@ def external(task: StageTask) -> None:
     source, target = _links(task, FOLLOWED)
     target = end[target]
     source, target = source[target >= 0], target[target >= 0]
-    found = external_domains(LinksOfDomains(urls.site, urls.fetched, urls.invalid, source, target))
+    found = external_domains(LinksOfDomains(urls.site, urls.fetched, urls.failed, source, target))
     order = np.argsort(found.domain)
     columns = {"site": found.domain, "links": found.links, "pages": found.pages, "targets": found.targets}
     task.write("sites", {name: values[order] for name, values in columns.items()})

@@ -41,7 +41,7 @@ def _ends(cut: Blocks, block: int) -> None:
 # What is known of each URL, in vectors that all tasks map: 19 bytes a URL of the shared folder, and of a machine's
 # memory as much as its links ask for.
 
-_URLS = {"site": "<i8", "page": "?", "fetched": "?", "invalid": "?"}
+_URLS = {"site": "<i8", "page": "?", "fetched": "?", "failed": "?"}
 
 
 def _vectors(cut: Blocks) -> tuple[dict[str, Vector], Vector]:

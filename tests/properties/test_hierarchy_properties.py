@@ -91,7 +91,7 @@ def test_a_folded_map_holds_every_page_in_one_node_and_its_totals_add_up(web, ma
             return
         named.append(node.page)
         assert node.pages == 1 + sum(child.pages for child in node.children)
-        assert node.indexed == (node.page % 3 > 0) + sum(child.indexed for child in node.children)
+        assert node.fetched == (node.page % 3 > 0) + sum(child.fetched for child in node.children)
         assert node.size_bytes == size_bytes[node.page] + sum(child.size_bytes for child in node.children)
         assert abs(node.rank - rank[node.page] - sum(child.rank for child in node.children)) < 1e-12
         assert sum(child.page == OTHERS for child in node.children) <= 1

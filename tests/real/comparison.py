@@ -207,7 +207,7 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
         states = dict(connection.execute("SELECT DISTINCT reason, state FROM urls"))
     edges = {(source, target) for source, target, _ in rows if source != target and target.startswith(root)}
     dead = {
-        (source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "invalid"
+        (source, target) for source, target, reason in rows if (source, target) in edges and states[reason] == "failed"
     }
     return Crawled(Sight(depths, frozenset(edges), frozenset(dead), _broken_places(folder)), reasons, aliases, failures)
 

@@ -87,7 +87,7 @@ def graph_dataset(folder, nodes, degree, seed=1):
             "text": f"https://s.example/{n:09}",
             "host": 0,
             "site": 0,
-            "state": "indexed",
+            "state": "fetched",
             "reason": Reason.OK.value,
             "is_start": n == 0,
         }

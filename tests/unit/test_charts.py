@@ -78,7 +78,7 @@ def rects(root):
 def test_heights_are_shares_of_the_whole_and_children_stand_within_their_parent():
     places = rects(drawn(by="size", room=(1200, 1072)))  # 1,000 px for the columns
     assert [(kind, round(height + 1)) for kind, _, _, height in places] == [
-        *[("fetched", 1000), ("fetched", 500), ("cited", 125), ("dead", 250), ("rest", 125)],
+        *[("fetched", 1000), ("fetched", 500), ("discovered", 125), ("failed", 250), ("rest", 125)],
     ]
     home, branch, cited, dead, rest = places  # as the keyboard walks them, too
     assert (home[2], branch[2], dead[2], rest[2], cited[2]) == (TOP, TOP, TOP + 500, TOP + 750, TOP)
@@ -120,7 +120,7 @@ def test_areas_of_a_treemap_are_shares_and_branches_stand_within_their_box():
     home, *branches = boxes(drawn(by="size", form="treemap", room=(1222, 1095)))
     room = (home[3] - 2 * RIM) * (home[4] + GAP - HEAD - RIM)
     shares = {kind: width * (height + GAP) / room for kind, _, _, width, height in branches}
-    assert [shares[kind] for kind in ("dead", "rest")] == pytest.approx([0.25, 0.125], abs=0.002)
+    assert [shares[kind] for kind in ("failed", "rest")] == pytest.approx([0.25, 0.125], abs=0.002)
     assert max(
         width * (height + GAP) / room for kind, _, _, width, height in branches if kind == "fetched"
     ) == pytest.approx(0.5, abs=0.002)
@@ -156,7 +156,7 @@ def sectors(root):
     for path in root.iter(f"{SVG}path"):
         numbers = [float(number) for number in re.findall(r"-?[0-9.]+", path.get("d"))]
         if (
-            path.get("class") in ("fetched", "cited", "dead", "rest")
+            path.get("class") in ("fetched", "discovered", "failed", "rest")
             and path.get("d").count("A") < 4
             and len(numbers) == 18
         ):
@@ -168,13 +168,15 @@ def sectors(root):
 def test_angles_of_a_sunburst_are_shares_of_the_whole_and_depths_are_rings():
     root = drawn(by="size", form="sunburst", room=(1200, TOP + 1016))  # a radius of 500 px
     ring = 500 / (2 + DISC)
-    inner = {"rest": DISC * ring, "dead": DISC * ring, "cited": (1 + DISC) * ring}
+    inner = {"rest": DISC * ring, "failed": DISC * ring, "discovered": (1 + DISC) * ring}
     for kind, start, end, share in sectors(root):
         assert start == pytest.approx(inner.get(kind, DISC * ring), abs=0.01) and end - start == pytest.approx(
             ring, abs=0.01
         )
-        assert share == pytest.approx({"rest": 0.125, "dead": 0.25, "cited": 0.125, "fetched": 0.5}[kind], abs=1e-4)
-    assert sorted(kind for kind, *_ in sectors(root)) == ["cited", "dead", "fetched", "rest"]
+        assert share == pytest.approx(
+            {"rest": 0.125, "failed": 0.25, "discovered": 0.125, "fetched": 0.5}[kind], abs=1e-4
+        )
+    assert sorted(kind for kind, *_ in sectors(root)) == ["discovered", "failed", "fetched", "rest"]
     home = next(root.iter(f"{SVG}a"))
     assert home.get("href") == URLS[0] and home.find(f"{SVG}path").get("d").count("A") == 2
 
@@ -256,6 +258,6 @@ def test_the_heaviest_branches_are_a_list():
     rows = list(heaviest_branches(TREE, facts_of(), "pages", "folder"))
     assert [(row.depth, row.pages, row.share) for row in rows] == [(1, 4, 0.4), (2, 1, 0.1), (1, 4, 0.4), (1, 1, 0.1)]
     assert [row.url for row in rows] == [URLS[1], URLS[2], "", URLS[3]]
-    assert {row.hue for row in rows} <= {*HUES, "grey", "fetched", "cited", "dead", "rest"}
+    assert {row.hue for row in rows} <= {*HUES, "grey", "fetched", "discovered", "failed", "rest"}
     with pytest.raises(UsageError):
         heaviest_branches(TREE, facts_of(), "pages", "mood")

@@ -83,7 +83,7 @@ def test_status_counts_in_plain_words(folder):
         assert words in out
     read = json.loads(run("status", "-f", "json")[0])
     assert read["known"] == 5
-    assert {"state": "invalid", "reason": "not-found", "urls": 1} in read["counts"]
+    assert {"state": "failed", "reason": "not-found", "urls": 1} in read["counts"]
     assert read["runs"][0]["starts"] == [HOME]
 
 
@@ -112,7 +112,7 @@ def test_why_a_host_waits(wait_s, waits_for, leased, state, said):
 
 
 def test_pages_as_table_csv_and_json_lines(folder):
-    out, _ = run("pages", "--state", "invalid")
+    out, _ = run("pages", "--state", "failed")
     assert out.splitlines()[2].split() == ["404", "not-found", "1", "https://e.org/gone"]
     table = list(csv.DictReader(io.StringIO(run("pages", "-f", "csv", "--columns", "url,title,reason")[0])))
     assert table[0] == {"url": HOME, "title": "Přístav", "reason": "ok"}

@@ -72,7 +72,7 @@ def test_facts_stand_in_the_order_of_the_pages(collection):
     site = collection.map()
     place = list(site.facts.url).index("https://www.e.org/c")
     facts = site.facts.page(place)
-    assert (facts.title, facts.reason, facts.state, facts.status) == ("A", Reason.NOINDEX, State.REGISTERED, 200)
+    assert (facts.title, facts.reason, facts.state, facts.status) == ("A", Reason.NOINDEX, State.FETCHED, 200)
     assert (facts.media_type, facts.inlinks, facts.outlinks) == ("text/html", 1, 1)
     assert facts.size_bytes == len(WEB["https://www.e.org/c"])
     assert [page.url for page in site.top(1)] == [site.facts.url[int(np.argmax(site.facts.rank))]]
@@ -109,8 +109,11 @@ def test_counts_add_up_and_say_why(collection):
 
 
 def test_pages_are_listed_by_depth_and_url(collection):
-    rows = list(collection.pages(state="indexed"))
-    assert [row.url for row in rows] == [HOME, "https://e.org/a", "https://e.org/b", "https://e.org/deep"]
+    rows = list(collection.pages(state="fetched"))
+    assert [row.url for row in rows] == [
+        HOME,
+        *("https://" + row for row in ("e.org/a", "e.org/b", "www.e.org/c", "e.org/deep")),
+    ]
     assert (rows[0].title, rows[0].depth, rows[0].charset, rows[0].status) == ("Home", 0, "utf-8", 200)
 
 
@@ -121,7 +124,7 @@ def test_pages_are_listed_by_depth_and_url(collection):
         ({"host": "www.e.org"}, 1),
         ({"host": "e.org:443"}, 9), ({"url": "other.org/"}, 2), ({"url": r"/[ab]$"}, 2), ({"url": "(a"}, 0),
         ({"media_type": "text/"}, 5),
-        ({"media_type": "text/plain"}, 0), ({"limit": 3}, 3), ({"state": "invalid", "url": "gone"}, 1),
+        ({"media_type": "text/plain"}, 0), ({"limit": 3}, 3), ({"state": "failed", "url": "gone"}, 1),
     ],
 )  # fmt: skip
 def test_filters_choose_pages(collection, filters, count):
@@ -178,7 +181,7 @@ def test_the_report_finds_what_is_wrong(collection):
     assert [(group.url, [page.url for page in group.pages]) for group in data.duplicates] == [
         ("https://e.org/b", ["https://e.org/deep"])
     ]
-    assert [(depth.indexed, depth.registered) for depth in data.depths] == [(1, 0), (3, 0), (1, 0)]
+    assert [(depth.fetched, depth.discovered) for depth in data.depths] == [(1, 0), (3, 0), (1, 0)]
     assert [(tally.name, tally.pages) for tally in data.hosts] == [("e.org:443", 4), ("www.e.org:443", 1)]
     assert {tally.name for tally in data.media} == {"text/html"}
     assert data.finished > 0

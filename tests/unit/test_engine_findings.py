@@ -9,7 +9,7 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.alike import ASKED, CLICKS, FETCHED_REASONS, FOLLOWED, INVALID_REASONS, PAGE_REASONS
+from periplus.analyse.engines.alike import ASKED, CLICKS, FETCHED_REASONS, FOLLOWED, FAILED_REASONS, PAGE_REASONS
 from periplus.analyse.engines.dataset_files import blocks
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE
@@ -106,7 +106,7 @@ def test_a_link_is_broken_whose_end_is_invalid(world):
     expected = [
         (s, t, kind, position, end)
         for s, t, end, kind, position in world.led(ASKED)
-        if world.reason(end) in INVALID_REASONS
+        if world.reason(end) in FAILED_REASONS
     ]
     assert world.found("broken") == sorted(expected)
 
@@ -114,7 +114,7 @@ def test_a_link_is_broken_whose_end_is_invalid(world):
 def test_sites_are_linked_to_from_others_where_it_is_no_error(world):
     links, pages, targets = defaultdict(int), defaultdict(set), defaultdict(set)
     for source, _, end, *_ in world.led(FOLLOWED):
-        if world.site(source) != world.site(end) and world.reason(end) not in INVALID_REASONS:
+        if world.site(source) != world.site(end) and world.reason(end) not in FAILED_REASONS:
             site = world.site(end)
             links[site] += 1
             pages[site].add(source)

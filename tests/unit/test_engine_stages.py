@@ -88,7 +88,7 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
             "host": 0,
             "site": 0,
             "reason": "ok",
-            "state": "indexed",
+            "state": "fetched",
             "is_start": False,
         }
         for n in range(3)

@@ -9,13 +9,13 @@ from periplus.analyse.linkgraph import LinksOfDomains, external_domains
 
 # places: 0, 1 ours; 2, 3 domain 20; 4 domain 30; 5 ours and gone; 6 domain 30 and gone
 DOMAIN = np.array([10, 10, 20, 20, 30, 10, 30])
-INDEXED = np.array([True, True, False, False, False, False, False])
-INVALID = np.array([False] * 5 + [True, True])
+FETCHED = np.array([True, True, False, False, False, False, False])
+FAILED = np.array([False] * 5 + [True, True])
 
 
 def links(*pairs):
     table = np.array(pairs, np.int64).reshape(-1, 2)
-    return LinksOfDomains(DOMAIN, INDEXED, INVALID, table[:, 0], table[:, 1])
+    return LinksOfDomains(DOMAIN, FETCHED, FAILED, table[:, 0], table[:, 1])
 
 
 def test_a6_invalid_links_are_those_from_indexed_to_invalid():
@@ -40,10 +40,10 @@ def test_no_links():
 def test_they_agree_with_the_published_sets(pairs):
     known = links(*pairs)
     found = external_domains(known)
-    published = {(p, q) for p, q in pairs if INDEXED[p] and DOMAIN[p] != DOMAIN[q] and not INVALID[q]}
+    published = {(p, q) for p, q in pairs if FETCHED[p] and DOMAIN[p] != DOMAIN[q] and not FAILED[q]}
     assert {pairs[row] for row in found.rows.tolist()} == published
     assert {pairs[row] for row in invalid_links(known).tolist()} == {
-        (p, q) for p, q in pairs if INDEXED[p] and INVALID[q]
+        (p, q) for p, q in pairs if FETCHED[p] and FAILED[q]
     }
     for place, domain in enumerate(found.domain.tolist()):
         mine = [(p, q) for p, q in pairs if (p, q) in published and DOMAIN[q] == domain]

@@ -149,10 +149,10 @@ def test_what_ended_on_the_wire_is_told_before_what_that_did_to_the_coding():
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause is not Cause.NOT_ARCHIVED])
-def test_each_failure_has_a_reason_among_the_invalid(cause):
+def test_each_failure_has_a_reason_among_the_failed(cause):
     found = outcome(0, cause=cause)
     assert found == Failed(cause, "words")
-    assert STATE_OF[reason_of(found)] is State.INVALID
+    assert STATE_OF[reason_of(found)] is State.FAILED
 
 
 def test_failures_that_say_more_than_unreachable():

@@ -59,6 +59,6 @@ def test_what_a_refresh_found(before, after, changed, finding):
 
 def test_what_was_read_or_could_not_be_is_asked_again_and_what_is_left_aside_is_not():
     assert READ <= ASKED_AGAIN
-    assert {reason for reason in Reason if STATE_OF[reason] is State.INVALID} <= ASKED_AGAIN
-    assert {reason for reason in ASKED_AGAIN if STATE_OF[reason] is State.IGNORED} == {Reason.REDIRECT}
+    assert {reason for reason in Reason if STATE_OF[reason] is State.FAILED} <= ASKED_AGAIN
+    assert {reason for reason in ASKED_AGAIN if STATE_OF[reason] is State.EXCLUDED} == {Reason.REDIRECT}
     assert not ASKED_AGAIN & {Reason.WAITING, Reason.DEPTH, Reason.TRAP, Reason.RESOURCE, Reason.NOFOLLOW}

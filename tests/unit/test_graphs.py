@@ -91,7 +91,7 @@ def expected(facts, node, title):
             "tld": "" if ip else "org",
         },
         **{
-            "fetched": page.state == "indexed",
+            "fetched": page.state == "fetched",
             "state": page.state,
             "reason": page.reason,
             "status": page.status,

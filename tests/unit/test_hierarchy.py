@@ -110,18 +110,18 @@ def folded(max_nodes, max_depth=-1):
     graph = graph_of({name for link in links for name in link}, links, registered={"b1"})
     rank = pagerank(graph).scores
     found = hierarchical_map(graph, graph.pages.index("h"), rank)
-    tree = map_tree(found, rank, np.full(len(graph.pages), 10), graph.indexed, max_nodes=max_nodes, max_depth=max_depth)
+    tree = map_tree(found, rank, np.full(len(graph.pages), 10), graph.fetched, max_nodes=max_nodes, max_depth=max_depth)
     return graph, tree
 
 
 def test_a_folded_map_keeps_totals_in_others():
     graph, tree = folded(3)
-    assert (tree.pages, tree.indexed, tree.size_bytes) == (10, 9, 100)
+    assert (tree.pages, tree.fetched, tree.size_bytes) == (10, 9, 100)
     assert tree.rank == pytest.approx(1)
     named = {graph.pages[child.page]: child for child in tree.children if child.page != OTHERS}
     assert set(named) == {"a", "b"}
     assert [(child.page, child.pages, child.size_bytes) for child in named["a"].children] == [(OTHERS, 5, 50)]
-    assert [(child.pages, child.indexed) for child in named["b"].children] == [(2, 1)]
+    assert [(child.pages, child.fetched) for child in named["b"].children] == [(2, 1)]
 
 
 def test_a_map_folded_at_a_depth_names_no_deeper_page():

@@ -62,7 +62,7 @@ def test_pages_are_the_fetched_and_the_registered_in_the_order_of_their_urls():
     }
     graph = graph_of(known, [])
     assert [url[-2:] for url in graph.pages] == ["02", "04", "06", "08", "09"]
-    assert graph.indexed.tolist() == [True, False, False, False, True]
+    assert graph.fetched.tolist() == [True, False, False, False, True]
 
 
 def test_links_are_merged_and_those_to_oneself_or_elsewhere_fall_away():
@@ -140,7 +140,7 @@ def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links,
     depth_of = dict(zip(known, depths, strict=True))
     again = link_graph(urls(dict(mixed), [depth_of[one] for one, _ in mixed]), rows(*links), rows(*redirects))
     assert list(again.pages) == list(graph.pages)
-    for name in ("offsets", "targets", "indexed", "depths"):
+    for name in ("offsets", "targets", "fetched", "depths"):
         assert np.array_equal(getattr(again, name), getattr(graph, name))
 
 

@@ -6,7 +6,7 @@ import pytest
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present.map_files import map_text
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, cells, count_of, fit, labels, short, size, utc, visible
+from periplus.present.wording import REASON_WORDS, cells, count_of, fit, labels, short, size, utc, visible
 
 
 def facts_of(*pages):
@@ -116,9 +116,8 @@ def test_words():
     assert utc(0) == "1 January 1970, 00:00 UTC"
 
 
-def test_every_state_and_reason_has_words():
+def test_every_reason_has_words():
     assert set(REASON_WORDS) == set(Reason)
-    assert set(STATE_WORDS) == set(STATE_OF.values())
 
 
 @pytest.mark.parametrize("text", ["", "abc", "abcdef", "地図帳", "e\u0301e\u0301e\u0301e\u0301e\u0301"])

@@ -105,7 +105,7 @@ def test_titles_lose_the_name_of_the_site():
 def test_a_page_that_was_not_simply_read_says_why():
     site_map, facts = site_of([-1, 0])
     facts = replace(
-        facts, state=[State.INDEXED, State.INVALID], reason=[Reason.OK, Reason.NOT_FOUND], status=np.array([200, 404])
+        facts, state=[State.FETCHED, State.FAILED], reason=[Reason.OK, Reason.NOT_FOUND], status=np.array([200, 404])
     )
     root = read(written((site_map, facts), values=("title", "state", "reason", "status")))
     assert text_of(row(root, 1)) == "1not found 404"

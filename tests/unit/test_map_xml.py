@@ -103,7 +103,7 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
         **{
             "url": "https://e.org/1?a&b",
             "title": "1",
-            "state": "indexed",
+            "state": "fetched",
             "reason": "ok",
             "status": "200",
             "media_type": "text/html",

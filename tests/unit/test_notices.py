@@ -244,9 +244,7 @@ def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) 
         notices.subscribe(folder, "boss@example.org", ["report"])
         dead, report = notices.look(folder, folder / "e.periplus", 2.0)
         assert (dead.kind, report.kind) == (NoticeKind.DEAD, NoticeKind.REPORT)
-        assert (
-            report.subjects[0].startswith("run 2 (crawl): 2 pages read (") and "2 dead addresses" in report.subjects[0]
-        )
+        assert report.subjects[0].startswith("run 2 (crawl): 2 pages read (") and "2 failed URLs" in report.subjects[0]
         assert notices.look(folder, folder / "e.periplus", 3.0) == [], "one letter a run"
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = "\n".join(said).split("\ndata\n")[1:]

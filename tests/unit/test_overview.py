@@ -55,7 +55,7 @@ def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Pat
     first, second = trends(folder / "e.periplus")
     assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
     assert [point.faulty for point in (first, second)] == [None, None]
-    assert second.pages + second.dead <= second.urls
+    assert second.pages + second.failed <= second.urls
 
 
 def test_two_runs_are_compared_and_one_alone_is_not(folder: Path, tmp_path: Path) -> None:

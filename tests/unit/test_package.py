@@ -104,7 +104,7 @@ def test_a_deletion_may_be_tried_first(folder):  # noqa: F811
         assert (plan.pages, "https://e.org/a" in collection) == (1, True)
     assert periplus.delete(folder, ["e.org/a"]).pages == 1
     with periplus.open(folder) as collection:
-        assert {row.url for row in collection.pages(state="indexed")}.isdisjoint({"https://e.org/a"})
+        assert {row.url for row in collection.pages(state="fetched")}.isdisjoint({"https://e.org/a"})
     with pytest.raises(UsageError):
         periplus.delete(folder, ["e.org/nowhere"])
 

@@ -75,7 +75,7 @@ def test_the_first_rule_that_fits_decides_and_the_rest_is_other(folder):
     sums = {one.name: one for one in sums_of(folder)}
     assert list(sums) == ["hidden", "docs", "blog", "gone", "other"]
     assert sum(one.urls for one in sums.values()) == len(found), "each URL is in one segment"
-    assert (sums["gone"].pages, sums["gone"].dead, sums["docs"].pages, sums["docs"].deepest) == (0, 1, 1, 1)
+    assert (sums["gone"].pages, sums["gone"].failed, sums["docs"].pages, sums["docs"].deepest) == (0, 1, 1, 1)
     assert sums["docs"].examples == ("https://e.org/docs/",) and sums["docs"].size_bytes > 50
 
 
@@ -190,7 +190,7 @@ def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypat
             return {row[names.index("url")]: row[names.index("segment")] for row in exported.rows}
 
     def sums(place):
-        return [(one.name, one.urls, one.pages, one.dead, one.size_bytes) for one in sums_of(place)]
+        return [(one.name, one.urls, one.pages, one.failed, one.size_bytes) for one in sums_of(place)]
 
     here = urls(folder), sums(folder)
     move(str(folder), address.text)

@@ -43,7 +43,7 @@ def made(folders: dict[str, int]) -> tuple[PageColumns, LinkGraph, SiteMap]:
     tree = hierarchical_map(graph, place[HOME], rank)
     zeros = np.zeros(len(urls), np.int64)
     facts = PageColumns(
-        graph.pages, [f"Page {url[-3:]} - Site" for url in urls], [State.INDEXED] * len(urls), [Reason.OK] * len(urls),
+        graph.pages, [f"Page {url[-3:]} - Site" for url in urls], [State.FETCHED] * len(urls), [Reason.OK] * len(urls),
         zeros.astype(np.int16), ["text/html"] * len(urls), zeros, tree.depth, rank, zeros.astype(np.uint8), zeros,
         zeros,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_a_folder_has_one_colour_in_all_pictures(form: str) -> None:
     facts, graph, tree = SITE
     drawn, out = site_graph(facts, graph, tree), io.StringIO()
     colours = dict(zip(drawn.parts, drawn.hues, strict=True))
-    nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.indexed, max_nodes=100)
+    nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.fetched, max_nodes=100)
     write_chart(nodes, facts, out, ChartLook("pages", form))
     link = r'<a href="https://e.org(/[a-z]/)[^"]*"[^>]*>\s*(?:<title>[^<]*</title>)?\s*<\w+ class="(\w+)'
     places = re.findall(link, out.getvalue())

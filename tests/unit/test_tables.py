@@ -83,9 +83,9 @@ def test_csv_is_what_the_standard_library_writes_value_by_value():
 
 def test_jsonl_has_an_object_a_row_with_plain_values():
     [line] = written(
-        ["url", "n", "none", "state", "many"], [["/é", np.int32(3), None, State.INDEXED, ("a", 1)]], "jsonl"
+        ["url", "n", "none", "state", "many"], [["/é", np.int32(3), None, State.FETCHED, ("a", 1)]], "jsonl"
     ).splitlines()
-    assert json.loads(line) == {"url": "/é", "n": 3, "none": None, "state": "indexed", "many": ["a", 1]}
+    assert json.loads(line) == {"url": "/é", "n": 3, "none": None, "state": "fetched", "many": ["a", 1]}
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])

@@ -50,7 +50,7 @@ def test_collections_are_ordered_by_any_column(folder):
 def test_the_sum_is_of_what_is_shown(folder):
     whole = client(folder).get("/?format=json").json()
     assert (whole["in_all"], whole["states"]) == (10, {"killed": 1, "failed": 1, "stopped": 1, "done": 7})
-    assert (whole["total"]["fetched"], whole["total"]["dead"]) == (18, 9)
+    assert (whole["total"]["fetched"], whole["total"]["failed"]) == (18, 9)
     part = client(folder).get("/?format=json&named=site1").json()
     assert (part["total"]["fetched"], part["in_all"]) == (2, 10)
     assert summed([]) == CollectionRow("")

@@ -96,7 +96,7 @@ def test_every_field_has_its_label_and_every_id_is_one(folder, path):
 
 def test_collections_are_listed_with_their_state(folder):
     (row,) = client(folder).get("/?format=json").json()["collections"]
-    assert (row["name"], row["state"], row["fetched"], row["known"], row["dead"]) == ("e", "done", 4, 5, 1)
+    assert (row["name"], row["state"], row["fetched"], row["urls"], row["failed"]) == ("e", "done", 4, 5, 1)
 
 
 def test_a_collection_that_cannot_be_read_is_named_with_its_fault(folder):
@@ -243,7 +243,7 @@ def test_a_finished_crawl_says_how_it_ended(folder):
     assert found["moment"]["state"] == "done"
     text = client(folder).get("/c/e/live").text
     assert "state-done" in text
-    assert 'href="/c/e/t/pages?state=invalid"' in text
+    assert 'href="/c/e/t/pages?state=failed"' in text
 
 
 def test_a_run_that_never_ended_and_that_nobody_works_on_was_killed(tmp_path):

@@ -51,15 +51,15 @@ def urls(folder: Path, wish: str) -> list[str]:
 @pytest.mark.parametrize(
     ("wish", "expected"),
     [
-        ("state=indexed", [HOME, "https://e.org/a", "https://e.org/b"]),
-        ("state=!indexed", ["https://e.org/gone", "https://e.org/moved", "https://other.org/x"]),
+        ("state=fetched", [HOME, "https://e.org/a", "https://e.org/b"]),
+        ("state=!fetched", ["https://e.org/gone", "https://e.org/moved", "https://other.org/x"]),
         ("status=4xx", ["https://e.org/gone"]),
         ("status=404", ["https://e.org/gone"]),
         ("status=300..399", ["https://e.org/moved"]),
         ("status=-", ["https://other.org/x"]),
         ("title=Alpha", ["https://e.org/a"]),
         ("title=~ALPH", ["https://e.org/a"]),
-        ("title=-&state=indexed", []),
+        ("title=-&state=fetched", []),
         ("q=beta", ["https://e.org/b"]),
         ("q=ALPHA", ["https://e.org/a"]),
         ("description=~beta&depth=1", ["https://e.org/b"]),
@@ -68,10 +68,10 @@ def urls(folder: Path, wish: str) -> list[str]:
         ("in_sitemap=yes", []),
         ("visited=1970-01&depth=0..0", [HOME]),
         ("visited=2026", []),
-        ("state=indexed&sort=-title", ["https://e.org/", "https://e.org/b", "https://e.org/a"]),
-        ("state=indexed&sort=title&per=2", ["https://e.org/a", "https://e.org/b"]),
-        ("state=indexed&sort=title&per=2&at=2", [HOME]),
-        ("state=indexed&at=2", []),
+        ("state=fetched&sort=-title", ["https://e.org/", "https://e.org/b", "https://e.org/a"]),
+        ("state=fetched&sort=title&per=2", ["https://e.org/a", "https://e.org/b"]),
+        ("state=fetched&sort=title&per=2&at=2", [HOME]),
+        ("state=fetched&at=2", []),
     ],
 )
 def test_pages_are_filtered_sorted_and_leafed_by_the_address(folder, wish, expected):
@@ -90,7 +90,7 @@ def test_links_know_where_they_lead(folder):
 def test_facets_count_what_the_filter_leaves(folder):
     found = client(folder).get("/c/e/t/pages?depth=1&format=json").json()
     facets = {facet["name"]: dict(map(tuple, facet["values"])) for facet in found["facets"]}
-    assert facets["state"] == {"indexed": 2, "ignored": 2, "invalid": 1}
+    assert facets["state"] == {"fetched": 2, "excluded": 2, "failed": 1}
     assert found["count"] == {"rows": 5, "capped": False}
 
 
@@ -107,7 +107,7 @@ def test_every_table_is_shown_and_leaves_in_every_form(folder, table):
 
 
 def test_a_file_holds_exactly_what_is_filtered_in_its_order(folder):
-    wish = "state=indexed&sort=-title"
+    wish = "state=fetched&sort=-title"
     lines = client(folder).get(f"/c/e/t/pages.jsonl?{wish}&per=1&at=2").text.splitlines()
     assert [json.loads(line)["url"] for line in lines] == urls(folder, wish)
 
@@ -187,7 +187,7 @@ def test_issues_are_made_once_for_one_state_of_a_collection(folder):
 
 
 @pytest.mark.parametrize(
-    "wish", ["", "internal=no", "target_state=invalid", "target_state=!invalid", "sort=target", "q=b"]
+    "wish", ["", "internal=no", "target_state=failed", "target_state=!failed", "sort=target", "q=b"]
 )
 def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wish, monkeypatch):
     """Limits so small that this collection passes them."""

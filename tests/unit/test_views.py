@@ -47,15 +47,15 @@ def test_a_view_has_the_columns_that_its_description_names(database, view):
 def test_pages_are_what_was_asked_for(database):
     found = {row[0]: row[1:] for row in database.execute("SELECT url, state, status, reason, rule, title FROM pages")}
     assert found == {
-        "https://e.org/": ("indexed", 200, "ok", None, "Home"),
-        "https://e.org/a": ("invalid", 404, "not-found", None, None),
-        "https://e.org/b": ("ignored", 301, "redirect", "https://e.org/c", None),
-        "https://e.org/c": ("indexed", 200, "ok", None, "C"),
+        "https://e.org/": ("fetched", 200, "ok", None, "Home"),
+        "https://e.org/a": ("failed", 404, "not-found", None, None),
+        "https://e.org/b": ("excluded", 301, "redirect", "https://e.org/c", None),
+        "https://e.org/c": ("fetched", 200, "ok", None, "C"),
     }
 
 
 def test_sites_are_summed(database):
-    found = database.execute("SELECT name, pages_total, pages_crawled, pages_invalid FROM sites ORDER BY id").fetchall()
+    found = database.execute("SELECT name, pages_total, pages_fetched, pages_failed FROM sites ORDER BY id").fetchall()
     assert found == [("e.org", 3, 2, 1), ("x.org", 0, 0, 0)]
 
 

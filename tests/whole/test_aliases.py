@@ -156,7 +156,7 @@ def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, 
     with open_collection(tmp_path) as collection:
         site = collection.map()
     assert len(site.graph.pages) == len(ALL)
-    assert site.graph.indexed.all()
+    assert site.graph.fetched.all()
     assert all("sid=" not in page and "www." not in page for page in site.graph.pages)
     names = [DOUBLED.name(page) for page in site.graph.pages]
     home = names.index("folder ")
@@ -181,7 +181,7 @@ def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_pat
     assert len(collection.visits()) == visits
     assert apply_now(tmp_path) is None
     (tmp_path / "periplus.toml").unlink()
-    assert apply_now(tmp_path).undone == done.aliases + done.ignored
+    assert apply_now(tmp_path).undone == done.aliases + done.excluded
     assert collection.tables == before
     assert collection.sane() == []
 
@@ -221,7 +221,7 @@ def test_the_command_checks_proposes_and_applies(tmp_path, server):
         "http://a.test/view.php?id=7",
     ]
     broken = told("rules", "check", "-c", folder, "http://a.test/view.php?sid=1", cwd=tmp_path)
-    assert broken.stdout.endswith("ignored: /view.php: id is required\n")
+    assert broken.stdout.endswith("excluded: /view.php: id is required\n")
     applied = told("rules", "apply", "-c", folder, cwd=tmp_path)
     assert applied.returncode == 0
     assert "another address of a page" in applied.stdout

@@ -194,12 +194,12 @@ def dead_and_external(folder, issues):
     with periplus.open(folder) as collection:
         lists = [{link.target for link in collection.links(broken=True)}]
         external = {link.target for link in collection.links(external=True)}
-        lists.append({page.url for page in collection.pages(state="invalid")})
-        assert sum(tally.urls for tally in collection.status().counts if tally.state == "invalid") == len(lists[0])
+        lists.append({page.url for page in collection.pages(state="failed")})
+        assert sum(tally.urls for tally in collection.status().counts if tally.state == "failed") == len(lists[0])
     browser = Browser()
     for wish in (
-        TableQuery(conditions=(("target_state", "invalid"),)),
-        TableQuery(conditions=(("internal", "no"), ("target_state", "!invalid"))),
+        TableQuery(conditions=(("target_state", "failed"),)),
+        TableQuery(conditions=(("internal", "no"), ("target_state", "!failed"))),
     ):
         lists.append({row[0] for row in browser.page(folder, "links", wish, ("target",)).rows})
     assert lists.pop() == external

@@ -28,7 +28,7 @@ def seen(folder, run):
     pages = {
         url: {name: column[at] for name, column in view.fields.items()}
         for at, url in enumerate(view.graph.pages)
-        if view.graph.indexed[at]
+        if view.graph.fetched[at]
     }
     parents = view.site_map and {
         view.graph.pages[page]: view.graph.pages[parent]

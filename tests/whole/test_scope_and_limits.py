@@ -51,7 +51,7 @@ def test_max_depth_and_a_second_run_that_goes_deeper(tmp_path: Path) -> None:
         collection, end = crawled(tmp_path, server, "a.test", max_depth=2)
         assert end.state == "done" and pages(server) == ["/", "/1.html", "/2.html"]
         row = collection.urls[server.url("a.test", "/3.html")]
-        assert (row.reason, row.state, row.rule, row.depth) == (Reason.DEPTH, "registered", "max-depth 2", 3)
+        assert (row.reason, row.state, row.rule, row.depth) == (Reason.DEPTH, "discovered", "max-depth 2", 3)
         crawled(tmp_path, server, "a.test", max_depth=4)
         assert pages(server) == ["/", "/1.html", "/2.html", "/3.html", "/4.html"]
         crawled(tmp_path, server, "a.test")

@@ -509,7 +509,7 @@ def test_vectors_are_published_for_all(shared, reader, tmp_path):
         crawled(shared, server, max_pages=12)
     plain = replace(shared, index="").text
     with periplus.open(plain) as collection:
-        urls = [url for (url,) in collection.pages(state="indexed", columns=["url"])]
+        urls = [url for (url,) in collection.pages(state="fetched", columns=["url"])]
     rng = np.random.default_rng(1)
     for seed in (1, 2):
         matrix = rng.standard_normal((len(urls), 8)).astype(np.float32) * seed

@@ -32,8 +32,8 @@ POSITIONS = tuple(Position)
 NOT_FOLLOWED = frozenset(
     {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
 )
-_IS_INVALID = np.array(
-    [STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS]
+_IS_FAILED = np.array(
+    [STATE_OF[reason] is State.FAILED and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS]
 )
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
 
@@ -129,7 +129,7 @@ class AuditInput:
     def dead(self) -> Mask:
         """bool[u]: not there. The verdict decides; where nobody judged, what the crawl saw."""
         unchecked = self.urls.verdict == VERDICTS.index(Verdict.UNCHECKED)
-        dead: Mask = _IS_DEAD[self.urls.verdict] | (unchecked & _IS_INVALID[self.urls.reason])
+        dead: Mask = _IS_DEAD[self.urls.verdict] | (unchecked & _IS_FAILED[self.urls.reason])
         return dead
 
     @cached_property

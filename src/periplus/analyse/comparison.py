@@ -32,7 +32,7 @@ Texts = NDArray[np.object_]
 def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Comparison:
     """Everything that differs. texts: the URL of each id that `changed_links` names. O((pages + links) log)."""
     old, new = _common(before.graph.pages, after.graph.pages)
-    both = before.graph.indexed[old] & after.graph.indexed[new]
+    both = before.graph.fetched[old] & after.graph.fetched[new]
     changed = _changed(before, after, old[both], new[both])
     came, went = changed_links(before.links, after.links)
     moves = _moves(before, after, old, new)
@@ -53,7 +53,7 @@ def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Compar
 
 def side(view: RunView) -> Side:
     depth = view.site_map.max_depth if view.site_map else -1
-    return Side(view.name, view.started, view.state, int(view.graph.indexed.sum()), len(view.links.sources), depth)
+    return Side(view.name, view.started, view.state, int(view.graph.fetched.sum()), len(view.links.sources), depth)
 
 
 def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChanges:
@@ -99,7 +99,7 @@ def _column(values: Sequence[object]) -> Texts:
 
 def _only(view: RunView, other: RunView, shared: Ints) -> tuple[PageNote, ...]:
     """Pages that view fetched and other did not; shared: places of those that both did."""
-    alone = view.graph.indexed.copy()
+    alone = view.graph.fetched.copy()
     alone[shared] = False
     titles, depths = view.fields["title"], view.site_map.depth if view.site_map else np.full(len(alone), -1)
     return tuple(

@@ -16,7 +16,7 @@ from periplus.model.visit import FETCHED, STATE_OF, Reason, State
 from periplus.model.web import Url
 from periplus.values import frozen
 
-PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.INDEXED, State.REGISTERED)) - {
+PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.FETCHED, State.DISCOVERED)) - {
     Reason.RESOURCE
 }
 LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
@@ -52,7 +52,7 @@ def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph
         pages=[Url(texts[place]) for place in by_text.tolist()],
         offsets=offsets.astype(np.int64),
         targets=(distinct % max(count, 1)).astype(np.int32),
-        indexed=fetched,
+        fetched=fetched,
         depths=urls.depths[rows],
     )
 
@@ -202,17 +202,17 @@ TIE = 1e-12
 def hierarchical_map(graph: LinkGraph, home: int, rank: Floats) -> SiteMap:
     """The tree of depths: each page hangs from a page one click nearer to the home page.
 
-    graph: the indexed and registered pages of one site. rank: float64[n], greater is better. Where several pages of the
+    graph: the fetched and discovered pages of one site. rank: float64[n], greater is better. Where several pages of the
     depth before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then
     the smaller URL wins, so that the map depends neither on the order of fetching nor on rounding.
-    O(links + pages log pages). Raises UsageError if home is not an indexed page.
+    O(links + pages log pages). Raises UsageError if home is not a fetched page.
     Source: Rimnac, Susta, Zivnustka, Webmapa, (P1)-(P5).
     """
     if not 0 <= home < len(graph.pages):
         raise UsageError(
             f"page {home} is not among the {len(graph.pages)} pages of the graph: name a page that was crawled"
         )
-    if not graph.indexed[home]:
+    if not graph.fetched[home]:
         raise UsageError(
             f"{graph.pages[home]} was not fetched, and a map begins with a fetched page: name another home page"
         )
@@ -341,7 +341,7 @@ def map_tree(
     site_map: SiteMap,
     rank: Floats,
     size_bytes: Ints,
-    indexed: Mask,
+    fetched: Mask,
     *,
     max_nodes: int = 60,
     max_depth: int = -1,
@@ -350,7 +350,7 @@ def map_tree(
 
     The pages kept are those whose branches hold most rank, so a well linked single page outlasts a long tail of
     calendar days. Every page of the map is in exactly one node; totals of children and the page itself add up
-    to the node's. size_bytes, indexed, rank: one value a page. max_depth: the last depth named; -1: any. The
+    to the node's. size_bytes, fetched, rank: one value a page. max_depth: the last depth named; -1: any. The
     home page is always named.
     """
     order = site_map.order
@@ -358,7 +358,7 @@ def map_tree(
     # ranks as whole numbers: their sums are exact, and no branch exceeds its parent's
     unit = float(rank[order].sum()) / 2.0**50
     weights = np.rint(rank[order] / unit).astype(np.int64)
-    own = np.stack([np.ones(len(order), np.int64), indexed[order], size_bytes[order], weights])
+    own = np.stack([np.ones(len(order), np.int64), fetched[order], size_bytes[order], weights])
     totals = np.stack([_branch_totals(row, after) for row in own])
     allowed = np.flatnonzero((site_map.depth[order] <= max_depth) | (max_depth < 0))
     # equal: the earlier, which is the parent
@@ -377,7 +377,7 @@ def _branch_totals(values: Ints, after: Ints) -> Ints:
 
 def _assemble(pages: list[int], parents: list[int], totals: Ints, own: Ints, unit: float) -> MapNode:
     """Nodes of the pages, which stand depth first; built from the last to the first, so each finds its children ready.
-    totals, own: int64[4, pages], rows pages, indexed, bytes, rank in units."""
+    totals, own: int64[4, pages], rows pages, fetched, bytes, rank in units."""
     waiting: dict[int, list[MapNode]] = {page: [] for page in pages}
     taken = {page: np.zeros(4, np.int64) for page in pages}  # what each page's named children hold
     for place in range(len(pages) - 1, -1, -1):
@@ -394,8 +394,8 @@ def _assemble(pages: list[int], parents: list[int], totals: Ints, own: Ints, uni
 
 
 def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) -> MapNode:
-    pages, indexed, size_bytes, weight = total.tolist()
-    return MapNode(page, pages, indexed, size_bytes, weight * unit, children)
+    pages, fetched, size_bytes, weight = total.tolist()
+    return MapNode(page, pages, fetched, size_bytes, weight * unit, children)
 
 
 # The list of external links of the site mapper (Rimnac, Susta, Zivnustka), exactly.
@@ -406,8 +406,8 @@ class LinksOfDomains:
     """u URLs, m links between them by place."""
 
     domain: Ints  # u: a number a domain (or a site): equal numbers, one domain
-    indexed: Mask  # u: fetched and analysed
-    invalid: Mask  # u: not there; by verdict where there is one
+    fetched: Mask  # u: fetched and analysed
+    failed: Mask  # u: not there; by verdict where there is one
     sources: Ints  # m
     targets: Ints  # m
 
@@ -425,14 +425,14 @@ class ExternalDomains:
 
 
 def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:
-    """The links from an indexed page to a URL of another domain that is not invalid, grouped by that domain.
+    """The links from a fetched page to a URL of another domain that is not failed, grouped by that domain.
 
     O(m log m).
 
-    An invalid URL is an error of the site, hence never listed as external.
+    A failed URL is an error of the site, hence never listed as external.
     """
     outward = rows_of.domain[rows_of.sources] != rows_of.domain[rows_of.targets]
-    rows = np.flatnonzero(outward & rows_of.indexed[rows_of.sources] & ~rows_of.invalid[rows_of.targets])
+    rows = np.flatnonzero(outward & rows_of.fetched[rows_of.sources] & ~rows_of.failed[rows_of.targets])
     domain = rows_of.domain[rows_of.targets[rows]]
     names, group, links = np.unique(domain, return_inverse=True, return_counts=True)
     pages = _distinct(group, rows_of.sources[rows], len(names))

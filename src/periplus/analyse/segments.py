@@ -231,7 +231,7 @@ def _fits(test: Test, values: Sequence[Any], *, all_differ: bool) -> Mask:
 
 def _indexable(*columns: Sequence[Any]) -> list[bool]:
     return [
-        state == "indexed" and status == 200 and "noindex" not in (robots or "") and canonical in (None, "", url)
+        state == "fetched" and status == 200 and "noindex" not in (robots or "") and canonical in (None, "", url)
         for state, status, robots, canonical, url in zip(*columns, strict=True)
     ]
 
@@ -253,7 +253,7 @@ def segment_sums(
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
     codes = segments.codes[np.searchsorted(segments.ids, ids)]
-    dead = np.array([state == "invalid" for state in columns["state"]], np.bool_)
+    dead = np.array([state == "failed" for state in columns["state"]], np.bool_)
     pages = np.array([size is not None for size in columns["size"]], np.bool_)
     depth, size_bytes, chars = (
         np.array([-1 if value is None else value for value in columns[name]], np.int64)

@@ -112,7 +112,7 @@ def _note(record: RunRecord) -> RunNote:
 
 # Each answer in an archive goes the way of a fetched page, and nothing is fetched.
 #
-# States and reasons are those of a crawl. What pages link to and the archive does not hold is registered as
+# States and reasons are those of a crawl. What pages link to and the archive does not hold is discovered, with reason
 # not-in-archive: no crawl asks for it on its own, but `periplus crawl` with a start on its site does.
 
 BLOCK_MARGIN_BYTES = 65_536  # of an HTTP header before the body

@@ -243,8 +243,8 @@ def for_a_check(settings: Settings) -> Settings:
 
 
 def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bool) -> None:
-    """What was found dead becomes invalid when the run ends; what the crawl found dead, and the check did not,
-    is invalid no longer. net_down: what got no answer in this run says nothing.
+    """What was found dead becomes failed when the run ends; what the crawl found dead, and the check did not,
+    is failed no longer. net_down: what got no answer in this run says nothing.
     """
     with changing(order.place, alone=False) as (folder, follow):
         if net_down:

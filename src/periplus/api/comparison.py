@@ -29,9 +29,7 @@ from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
 # those are our doing
-_DEAD = [
-    reason for reason in Reason if STATE_OF[reason] is State.INVALID and reason not in (Reason.BUG, Reason.PRIVATE)
-]
+_DEAD = [reason for reason in Reason if STATE_OF[reason] is State.FAILED and reason not in (Reason.BUG, Reason.PRIVATE)]
 # issues that a page's own fields tell
 _ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
@@ -150,7 +148,7 @@ def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
 def _map(graph: LinkGraph, home_id: int) -> SiteMap | None:
     ids = np.fromiter(map(url_id, graph.pages), np.int64, len(graph.pages))
     home = int(places(ids, np.array([home_id], np.int64))[0])
-    return hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.indexed[home] else None
+    return hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.fetched[home] else None
 
 
 def _fields(
@@ -178,7 +176,7 @@ def _fields(
 
 def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
     """Pages that say nothing where search engines look."""
-    fetched = np.flatnonzero(np.array(html, np.bool_) & graph.indexed).tolist()
+    fetched = np.flatnonzero(np.array(html, np.bool_) & graph.fetched).tolist()
     for code, field in _ABSENT.items():
         for at in fetched:
             if not fields[field][at] and fields["reason"][at] != Reason.NOINDEX:

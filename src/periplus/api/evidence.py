@@ -43,11 +43,10 @@ from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects that are followed: more than any setting lets a crawl or a check follow
 SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
-FAILED = [reason for reason in Reason if STATE_OF[reason] is State.INVALID] + [Reason.REFUSED, Reason.TRUNCATED]
+FAILED = [reason for reason in Reason if STATE_OF[reason] is State.FAILED] + [Reason.REFUSED, Reason.TRUNCATED]
 # States of URLs that a crawl did not ask for, and a check does
-_LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is State.REGISTERED} | {Reason.SCOPE}) - {
+_LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is State.DISCOVERED} | {Reason.SCOPE}) - {
     Reason.WAITING,
-    Reason.NOINDEX,
     Reason.ROBOTS,
 }
 _NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
@@ -226,7 +225,7 @@ class UrlEvidence:
 
     def dead(self) -> Iterator[tuple[int, str, str, int]]:
         """(id, reason, rule, status) of what checks found dead and the crawl left at another state:
-        it counts as invalid (SPEC A1, A7).
+        it counts as failed (SPEC A1, A7).
         """
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if REASONS[reason] in _LEFT and (number in self._traces or number in self._moved):
@@ -240,7 +239,7 @@ class UrlEvidence:
         """As `dead`, of what the crawl found dead and a check since then alive, or refused to us."""
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if (
-                STATE_OF[REASONS[reason]] is State.INVALID
+                STATE_OF[REASONS[reason]] is State.FAILED
                 and number not in self._crawled_as
                 and self.asked_at(number, by_get=False)
             ):

@@ -229,7 +229,7 @@ def analysed(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
     ids = _ids(graph.pages)
     ranking = ranked(graph, order)
     home = int(places(ids, np.array([rows.start.home_id], np.int64))[0])
-    site_map = hierarchical_map(graph, home, ranking.scores) if home >= 0 and graph.indexed[home] else None
+    site_map = hierarchical_map(graph, home, ranking.scores) if home >= 0 and graph.fetched[home] else None
     return SiteAnalysis(graph, ranking, site_map, _columns(graph, ids, rows, ranking, site_map))
 
 
@@ -254,7 +254,7 @@ def _columns(graph: LinkGraph, ids: Ints, rows: SiteRows, ranking: Ranking, site
     count = len(ids)
     reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]
     read = places_in_sorted(rows.pages.ids, ids)
-    read[~graph.indexed] = -1
+    read[~graph.fetched] = -1
     there = np.flatnonzero(read >= 0)
     titles, media_types = [""] * count, [""] * count
     for page, place in zip(there.tolist(), read[there].tolist(), strict=True):

@@ -34,7 +34,7 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     pages_with = {(one.kind.code, one.grade): one.pages for one in sums}
     with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
-        pages = sum(tally.urls for tally in tallies if tally.state is State.INDEXED)
+        pages = sum(tally.urls for tally in tallies if tally.state is State.FETCHED)
         return graded(pages_with, pages, unmeasured(connection))
 
 
@@ -55,7 +55,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
         for reason, urls in ends[run.id].items():
             states[STATE_OF[Reason(reason)]] += urls
         is_check = run.kind == checks.CHECK and run.state == "done"
-        pages = states[State.INDEXED]
+        pages = states[State.FETCHED]
         counts = {(code, kinds[code].grade): n for code, n in by_run.get(run.id, {}).items() if code in kinds}
         depth, response_s = answers.get(run.id, (None, None))
         points.append(
@@ -64,7 +64,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
                 run.kind,
                 run.started,
                 pages,
-                states[State.INVALID],
+                states[State.FAILED],
                 states.total(),
                 run.fetched,
                 run.wire_bytes,

@@ -67,7 +67,7 @@ CHAINS_NAMED = 100_000
 HEAVIEST = 50
 SCREENSHOTS = 9  # some 30 KB each
 # those are our doing
-DEAD = [reason for reason in REASONS_OF[State.INVALID] if reason not in (Reason.BUG, Reason.PRIVATE)]
+DEAD = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
 _GRADES = list(Grade)
 
 
@@ -164,7 +164,7 @@ def _gathered(
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
     facts = replace(facts, title=without_site_name(facts.title))
-    fetched = np.flatnonzero(graph.indexed)
+    fetched = np.flatnonzero(graph.fetched)
     ranked = fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()
     alone = len(site_starts(connection)) == 1
     sizes, heaviest = _weights(connection, audit)
@@ -177,8 +177,8 @@ def _gathered(
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
         ranked=tuple(ranked),
-        tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.indexed, max_nodes=MAP_NODES) if site_map else None,
-        depths=depth_tallies(site_map, graph.indexed) if site_map else (),
+        tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.fetched, max_nodes=MAP_NODES) if site_map else None,
+        depths=depth_tallies(site_map, graph.fetched) if site_map else (),
         groups=groups,
         dead=dead,
         dead_urls=dead_urls,
@@ -208,11 +208,11 @@ def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[
             yield url, picture
 
 
-def depth_tallies(site_map: SiteMap, indexed: Mask) -> tuple[DepthTally, ...]:
+def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]:
     """How many pages each depth holds."""
     reached = site_map.depth >= 0
     total = np.bincount(site_map.depth[reached])
-    fetched = np.bincount(site_map.depth[reached & indexed], minlength=len(total))
+    fetched = np.bincount(site_map.depth[reached & is_fetched], minlength=len(total))
     return tuple(
         DepthTally(depth, own, pages - own)
         for depth, (pages, own) in enumerate(zip(total.tolist(), fetched.tolist(), strict=True))

@@ -96,8 +96,8 @@ class Site:
 
     def top(self, most: int = 10) -> list[PageOverview]:
         """The fetched pages that count most, greatest rank first."""
-        rank = np.where(self.graph.indexed, self.facts.rank, -np.inf)
-        best = np.argsort(-rank, kind="stable")[: min(most, int(self.graph.indexed.sum()))]
+        rank = np.where(self.graph.fetched, self.facts.rank, -np.inf)
+        best = np.argsort(-rank, kind="stable")[: min(most, int(self.graph.fetched.sum()))]
         return [self.facts.page(page) for page in best.tolist()]
 
     def tree(self, *, max_nodes: int = 60, max_depth: int | None = None) -> MapNode:
@@ -107,7 +107,7 @@ class Site:
             self.site_map,
             self.facts.rank,
             self.facts.size_bytes,
-            self.graph.indexed,
+            self.graph.fetched,
             max_nodes=max_nodes,
             max_depth=depth,
         )
@@ -126,7 +126,7 @@ class Site:
     def head(self) -> Iterator[str]:
         """What the map is of, how far it goes, and what is not in it."""
         pages = len(self.site_map.order)
-        fetched = int(self.graph.indexed[self.site_map.order].sum())
+        fetched = int(self.graph.fetched[self.site_map.order].sum())
         yield f"{self.key}: {count_of(pages, 'page')}, {number(fetched)} fetched, depth {self.depth}"
         yield f"{run_name(self.run).capitalize()}, {utc(self.run.started)}: {self._state()}"
         unreached = len(self.facts.url) - pages

@@ -39,7 +39,7 @@ class TextExport:
 def _pages_at(place: Path | str, watch: Watch) -> Iterator[_Pages]:
     """place: a folder, or the address of a collection in a database."""
     with Collection(folder_of(place)) as collection:
-        rows = list(collection.pages(state="indexed", columns=("url", "text_chars", "text_digest")))
+        rows = list(collection.pages(state="fetched", columns=("url", "text_chars", "text_digest")))
         yield _Pages(len(rows), ((row, partial(_with_text, collection, row.url)) for row in rows), watch)
 
 

@@ -77,7 +77,7 @@ def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Exam
     elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
-        rows = collection.pages(state="indexed", columns=("url",))
+        rows = collection.pages(state="fetched", columns=("url",))
         yield from _of_pages(
             collection,
             [row.url for row in rows if fnmatchcase(row.url, spec if "://" in spec else f"*://{spec}")],
@@ -218,7 +218,7 @@ def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
 
     As examples of nothing.
     """
-    rows = collection.pages(state="indexed", columns=("url",))
+    rows = collection.pages(state="fetched", columns=("url",))
     ids = heapq.nsmallest(max(most, 0), (url_id(Url(row.url)) for row in rows))
     for page in pages_of(collection, ids):
         if text := text_of_page(page):
@@ -308,7 +308,7 @@ def judged_pages(
     topic_from: the folder of another collection that knows the topic.
     """
     judge = judge_of(topic_from or collection.folder, name)
-    ids = [url_id(Url(row.url)) for row in collection.pages(state="indexed", columns=("url",))]
+    ids = [url_id(Url(row.url)) for row in collection.pages(state="fetched", columns=("url",))]
     pages = []
     for count, page in enumerate(pages_of(collection, ids), 1):
         pages.append(judged(judge, page))

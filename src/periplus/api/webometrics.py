@@ -289,7 +289,7 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
     def of(unit: int, reasons: Iterable[Reason]) -> int:
         return int(sum(table[unit, place[reason]] for reason in reasons))
 
-    dead = [reason for reason in Reason if STATE_OF[reason] is State.INVALID]
+    dead = [reason for reason in Reason if STATE_OF[reason] is State.FAILED]
     records = []
     for unit in range(chosen):
         why = "" if fetched[unit] else _why_not(rows.urls, rows.fragment.units[unit], table[unit])

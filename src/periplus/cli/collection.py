@@ -184,8 +184,9 @@ def imports() -> None:
 def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, ...], **flags: Any) -> None:
     """Make a collection of WARC, ARC or WACZ files (gzip, zstd or plain).
 
-    Every answer is read as if it had just been fetched, so that maps, reports and exports work. What pages link to and
-    the archive does not hold is registered as not-in-archive. A file that is cut off gives what comes before.
+    Every answer is read as if it had just been fetched, so that maps, reports and exports work. A link's
+    target that is not in the archive is `discovered`, with the reason not-in-archive. A file that is cut off is read
+    up to there.
 
     Files of different times become runs, each with its date, so that `periplus diff` and `trends` show what changed
     between them.

@@ -56,7 +56,11 @@ _row_options = options(
 
 
 @click.command()
-@option("--state", "Fetched, only known, left aside, or dead.", [state.value for state in State])
+@option(
+    "--state",
+    "Only URLs in this state: fetched; discovered (linked to, not fetched); excluded; failed.",
+    [state.value for state in State],
+)
 @option(
     "--reason",
     "Why it is in its state; `periplus status` counts them.",
@@ -74,7 +78,7 @@ def pages(
 ) -> None:
     """List URLs with what is known of each, by depth and URL.
 
-    Every URL that was ever seen is in the list; `--state indexed` leaves what was fetched.
+    Every URL that was ever seen is in the list; `--state fetched` leaves what was fetched.
     """
     from periplus.api.collection import Collection
 

@@ -160,7 +160,7 @@ def check(collection: Place | None, url: str) -> None:
     applied = checked(folder, url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
-    click.echo(applied.url if applied.url else f"ignored: {visible(applied.rule)}")
+    click.echo(applied.url if applied.url else f"excluded: {visible(applied.rule)}")
     for rule, value in extracted_of(folder, applied.url) if applied.url else ():
         click.echo(f"  x:{rule.name} = {visible(value)}" if value else f"  x:{rule.name}: nothing on this page")
 
@@ -212,13 +212,13 @@ def apply_command(collection: Place | None) -> None:
         return
     click.echo(
         f"{count_of(done.aliases, 'URL is', 'URLs are')} another address of a page, "
-        f"{count_of(done.ignored, 'breaks', 'break')} a rule;"
+        f"{count_of(done.excluded, 'breaks', 'break')} a rule;"
         f" {count_of(done.merged, 'fetched page')} had the same address, "
         f"{done.undone:,} URLs are what they were before."
     )
 
 
-SEGMENT_COLUMNS = ("segment", "urls", "pages", "dead", "depth", "deepest", "text_chars", "size", "examples")
+SEGMENT_COLUMNS = ("segment", "urls", "pages", "failed", "depth", "deepest", "text_chars", "size", "examples")
 
 
 @rules.command()
@@ -235,7 +235,7 @@ def segments(place: Path | str, format: str, examples: int, output: Path | None)
     from periplus.api.segments import sums_of
 
     rows = [
-        (one.name, one.urls, one.pages, one.dead, round(one.depth, 2), one.deepest, one.text_chars, one.size_bytes,
+        (one.name, one.urls, one.pages, one.failed, round(one.depth, 2), one.deepest, one.text_chars, one.size_bytes,
             list(map(str, one.examples)))
         for one in sums_of(place, examples=examples)
     ]  # fmt: skip
@@ -250,10 +250,10 @@ def segments(place: Path | str, format: str, examples: int, output: Path | None)
 def _segment_lines(rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     """For reading: of each segment a line of sums, and a line for each example."""
     width = max(len(visible(row[0])) for row in rows)
-    for name, urls, pages, dead, depth, deepest, chars, bytes_, examples in rows:
+    for name, urls, pages, failed, depth, deepest, chars, bytes_, examples in rows:
         sums = f"{count_of(pages, 'page')} of {count_of(urls, 'URL')}"
-        if dead:
-            sums += f", {number(dead)} dead"
+        if failed:
+            sums += f", {number(failed)} failed"
         if pages:
             sums += f"; {depth:.1f} clicks on average, {deepest} at most; {number(chars)} characters, {size(bytes_)}"
         yield f"{visible(name):<{width}}  {sums}"

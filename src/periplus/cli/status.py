@@ -27,7 +27,7 @@ from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.model.visit import Reason
 from periplus.present.tables import FORMATS, write_table
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, size, utc, visible, why_waits
+from periplus.present.wording import REASON_WORDS, count_of, number, size, utc, visible, why_waits
 from periplus.settings import SUFFIX
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def status(place: Place, format: str, output: Path | None) -> None:
 def trends(collection: Place | None, format: str, output: Path | None) -> None:
     """Show how a collection changed over all of its runs.
 
-    A row a run, oldest first: pages read and addresses dead up to then, what the run fetched, its deepest page and mean
+    A row a run, oldest first: pages read and URLs failed up to then, what the run fetched, its deepest page and mean
     time of an answer; after a check pages with an error, and points from 0 to 100 in each field. svg: lines.
     """
     from periplus.api.grading import trends as points_of
@@ -89,7 +89,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
                     point.kind,
                     utc(point.started, "%Y-%m-%dT%H:%M:%SZ"),
                     point.pages,
-                    point.dead,
+                    point.failed,
                     point.urls,
                     point.fetched,
                     point.bytes,
@@ -104,7 +104,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
             "kind",
             "started",
             "pages",
-            "dead",
+            "failed",
             "urls",
             "fetched",
             "bytes",
@@ -132,7 +132,7 @@ def _counts(report: Status) -> Iterator[str]:
     rows: list[tuple[str, int]] = []
     for state, tallies in groupby(report.counts, key=lambda tally: tally.state):
         group = list(tallies)
-        rows.append((STATE_WORDS[state], sum(tally.urls for tally in group)))
+        rows.append((state.value, sum(tally.urls for tally in group)))
         rows += [(f"  {REASON_WORDS[tally.reason]}", tally.urls) for tally in group]
     if rows:
         yield ""

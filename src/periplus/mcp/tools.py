@@ -107,7 +107,7 @@ def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
             {
                 "name": name,
                 "state": status.state,
-                "pages": sum(tally.urls for tally in status.counts if tally.state is State.INDEXED),
+                "pages": sum(tally.urls for tally in status.counts if tally.state is State.FETCHED),
                 "urls": sum(tally.urls for tally in status.counts),
                 "runs": len(status.runs),
                 "last_run": iso(last.started) if last else None,

@@ -39,7 +39,7 @@ class RefreshFinding(StrEnum):
 READ = FETCHED
 ASKED_AGAIN = (
     READ
-    | {reason for reason in Reason if STATE_OF[reason] is State.INVALID}
+    | {reason for reason in Reason if STATE_OF[reason] is State.FAILED}
     | {Reason.REFUSED, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN, Reason.ALIVE}
 )
 """What a refresh asks for: what was fetched, and what could not be. Aliases and what is out of scope are left aside."""

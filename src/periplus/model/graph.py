@@ -25,7 +25,7 @@ class LinkGraph:
     pages: Sequence[Url]  # n, ascending
     offsets: Ints  # n + 1
     targets: Ints32  # m
-    indexed: Mask  # n: fetched and analysed; the others are registered
+    fetched: Mask  # n: fetched and analysed; the others are discovered
     depths: Ints32  # n: clicks from the start as the crawl found it; -1 when no link reached it
 
 

@@ -58,14 +58,14 @@ class SiteMap:
 
 @frozen
 class MapNode:
-    """A place in a folded map with everything in it: pages, indexed, size_bytes and rank are totals of the branch.
+    """A place in a folded map with everything in it: pages, fetched, size_bytes and rank are totals of the branch.
 
     A node is a page with the nodes under it, or (page == OTHERS) the pages of its parent's branch that are not named.
     """
 
     page: int
     pages: int
-    indexed: int
+    fetched: int
     size_bytes: int
     rank: float
     children: tuple[MapNode, ...] = ()
@@ -87,7 +87,7 @@ class SegmentSum:
     name: str
     urls: int  # ever seen
     pages: int  # of them fetched
-    dead: int
+    failed: int
     depth: float  # mean clicks from the start, of fetched pages that links reach
     deepest: int
     text_chars: int  # of fetched pages
@@ -191,8 +191,8 @@ class DepthTally:
     """How many pages stand so many clicks from the home page."""
 
     depth: int
-    indexed: int
-    registered: int
+    fetched: int
+    discovered: int
 
 
 @frozen
@@ -278,7 +278,7 @@ class TrendPoint:
     kind: str
     started: float  # seconds since the epoch, UTC
     pages: int  # that were read, up to now
-    dead: int  # addresses
+    failed: int  # URLs
     urls: int  # that were known
     fetched: int  # by this run, as the three that follow
     bytes: int  # as they travelled

@@ -186,7 +186,7 @@ URLS = Table(
         host text wide: host name and port | h.key
         site text: the site that the host belongs to | s.key
     """),
-        Column("state", TEXT, "indexed, registered, ignored or invalid", _state("u.reason"), facet=True),
+        Column("state", TEXT, "fetched, discovered, excluded or failed", _state("u.reason"), facet=True),
         *columns_of("""
         reason text facet: why it is in its state | u.reason
         rule text filled wide: the rule, limit, failure or target behind the reason | u.rule
@@ -309,7 +309,7 @@ LINKS = Table(
         Column(
             "target_state",
             TEXT,
-            "indexed, registered, ignored or invalid",
+            "fetched, discovered, excluded or failed",
             _state("b.reason"),
             facet=True,
             of_target="reason IN (SELECT name FROM reason WHERE state = ?)",
@@ -429,14 +429,14 @@ SITES = Table(
             "pages_total",
             INTEGER,
             "its pages known",
-            f"count(*) FILTER (WHERE u.reason NOT IN {any_of({*REASONS_OF[State.IGNORED], Reason.RESOURCE})})",
+            f"count(*) FILTER (WHERE u.reason NOT IN {any_of({*REASONS_OF[State.EXCLUDED], Reason.RESOURCE})})",
         ),
-        Column("pages_crawled", INTEGER, "of them fetched", "count(p.url_id)"),
+        Column("pages_fetched", INTEGER, "of them fetched", "count(p.url_id)"),
         Column(
-            "pages_invalid",
+            "pages_failed",
             INTEGER,
-            "of them dead",
-            f"count(*) FILTER (WHERE u.reason IN {any_of(REASONS_OF[State.INVALID])})",
+            "of them failed",
+            f"count(*) FILTER (WHERE u.reason IN {any_of(REASONS_OF[State.FAILED])})",
         ),
         *columns_of("""
         size integer unit=bytes: bytes of its pages | CAST(coalesce(sum(p.size), 0) AS bigint)
@@ -447,7 +447,7 @@ SITES = Table(
     "site s JOIN host h ON h.site_id = s.id JOIN url u ON u.host_id = h.id LEFT JOIN start b ON b.url_id = u.id"
     f" LEFT JOIN {_READ}",
     group="s.id, s.key",
-    order=("-pages_crawled", "name"),
+    order=("-pages_fetched", "name"),
 )
 # PostgreSQL adds what its workers count beside the run's row, which all of them would wait for
 _WORKERS_COUNT = (

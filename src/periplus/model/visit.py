@@ -28,37 +28,37 @@ CHECKS = frozenset({Purpose.HEAD, Purpose.CHECK})
 class State(StrEnum):
     """The states of a URL. Every URL that was ever seen has one, and a Reason."""
 
-    INDEXED = "indexed"  # fetched and analysed
-    REGISTERED = "registered"  # linked to, not indexed: waiting, beyond a limit, or not ours to take
-    IGNORED = "ignored"  # out of scope, against the rules, or only another name of a page
-    INVALID = "invalid"  # does not exist or cannot be reached
+    FETCHED = "fetched"  # fetched and analysed
+    DISCOVERED = "discovered"  # linked to, not fetched: waiting, beyond a limit, or not ours to take
+    EXCLUDED = "excluded"  # out of scope, against the rules, or only another name of a page
+    FAILED = "failed"  # does not exist or cannot be reached
 
 
 class Reason(StrEnum):
     """Why a URL is in its state. The value is what users see and filter by: stable."""
 
-    # indexed
+    # fetched
     OK = "ok"
     TRUNCATED = "truncated"  # the body ended early, or was cut at a limit
     # the body is whole, but not all of it was read: it is damaged, or has more links or text than are recorded
     PARTIAL = "partial"
     UNREADABLE = "unreadable"  # nothing of it could be read: it is damaged, encrypted, or no text at all
     NEEDS_SCRIPT = "needs-script"  # an empty shell that a script fills in a browser: what it shows there is not known
+    NOINDEX = "noindex"  # the page asks search engines not to index it; its content and links count all the same
     OTHER_MEDIA = "other-media"  # a media type that we do not read: headers kept, body not
-    # registered
+    # discovered
     WAITING = "waiting"
     DEPTH = "depth"  # beyond --max-depth
     ROBOTS = "robots"  # robots.txt disallows it
     ROBOTS_UNREACHABLE = "robots-unreachable"  # RFC 9309 2.3.1.4: assume complete disallow
     NOFOLLOW = "nofollow"  # reached by nofollow links only
-    NOINDEX = "noindex"  # fetched; the page asked not to be indexed
     RESOURCE = "resource"  # an image, style or script: recorded, not fetched
     TRAP = "trap"  # its pattern of URLs kept yielding nothing new
     REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
     HOST_DOWN = "host-down"  # its host was given up before its turn came
     ALIVE = "alive"  # a crawl found it dead and a check since then alive: a refresh, or a crawl that goes on, reads it
     NOT_ARCHIVED = "not-in-archive"  # linked to in an archive that does not hold it; a crawl of its site asks for it
-    # ignored
+    # excluded
     SCOPE = "scope"  # another site, or excluded
     OTHER_PART = "other-part"  # of a web that several collections share, another one's; handed over to it
     RULE = "rule"  # breaks the parameter rules
@@ -67,7 +67,7 @@ class Reason(StrEnum):
     SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
     # the user deleted its page; links to it stay, and it is not asked for until it is named as a start
     DELETED = "deleted"
-    # invalid
+    # failed
     NOT_FOUND = "not-found"  # 404, 410
     CLIENT_ERROR = "client-error"  # another 4xx
     SERVER_ERROR = "server-error"  # 5xx, after retries
@@ -79,23 +79,18 @@ class Reason(StrEnum):
 
 
 _STATE_OF = {
-    State.INDEXED: ("OK", "TRUNCATED", "PARTIAL", "UNREADABLE", "NEEDS_SCRIPT", "OTHER_MEDIA"),
-    State.IGNORED: ("SCOPE", "OTHER_PART", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
-    State.INVALID: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
+    State.FETCHED: ("OK", "TRUNCATED", "PARTIAL", "UNREADABLE", "NEEDS_SCRIPT", "NOINDEX", "OTHER_MEDIA"),
+    State.EXCLUDED: ("SCOPE", "OTHER_PART", "RULE", "REDIRECT", "ALIAS", "SCHEME", "DELETED"),
+    State.FAILED: ("NOT_FOUND", "CLIENT_ERROR", "SERVER_ERROR", "UNREACHABLE", "TLS", "BAD_ANSWER", "PRIVATE", "BUG"),
 }
-STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.REGISTERED) | {
+STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.DISCOVERED) | {
     Reason[name]: state for state, names in _STATE_OF.items() for name in names
 }
 """The reason decides the state, so only the reason is stored."""
 REASONS_OF = {state: [reason for reason in Reason if STATE_OF[reason] is state] for state in State}
 """The reasons of each state, in the order of Reason."""
 
-FETCHED = frozenset({reason for reason, state in STATE_OF.items() if state is State.INDEXED} | {Reason.NOINDEX})
-"""A page came.
-
-`noindex` is a wish about search engines: such a page has content and links, and a home page that
-says it still gets its map.
-"""
+FETCHED = frozenset(REASONS_OF[State.FETCHED])
 
 
 class Cause(StrEnum):

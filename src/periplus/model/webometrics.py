@@ -272,7 +272,7 @@ class UnitRecord(NamedTuple):
     waiting: int
     robots: int  # forbidden by robots.txt, or by its absence
     refused: int
-    dead: int
+    failed: int
     redirects: int
     state: str  # empty, or why the unit is not available
 

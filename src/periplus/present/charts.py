@@ -52,8 +52,8 @@ DISC = 0.6  # of a ring's width: the home page's radius
 LEAST_EDGED = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
 
 _STYLE = scoped("""
-rect, path { stroke-width: 1; } .fetched { fill: var(--grey); } .cited { fill: var(--card); stroke-dasharray: none; }
-.dead { fill: var(--red-line); } .rest { fill: var(--line); }
+rect, path { stroke-width: 1; } .fetched { fill: var(--grey); } .discovered { fill: var(--card); }
+.failed { fill: var(--red-line); } .rest { fill: var(--line); }
 .teal, .amber, .blue, .red, .violet { stroke: var(--paper); }
 .hatch { stroke: var(--ink); stroke-opacity: .22; stroke-width: 1.5; }
 g:hover > rect, g:hover > path, a:hover rect, a:hover path { filter: brightness(1.08); }
@@ -85,7 +85,7 @@ def chart_hues(facts: PageColumns, colour: str) -> Hues:
         pairs = zip(facts.url, facts.state, strict=True)
         return Hues(
             colour,
-            site_hues([url for url, state in pairs if state is State.INDEXED]),
+            site_hues([url for url, state in pairs if state is State.FETCHED]),
             lambda page: folder_of(facts.url[page]),
         )
     if colour not in COLOURS:
@@ -93,7 +93,7 @@ def chart_hues(facts: PageColumns, colour: str) -> Hues:
     if (segments := dict(facts.further).get(colour)) is None:
         raise UsageError("pages have no segments: name some in periplus.toml, table [segments]; docs/segments.md")
     counts = Counter(
-        str(name) for name, state in zip(segments, facts.state, strict=True) if name and state is State.INDEXED
+        str(name) for name, state in zip(segments, facts.state, strict=True) if name and state is State.FETCHED
     )
     del counts[SEGMENT_OTHER]
     return Hues(colour, folder_hues(counts), lambda page: str(segments[page]))
@@ -127,8 +127,7 @@ def write_chart(
     that of the branch above.
 
     tree: by analyse.linkgraph.map_tree. Each place links to its page, and says its
-    figures to the pointer. Fetched pages have the colours of their folders or segments, cited and dead ones others;
-    hatched is what was not fetched, of pages not named one by one their share.
+    figures to the pointer. A fetched page has the colour of its folder or segment. What was not fetched is hatched.
     room: width and height, px; wider if the columns need it. The rings of a
     sunburst end where a name would not fit into the next one, and it says so.
     Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure, form or colour.
@@ -351,14 +350,13 @@ def _linked(place: _Place, shape: str, facts: PageColumns) -> str:
 
 def _unread(node: MapNode, facts: PageColumns) -> float:
     """Which share of a place is hatched."""
-    return {"cited": 1.0, "rest": 1 - node.indexed / node.pages}.get(_kind(node, facts), 0.0)
+    return {"discovered": 1.0, "rest": 1 - node.fetched / node.pages}.get(_kind(node, facts), 0.0)
 
 
 def _kind(node: MapNode, facts: PageColumns) -> str:
     if node.page == OTHERS:
         return "rest"
-    state = facts.state[node.page]
-    return {State.INDEXED: "fetched", State.INVALID: "dead"}.get(state, "cited")
+    return facts.state[node.page].value
 
 
 def _fill(node: MapNode, facts: PageColumns, hues: Hues) -> str:
@@ -374,7 +372,7 @@ def _hint(place: _Place, facts: PageColumns) -> str:
     if node.page != OTHERS:
         reason = facts.reason[node.page]
         lines += [visible(facts.url[node.page]), REASON_WORDS[reason] + f", score {int(facts.score[node.page])}"]
-    lines.append(f"branch: {count_of(node.pages, 'page')}, {number(node.indexed)} fetched, {size(node.size_bytes)}")
+    lines.append(f"branch: {count_of(node.pages, 'page')}, {number(node.fetched)} fetched, {size(node.size_bytes)}")
     return "\n".join(lines)
 
 
@@ -387,8 +385,8 @@ def _legends(by: str, form: str, host: str, hues: Hues) -> Iterator[str]:
     keys = [
         Key(f"{FORMS[form]}: {words}"),
         Key(f"fetched in other {hues.word}s" if hues.named else "fetched", "rect", "fetched"),
-        Key("known, not fetched", "rect", "cited", hatched=True),
-        Key("dead", "rect", "dead"),
+        Key("discovered", "rect", "discovered", hatched=True),
+        Key("failed", "rect", "failed"),
         Key("not named one by one", "rect", "rest"),
     ]
     yield legend(keys, 12, 50)[0]

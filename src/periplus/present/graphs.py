@@ -45,10 +45,10 @@ COLUMNS = {
     "outlinks": "int",
 }
 _COLOURS = {
-    State.INDEXED: (47, 127, 134),
-    State.REGISTERED: (208, 168, 83),
-    State.IGNORED: (185, 189, 184),
-    State.INVALID: (189, 79, 60),
+    State.FETCHED: (47, 127, 134),
+    State.DISCOVERED: (208, 168, 83),
+    State.EXCLUDED: (185, 189, 184),
+    State.FAILED: (189, 79, 60),
 }
 Weights = Floats | Ints | None
 
@@ -171,7 +171,7 @@ def _values(page: PageOverview) -> list[str]:
         page.title,
         host,
         "" if is_ip(host) or "." not in host else host.rpartition(".")[2],
-        page.state is State.INDEXED,
+        page.state is State.FETCHED,
         page.state,
         page.reason,
         page.status,

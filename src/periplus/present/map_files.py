@@ -238,7 +238,7 @@ def _remark(page: PageOverview) -> str:
 
 
 def _unread(node: MapNode) -> str:
-    missing = node.pages - node.indexed
+    missing = node.pages - node.fetched
     return f", {number(missing)} not fetched" if missing else ""
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from periplus.present.wording import REASON_WORDS, STATE_WORDS, count_of, number, short, size, utc, visible
+from periplus.present.wording import REASON_WORDS, count_of, number, short, size, utc, visible
 from periplus.values import frozen
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ def environment(**filters: Callable[..., object]) -> jinja2.Environment:
         "paged": lambda table: Markup(paged(table)),
         "at_home": at_home,
         "path": lambda url: urlsplit(url).path,
-        "state_words": STATE_WORDS.__getitem__,
         "reason_words": REASON_WORDS.__getitem__,
         "spaced": _spaced,
         "cut": lambda text, most: text if len(text) <= most else text[: most - 1] + "…",

@@ -34,7 +34,6 @@ from periplus.present.wording import REASON_WORDS, count_of, labels
 FIRST = 5  # kinds of issues named on the first page
 GRADE_WORDS = {Grade.ERROR: "errors", Grade.WARNING: "warnings", Grade.NOTICE: "notices"}
 DEAD_IN_FULL = 50  # dead URLs with every page that links there; beyond, they are rows of a table
-STATES = (State.INDEXED, State.REGISTERED, State.IGNORED, State.INVALID)
 
 
 def site_report(data: ReportData) -> str:
@@ -46,11 +45,11 @@ def site_report(data: ReportData) -> str:
     html: Any = macros("report.html")
     start = urlsplit(data.about.start)
     origin = f"{start.scheme}://{start.netloc}"
-    shares = [(state, urls_in(data, state)) for state in STATES]
-    counts = [count for state in STATES for count in data.counts if count.state is state]
+    shares = [(state, urls_in(data, state)) for state in State]
+    counts = [count for state in State for count in data.counts if count.state is state]
     places = _places(data.tree, data.pages) if data.tree else None
     dead_rows = _dead_rows(data, origin) if data.dead_urls > DEAD_IN_FULL else None
-    widest = max((depth.indexed + depth.registered for depth in data.depths), default=0)
+    widest = max((depth.fetched + depth.discovered for depth in data.depths), default=0)
     kinds = [
         ("Hosts", "host", data.hosts),
         ("Media types", "media type", data.media),
@@ -75,10 +74,10 @@ def site_report(data: ReportData) -> str:
         ("kinds", "Kinds of pages", html.kinds(kinds)),
         ("screenshots", "Screenshots", html.screenshots(pictures, origin)),
     ]
-    fetched = urls_in(data, State.INDEXED)
+    fetched = urls_in(data, State.FETCHED)
     figures = [
         ("pages fetched", fetched, ""),
-        ("not fetched", urls_in(data, State.REGISTERED), ""),
+        ("not fetched", urls_in(data, State.DISCOVERED), ""),
         *((GRADE_WORDS[grade], causes_of(data, grade), "bad" if grade is Grade.ERROR else "") for grade in Grade),
         ("clicks deep", max(len(data.depths) - 1, 0), ""),
     ]
@@ -104,7 +103,7 @@ def sites_page(data: SitesReport) -> str:
     ]
     nav, body = sectioned(sections)
     title = f"{count_of(len(data.sites), 'site')}: what the crawl found"
-    fetched = sum(urls_in(site, State.INDEXED) for site in data.sites)
+    fetched = sum(urls_in(site, State.FETCHED) for site in data.sites)
     head = f"<h1>{title}</h1>\n{html.head(data, fetched, figures_of(data))}\n{nav}"
     return document(title, head, body, foot=html.foot(data.about))
 
@@ -112,8 +111,8 @@ def sites_page(data: SitesReport) -> str:
 def figures_of(data: SitesReport) -> list[tuple[str, int, str]]:
     """(name, sum over all sites, kind) of what a report over all sites begins with."""
     return [
-        ("pages fetched", sum(urls_in(site, State.INDEXED) for site in data.sites), ""),
-        ("not fetched", sum(urls_in(site, State.REGISTERED) for site in data.sites), ""),
+        ("pages fetched", sum(urls_in(site, State.FETCHED) for site in data.sites), ""),
+        ("not fetched", sum(urls_in(site, State.DISCOVERED) for site in data.sites), ""),
         *(
             (name, sum(causes_of(site, grade) for site in data.sites), "bad" if grade is Grade.ERROR else "")
             for grade, name in GRADE_WORDS.items()
@@ -152,8 +151,8 @@ def shared_kinds(data: SitesReport) -> list[SharedKind]:
 def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
     columns = [
         HtmlColumn("site", lambda site: (site.start, ""), "link"),
-        HtmlColumn("pages", lambda site: urls_in(site, State.INDEXED), "n"),
-        HtmlColumn("not fetched", lambda site: urls_in(site, State.REGISTERED), "n", wide=True),
+        HtmlColumn("pages", lambda site: urls_in(site, State.FETCHED), "n"),
+        HtmlColumn("not fetched", lambda site: urls_in(site, State.DISCOVERED), "n", wide=True),
         HtmlColumn("dead links", lambda site: site.dead_urls, "n"),
         *(
             HtmlColumn(name, lambda site, grade=grade: causes_of(site, grade), "n", wide=grade is not Grade.ERROR)  # type: ignore[misc]
@@ -296,7 +295,7 @@ def _segment_rows(data: ReportData) -> PagedTable:
     columns = [
         HtmlColumn("segment", lambda one: one.name),
         HtmlColumn("pages", lambda one: one.pages, "n"),
-        HtmlColumn("dead", lambda one: one.dead, "n"),
+        HtmlColumn("failed", lambda one: one.failed, "n"),
         HtmlColumn("clicks, mean", lambda one: f"{one.depth:.1f}" if one.pages else "–", "n", wide=True),
         HtmlColumn("characters a page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
         HtmlColumn("size", lambda one: one.size_bytes, "bytes", wide=True),

@@ -59,8 +59,8 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
 
     start = urlsplit(data.about.start)
     figures = [
-        ("pages fetched", urls_in(data, State.INDEXED)),
-        ("not fetched", urls_in(data, State.REGISTERED)),
+        ("pages fetched", urls_in(data, State.FETCHED)),
+        ("not fetched", urls_in(data, State.DISCOVERED)),
         *((GRADE_WORDS[grade], causes_of(data, grade)) for grade in Grade),
         ("dead addresses", data.dead_urls),
     ]
@@ -85,7 +85,7 @@ def _when(data: ReportData | SitesReport) -> str:
 def _sums(data: SitesReport) -> JsonObject:
     """The same of several sites: sums, what to repair first, a row a site."""
     rows = [
-        (visible(site.site), *(number(value) for value in (urls_in(site, State.INDEXED), site.dead_urls)),
+        (visible(site.site), *(number(value) for value in (urls_in(site, State.FETCHED), site.dead_urls)),
          *(number(causes_of(site, grade)) for grade in Grade), number(site.depth), size(site.size_bytes),
          " ".join(one.letter for one in site.grades))
         for site in worst_first(data)

@@ -135,7 +135,7 @@ RECORDS = Table(
         waiting integer: URLs that are known and were not asked for
         robots integer: URLs that robots.txt forbids
         refused integer: URLs that the server refused
-        dead integer: URLs that do not exist or cannot be reached
+        failed integer: URLs that do not exist or cannot be reached
         redirects integer: URLs that redirect
         state text searched facet: empty, or why no page of the site was fetched
     """),
@@ -370,7 +370,7 @@ def _record_rows(results: SurveyResults) -> PagedTable:
         HtmlColumn("waiting", lambda record: record.waiting, "n"),
         HtmlColumn("robots.txt", lambda record: record.robots, "n"),
         HtmlColumn("refused", lambda record: record.refused, "n"),
-        HtmlColumn("dead", lambda record: record.dead, "n"),
+        HtmlColumn("failed", lambda record: record.failed, "n"),
         HtmlColumn("redirects", lambda record: record.redirects, "n", wide=True),
         HtmlColumn("bundle", lambda record: _bundle(units[record.unit]), wide=True),
         HtmlColumn("state", lambda record: record.state or "read"),

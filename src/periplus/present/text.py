@@ -306,7 +306,7 @@ def health_lines(points: Sequence[TrendPoint]) -> list[str]:
     graded = next((point for point in reversed(points) if point.grades), None)
     figures = [
         _figure(last.pages, before.pages if before else None, "page read", "pages read"),
-        _figure(last.dead, before.dead if before else None, "dead address", "dead addresses"),
+        _figure(last.failed, before.failed if before else None, "failed URL", "failed URLs"),
     ]
     if graded is not None and graded.faulty is not None:
         earlier = next((one.faulty for one in reversed(points) if one.grades and one.run_id < graded.run_id), None)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
 from periplus.model.frontier import HostRow
-from periplus.model.visit import Cause, Cut, Reason, State
+from periplus.model.visit import Cause, Cut, Reason
 
 # C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled
 # title may not move the cursor, turn the line round or break the encoding
@@ -71,13 +71,6 @@ def text_bar(share: float, width: int, parts: str = EIGHTHS) -> str:
     whole, part = divmod(round(max(0.0, min(share, 1.0)) * width * (len(parts) - 1)), len(parts) - 1)
     return parts[-1] * whole + (parts[part] if part else "")
 
-
-STATE_WORDS = {
-    State.INDEXED: "fetched",
-    State.REGISTERED: "known, not fetched",
-    State.IGNORED: "left aside",
-    State.INVALID: "dead",
-}
 
 REASON_WORDS = {
     Reason.OK: "fetched and read",

@@ -123,7 +123,7 @@ def findings(statements: Statements, run_id: int) -> Mapping[RefreshFinding, int
     return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
 
 
-# What checks found dead that a crawl did not ask for is invalid between runs, and within one as the crawl left it.
+# What checks found dead that a crawl did not ask for is failed between runs, and within one as the crawl left it.
 
 
 def _restate(statements: Statements, run_id: int, now: tuple[str, str, str], then: tuple[str, str, str]) -> None:

@@ -106,8 +106,8 @@ def _number(text: str) -> UrlId:
 
 
 def _sites(request: Request, folder: Path) -> list[str]:
-    query = TableQuery((), "", ("-pages_crawled",), 0, SITES)
-    page = state_of(request).browser.page(folder, "sites", query, ("name", "pages_crawled"))
+    query = TableQuery((), "", ("-pages_fetched",), 0, SITES)
+    page = state_of(request).browser.page(folder, "sites", query, ("name", "pages_fetched"))
     return [str(row[0]) for row in page.rows]
 
 

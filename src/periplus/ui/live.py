@@ -44,7 +44,6 @@ from periplus.ui.watching import Moment
 EVERY_S = 1.0  # between two looks for those who watch
 SHARED_S = 0.9  # as old a picture may be that is shown to others too
 WAIT_S = 0.5  # for what takes long; it goes on, and comes by the stream
-_NOT_READ = (State.REGISTERED, State.IGNORED, State.INVALID)
 ALIVE_S = 15  # looks without change after which a word is sent all the same, so that nobody takes silence for death
 
 
@@ -129,7 +128,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
 
 def left_out(moment: Moment) -> list[tuple[Reason, int]]:
     """Why addresses were not read, and how many for each reason, most first."""
-    counts = [(tally.reason, tally.urls) for tally in moment.status.counts if tally.state in _NOT_READ]
+    counts = [(tally.reason, tally.urls) for tally in moment.status.counts if tally.state is not State.FETCHED]
     return sorted(counts, key=lambda row: -row[1])
 
 
@@ -157,11 +156,11 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
     counts = {state: sum(tally.urls for tally in moment.status.counts if tally.state is state) for state in State}
     waiting = sum(tally.urls for tally in moment.status.counts if tally.reason.value == "waiting")
     return [
-        ("known", sum(counts.values()), ""), ("fetched", counts[State.INDEXED], "?state=indexed"),
+        ("URLs", sum(counts.values()), ""), ("fetched", counts[State.FETCHED], "?state=fetched"),
         ("waiting", waiting, "?reason=waiting"),
-        ("known, not fetched", counts[State.REGISTERED], "?state=registered"),
-        ("left aside", counts[State.IGNORED], "?state=ignored"),
-        ("dead", counts[State.INVALID], "?state=invalid"),
+        ("discovered", counts[State.DISCOVERED], "?state=discovered"),
+        ("excluded", counts[State.EXCLUDED], "?state=excluded"),
+        ("failed", counts[State.FAILED], "?state=failed"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from periplus.errors import UsageError
-from periplus.model.visit import Reason, State
+from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present import wording
 from periplus.present.draw import STYLE as DRAWING_STYLE
@@ -114,7 +114,6 @@ def _environment() -> jinja2.Environment:
         "number": wording.number, "bytes": wording.size, "count_of": wording.count_of, "utc": wording.utc,
         "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
-        "state": lambda name: wording.STATE_WORDS.get(State(name), name) if name in list(State) else name,
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
         "cut": cut, "page_key": page_key, "job_remedy": wording.job_remedy, "filled": filled,
     }  # fmt: skip

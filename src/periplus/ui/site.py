@@ -102,7 +102,7 @@ def folders(request: Request) -> Response:
     nodes = whole(request.query_params, "nodes", NODES, 1, MOST_NODES)
     sums: dict[tuple[str, ...], _Directory] = {}
     for page, url in enumerate(shown.facts.url):
-        if not shown.graph.indexed[page]:
+        if not shown.graph.fetched[page]:
             continue
         scheme, _, place = str(url).partition("://")
         steps = tuple(place.partition("?")[0].split("/")[:-1]) or (place,)

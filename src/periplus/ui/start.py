@@ -40,8 +40,8 @@ class CollectionRow:
     state: str = ""
     note: str = ""
     fetched: int = 0
-    known: int = 0
-    dead: int = 0
+    urls: int = 0
+    failed: int = 0
     hosts: int = 0
     size_bytes: int = 0
     last: float = 0.0
@@ -51,7 +51,7 @@ class CollectionRow:
 # what asks for a look comes first: by state, of those that there are
 STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
 MANY = 8  # collections: from so many on the list can be narrowed
-_SUMS = ("fetched", "known", "dead", "hosts", "size_bytes")
+_SUMS = ("fetched", "urls", "failed", "hosts", "size_bytes")
 _ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
     "name": lambda row: row.name.casefold(),
     "state": lambda row: (not row.fault, STATES.index(row.state) if row.state in STATES else -1),
@@ -59,8 +59,8 @@ _ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
 }
 """By what the list may be ordered."""
 COLUMNS = (  # of the list: what it is ordered by, the word for it, and its classes
-    ("name", "Name", ""), ("state", "State", ""), ("fetched", "Fetched", "n"), ("known", "Known", "n"),
-    ("dead", "Dead", "n"), ("hosts", "Hosts", "n wide"), ("size_bytes", "On disk", "n wide"),
+    ("name", "Name", ""), ("state", "State", ""), ("fetched", "Fetched", "n"), ("urls", "URLs", "n"),
+    ("failed", "Failed", "n"), ("hosts", "Hosts", "n wide"), ("size_bytes", "On disk", "n wide"),
     ("last", "Last run", "wide"),
 )  # fmt: skip
 
@@ -188,9 +188,9 @@ def _of_status(name: str, status: Status) -> CollectionRow:
         name,
         status.state,
         note,
-        counts[State.INDEXED],
+        counts[State.FETCHED],
         sum(counts.values()),
-        counts[State.INVALID],
+        counts[State.FAILED],
         status.hosts,
         status.size_bytes,
         last,

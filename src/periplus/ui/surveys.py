@@ -359,7 +359,7 @@ VIEWS = {
         "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
     "method": SurveyView(
         "Method", "How the figures came about, so that they can be set beside others.", "records",
-        ("site", "prefixes", "fetched", "waiting", "robots", "refused", "dead", "redirects", "state"),
+        ("site", "prefixes", "fetched", "waiting", "robots", "refused", "failed", "redirects", "state"),
     ),
 }  # fmt: skip
 

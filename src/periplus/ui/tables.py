@@ -56,14 +56,14 @@ SCREENS = {
         "External links",
         "links",
         ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"),
-        (("internal", "no"), ("target_state", "!invalid")),
+        (("internal", "no"), ("target_state", "!failed")),
         "Links to other sites. Those to dead places stand among the dead links.",
     ),
     "dead": TableScreen(
         "Dead links",
         "links",
         ("target", "target_reason", "target_status", "source", "anchor", "position"),
-        (("target_state", "invalid"),),
+        (("target_state", "failed"),),
         "Links to what does not exist or cannot be reached, with the pages that hold them.",
     ),
     "bad": TableScreen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
@@ -81,7 +81,7 @@ SCREENS = {
     ),
     "hosts": TableScreen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
     "sites": TableScreen(
-        "Sites", "sites", ("name", "hosts", "pages_total", "pages_crawled", "pages_invalid", "size", "visited")
+        "Sites", "sites", ("name", "hosts", "pages_total", "pages_fetched", "pages_failed", "size", "visited")
     ),
     "runs": TableScreen(
         "Runs", "runs", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")

@@ -22,7 +22,7 @@ from periplus.values import frozen
 # A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says
 # which parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional,
 # optional with a default; unlisted ones fall away, the rest is sorted by name. A URL that breaks its script's rule is
-# ignored, and the rule is the reason. The rules of a site come first, then the first script whose path fits. Without
+# excluded, and the rule is the reason. The rules of a site come first, then the first script whose path fits. Without
 # rules a URL is left as it is.
 
 Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as the query spells them
@@ -76,7 +76,7 @@ ROUNDS = 8  # more site rules that wait for one another than anybody writes
 class Applied:
     """What becomes of a URL."""
 
-    url: Url | None  # the page's one URL; None: ignored
+    url: Url | None  # the page's one URL; None: excluded
     rule: str = ""  # what made it so, in words for users; empty when the URL stays as it is
     steps: tuple[str, ...] = ()  # one for each thing that changed or was looked at, in order
 
@@ -99,7 +99,7 @@ def apply(url: Url, rules: Rules) -> Applied:
             steps.append(f"script {script.path} fits")
             broken, query = _on_script(query, script, steps)
             if broken:
-                return Applied(None, f"{script.path}: {broken}", (*steps, f"ignored: {broken}"))
+                return Applied(None, f"{script.path}: {broken}", (*steps, f"excluded: {broken}"))
             url = Url(f"{address}?{query}" if query else address)
             break
     if url == seen:
@@ -285,7 +285,7 @@ def plain_path(text: str) -> str:
 #
 # [[script]]                        # which parameters make a page of one script
 # path = "/tisk.php"                # or a list of paths; * is anything but a slash, ** anything
-# required = ["clanek"]             # without it a URL is ignored
+# required = ["clanek"]             # without it a URL is excluded
 # one_of = { rubrika = ["sport", "kultura"] }    # required, with one of these values
 # optional = ["strana"]
 # default = { jazyk = "cz" }        # filled in where it is missing

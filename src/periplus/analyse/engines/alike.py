@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
-INVALID_REASONS = sorted(reason.value for reason in Reason if STATE_OF[reason] is State.INVALID)
+FAILED_REASONS = sorted(reason.value for reason in Reason if STATE_OF[reason] is State.FAILED)
 CLICKS = sorted(kind.value for kind in CLICK_KINDS)
 FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
 ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
@@ -55,7 +55,7 @@ class UrlVectors(NamedTuple):
     site: Ints
     page: Mask
     fetched: Mask
-    invalid: Mask
+    failed: Mask
 
 
 def url_vectors(dataset: Path, span: Span | None = None) -> UrlVectors:
@@ -63,7 +63,7 @@ def url_vectors(dataset: Path, span: Span | None = None) -> UrlVectors:
         numbers(dataset, "urls", "site", span=span),
         is_among(dataset, "urls", "reason", PAGE_REASONS, span),
         is_among(dataset, "urls", "reason", FETCHED_REASONS, span),
-        is_among(dataset, "urls", "reason", INVALID_REASONS, span),
+        is_among(dataset, "urls", "reason", FAILED_REASONS, span),
     )
 
 

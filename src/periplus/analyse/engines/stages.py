@@ -150,7 +150,7 @@ _ALL = (
         {
             "nodes": (
                 Column("url", INTEGER, "the number of the page's URL; ascending"), _SITE,
-                Column("indexed", BOOLEAN, "fetched and analysed"),
+                Column("fetched", BOOLEAN, "fetched and analysed"),
                 Column("home", BOOLEAN, "the map of its site begins here"),
             ),
             "edges": (

@@ -112,7 +112,7 @@ def graph(task: StageTask) -> None:
 def write_graph(task: StageTask, urls: UrlVectors, end: Ints, home: Ints, sources: Span) -> None:
     """The nodes among these URLs and the edges out of them."""
     pages = np.flatnonzero(urls.page[sources.first : sources.after]) + sources.first
-    nodes = {"url": pages, "site": urls.site[pages], "indexed": urls.fetched[pages], "home": np.isin(pages, home)}
+    nodes = {"url": pages, "site": urls.site[pages], "fetched": urls.fetched[pages], "home": np.isin(pages, home)}
     task.write("nodes", nodes)
     with task.writer("edges") as writer:
         for source, target in _whole_sources(_edges(task, urls, end, sources), max(len(end), 1)):
@@ -273,7 +273,7 @@ def write_broken(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) ->
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
             rows = np.flatnonzero(
-                text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.invalid[led]
+                text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.failed[led]
             )
             words = {name: block.column(name).take(rows) for name in ("kind", "position")}
             writer.add({"source": source[rows], "target": target[rows], "end": led[rows], **words})
@@ -298,7 +298,7 @@ def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -
     def outward() -> Iterator[tuple[Ints, Ints]]:
         for source, target in _links(task, FOLLOWED, sources):
             led = end[target]
-            outgoing = (led >= 0) & urls.fetched[source] & ~urls.invalid[led] & (urls.site[source] != urls.site[led])
+            outgoing = (led >= 0) & urls.fetched[source] & ~urls.failed[led] & (urls.site[source] != urls.site[led])
             np.add.at(tallies[0], urls.site[led[outgoing]], 1)
             met[led[outgoing]] = True
             yield source[outgoing], urls.site[led[outgoing]]

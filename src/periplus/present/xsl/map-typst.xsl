@@ -94,7 +94,7 @@
       <xsl:value-of select="format-number(count(descendant-or-self::m:page) + sum(descendant-or-self::m:page/@omitted), '#,##0')"/>
     </xsl:if>
     <xsl:text>", (</xsl:text><xsl:call-template name="remarks"/><xsl:text>), </xsl:text>
-    <xsl:value-of select="@state = 'invalid' or @status &gt;= 400"/>
+    <xsl:value-of select="@state = 'failed' or @status &gt;= 400"/>
     <xsl:text>, (</xsl:text><xsl:apply-templates select="m:linked"/><xsl:text>), (</xsl:text>
     <xsl:if test="$has-depth">"<xsl:value-of select="@depth"/>", </xsl:if>
     <xsl:if test="$size">"<xsl:if test="@size != 0"><xsl:call-template name="size"><xsl:with-param name="bytes" select="@size"/></xsl:call-template></xsl:if>", </xsl:if>
@@ -108,7 +108,7 @@
   </xsl:template>
 
   <xsl:template name="remarks">
-    <xsl:if test="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300">
+    <xsl:if test="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'fetched') or @status &gt;= 300">
       <xsl:variable name="word" select="key('word', @reason)"/>
       <xsl:call-template name="text">
         <xsl:with-param name="of">

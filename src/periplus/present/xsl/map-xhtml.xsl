@@ -137,10 +137,10 @@
 
   <!-- What sets the page apart from one that was simply fetched and read. -->
   <xsl:template name="chips">
-    <xsl:variable name="odd" select="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'indexed') or @status &gt;= 300"/>
+    <xsl:variable name="odd" select="(@reason and @reason != 'ok' and not(@reason = 'other-media' and @media_type)) or (not(@reason) and @state and @state != 'fetched') or @status &gt;= 300"/>
     <xsl:if test="$odd">
       <span>
-        <xsl:attribute name="class">chip<xsl:if test="@state = 'invalid' or @status &gt;= 400"> dead</xsl:if></xsl:attribute>
+        <xsl:attribute name="class">chip<xsl:if test="@state = 'failed' or @status &gt;= 400"> failed</xsl:if></xsl:attribute>
         <xsl:variable name="word" select="key('word', @reason)"/>
         <xsl:choose>
           <xsl:when test="$word"><xsl:value-of select="$word"/></xsl:when>
@@ -275,7 +275,7 @@ details[open] details:not([open]) summary::before { transform: none; }
 .heads.row:hover { background: var(--card); }
 .name { flex: 1; min-width: 0; }
 .chip { background: var(--chip); color: var(--soft); font-size: .78rem; border-radius: 4px; padding: .08rem .4rem; margin-left: .4rem; overflow-wrap: anywhere; }
-.chip.dead { color: var(--dead); }
+.chip.failed { color: var(--dead); }
 .count { font-size: .82rem; margin-left: .5rem; }
 .n { width: 4.4rem; flex: none; text-align: right; font-size: .85rem; white-space: nowrap; }
 .n.rank { width: 6.4rem; }

@@ -53,7 +53,7 @@ class Reapplied:
     """What a change of the rules did to a collection."""
 
     aliases: int  # URLs that are now another address of a page
-    ignored: int  # URLs that now break a rule
+    excluded: int  # URLs that now break a rule
     undone: int  # URLs that are again what they were
     merged: int  # fetched pages that are now one with another fetched page
 
@@ -128,9 +128,9 @@ class Reapplication:
                 self._do(url)
         self._ledger.clear_lists()
         self._await()
-        ignored = sum(not url.page for url in rewritten)
+        excluded = sum(not url.page for url in rewritten)
         undone = sum(UrlId(identity) not in wants for identity in gone)
-        return Reapplied(len(rewritten) - ignored, ignored, undone, self._merged)
+        return Reapplied(len(rewritten) - excluded, excluded, undone, self._merged)
 
     def part_aliases(self) -> None:
         """Undoes what `merge` did."""

@@ -15,7 +15,7 @@ from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Ints16
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
-from periplus.model.visit import REASONS_OF, Reason, State
+from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite import page_links
 from periplus.store.sqlite.reading import rows
@@ -128,7 +128,7 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
         parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
     if where.nofollow:
         parts.append(("l.nofollow", []))
-    dead = any_of(REASONS_OF[State.INVALID])
+    dead = any_of(REASONS_OF[State.FAILED])
     if where.broken:
         # rules most links out before their URLs are looked up
         parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN {dead})", []))
@@ -266,7 +266,6 @@ def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int,
     return {url_id: int(row[0]) for url_id, row in rows_by_id.items() if row}
 
 
-_FETCHED = any_of(REASONS_OF[State.INDEXED])
 _ROWS = (
     "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
     "v.status, v.detail, v.wire_bytes,"
@@ -327,5 +326,5 @@ def pages_before(connection: sqlite3.Connection, started: float, most: int) -> l
     if urls_seen > most:
         return None
     return connection.execute(
-        f"SELECT text, depth FROM url WHERE reason IN {_FETCHED} AND visited < ?", (started,)
+        f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED)} AND visited < ?", (started,)
     ).fetchall()

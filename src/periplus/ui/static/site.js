@@ -11,7 +11,7 @@
 
   const look = () => {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["ink", "soft", "line", "paper", "card", "link", "indexed", "invalid", "f-teal", "f-amber", "f-blue", "f-red", "f-violet", "f-grey"]) colours[name] = style.getPropertyValue("--" + name).trim();
+    for (const name of ["ink", "soft", "line", "paper", "card", "link", "fetched", "failed", "f-teal", "f-amber", "f-blue", "f-red", "f-violet", "f-grey"]) colours[name] = style.getPropertyValue("--" + name).trim();
   };
   const LARGE = 3000, STILL_MS = 150;  // of a larger graph lines and names wait until it stands still
   let movedAt = 0, settling = 0;
