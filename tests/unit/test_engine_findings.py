@@ -9,7 +9,7 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.alike import ASKED, CLICKS, FETCHED_REASONS, FOLLOWED, FAILED_REASONS, PAGE_REASONS
+from periplus.analyse.engines.alike import ASKED, CLICKS, FAILED_REASONS, FETCHED_REASONS, FOLLOWED, PAGE_REASONS
 from periplus.analyse.engines.dataset_files import blocks
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE
