@@ -92,7 +92,7 @@ def collections(folder: Path) -> str:
         run("survey", "run", "-c", "towns.periplus", "-q")
         run("jobs", "add", "--every", "24h", "refresh", "-c", "coast.periplus")
         run("jobs", "add", "check", "-c", "pilots.periplus", "--no-external")
-        run("notices", "add", "https://example.org/hook", "--kind", "dead-links")
+        run("notices", "add", "https://example.org/hook", "--kind", "broken-links")
     finally:
         web.terminate()
         web.wait()

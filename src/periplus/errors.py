@@ -1,24 +1,24 @@
-"""Everything that Periplus raises on purpose.
+"""The errors that Periplus raises on purpose.
 
     PeriplusError            caught once, in `cli`, and shown as one sentence
-      UsageError             the caller asked for the impossible
+      UsageError             the arguments cannot be used
         InvalidUrl           a text is no URL
-        UnknownSetting       a name that the table of settings lacks, or a value outside its range
-        NoCollection         the folder named holds no collection
+        UnknownSetting       a name that is not a setting, or a value outside its range
+        NoCollection         the folder has no collection
       StoreError             the collection is locked, damaged, newer than this program, or on a
                              disk that cannot hold it
-        OutOfTime            a question of a collection took more CPU time than it may
+        OutOfTime            a query took more CPU time than its limit
       NotConverged           an analysis stopped short; carries rounds and residual
       ExtensionError         an installed package that adds to Periplus failed
 
-What becomes of a page is never an exception: see `model.visit.Outcome`.
+The outcome of a page is never an exception: see `model.visit.Outcome`.
 """
 
 from __future__ import annotations
 
 
 class PeriplusError(Exception):
-    """Raised on purpose. The message says what happened, to what, and what to do."""
+    """Raised on purpose. The message names what happened, to what, and what to do."""
 
 
 class UsageError(PeriplusError):

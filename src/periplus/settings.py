@@ -1,9 +1,10 @@
 """One table of settings: each field below is a row (name, default, unit, range, sentence).
 
-The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all groups, so
-that a file and a command line need no group names. The result is frozen, made once by whoever starts, and handed
-down in parts: `FetchLimits` to the transport, `Politeness` to politeness, and so on. Nothing below `api` reads the environment.
-"""  # noqa: E501
+The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all
+groups, so that a file and a command line need no group names. The result is frozen, made once at the start, and passed
+on in parts: `FetchLimits` to the transport, `Politeness` to politeness, and so on. Nothing below `api` reads the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def _row(
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What one exchange may cost us."""
+    """Limits of one exchange."""
 
     header_bytes: int = _row(65_536, "Longest response header that is read.", unit="bytes", low=1024, high=16_777_216)
     body_bytes: int = _row(
@@ -66,26 +67,26 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who we say we are, and how we reach the web."""
+    """Our identity and connection."""
 
     user_agent: str = _row("", "The User-Agent sent; empty: periplus with its version and the contact.")
     contact: str = _row("", "An address or URL where a site's owner reaches you; part of the User-Agent.")
     proxy: str = _row(
         "",
-        "Proxy as a URL (http://, https://, socks5h://), or where one stands: env:NAME, file:PATH, keyring:NAME/USER.",
+        "Proxy as a URL (http://, https://, socks5h://), or a reference to it: env:NAME, file:PATH, keyring:NAME/USER.",
     )
     cookie_file: str = _row("", "Netscape cookie file to start from; cookies then live as long as the run.")
     auth: str = _row(
         "",
         (
-            "user:password, sent to the start's site only (HTTP basic authentication), or where that stands: env:NAME, "
-            "file:PATH, keyring:NAME/USER."
+            "user:password, sent to the start's site only (HTTP basic authentication), or a reference to it: "
+            "env:NAME, file:PATH, keyring:NAME/USER."
         ),
     )
     login: tuple[str, ...] = _row(
         (),
         (
-            "TOML file that says how to sign in (a form, header, token or cookies), or the NAME of [login.NAME] in "
+            "TOML file with a login (a form, header, token or cookies), or the NAME of [login.NAME] in "
             "periplus.toml; docs/sessions.md."
         ),
     )
@@ -96,7 +97,7 @@ class Identity:
         (), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host."
     )
     folders: tuple[str, ...] = _row(
-        (), "NAME.alt=/FOLDER: a folder of this machine that is read as a host; `crawl ./folder` says it by itself."
+        (), "NAME.alt=/FOLDER: a local folder that is read as a host; `crawl ./folder` sets it."
     )
 
 
@@ -134,10 +135,7 @@ class Politeness:
     )
     per_address: int = _row(
         8,
-        (
-            "Names of one IP address that are asked side by side; where more lead to it, they take "
-            "turns there, as one host would."
-        ),
+        ("Host names on one IP address that are fetched in parallel; more names there share the limits of one host."),
         unit="names",
         low=1,
         high=1_000_000,
@@ -169,8 +167,8 @@ class Politeness:
     net_probe: str = _row(
         "https://example.com/",  # there for such uses: RFC 2606, 3
         (
-            "Asked by a check when nearly no other site's host answers, to tell a net of our own that is down from "
-            "links that are dead; empty: never."
+            "URL that a check requests when almost no host of other sites answers, to distinguish a broken "
+            "connection of our own from broken links; empty: never."
         ),
     )
     host_strikes: int = _row(
@@ -180,7 +178,7 @@ class Politeness:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What belongs to the crawl."""
+    """Scope of the crawl."""
 
     scope: str = _row(
         "site",
@@ -204,7 +202,7 @@ class Scope:
     sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
     wiki_links: bool = _row(
         False,
-        "Read [[page]] in Markdown as a link; in a local folder it leads to the file of that name, wherever it is.",
+        "Read [[page]] in Markdown as a link; in a local folder to the file of that name in any subfolder.",
     )
     url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
     learn_parameters: bool = _row(
@@ -217,8 +215,8 @@ class Scope:
     trap_window: int = _row(
         10,
         (
-            "Pages of one pattern of URLs in a row that may bring nothing new and lead on to more of it, before the "
-            "rest is put off as an endless series; 0: no limit."
+            "Pages fetched from one URL pattern without new content before the pattern is treated as an "
+            "endless series (trap); 0: no limit."
         ),
         unit="pages",
         low=0,
@@ -227,8 +225,8 @@ class Scope:
     max_doubtful: int = _row(
         20_000,
         (
-            "Pages of endless series that are fetched all the same, of one host, when nothing else is left: a sample "
-            "of each, and more while these bring new numbers."
+            "Pages of endless series fetched from one host when nothing else is left: a sample of each "
+            "series, and more while they have new numbers."
         ),
         unit="pages",
         low=0,
@@ -244,7 +242,7 @@ class Budget:
     max_time_s: float = _row(0.0, "Longest run; 0: no limit.", unit="s", low=0, high=31_536_000)
     quantum: int = _row(
         50,
-        "Pages of one site before another site's turn, when several are crawled.",
+        "Pages fetched from a site before the next site's turn, if several are crawled.",
         unit="pages",
         low=1,
         high=1_000_000,
@@ -268,8 +266,8 @@ class Storage:
     part_sizes: str = _row(
         "none",
         (
-            "Sizes of what pages pull in (images, styles, scripts): head: as a check is told by HEAD, or by GET "
-            "without the body where HEAD tells none."
+            "Sizes of images, styles and scripts of pages: head: a check asks for them by HEAD, or by GET "
+            "without the body if HEAD has no length."
         ),
         choices=("none", "head"),
     )
@@ -294,12 +292,12 @@ class RenderSettings:
     render: str = _row(
         "never",
         (
-            "Whether pages are rendered in a browser: never; auto: those that are empty until a script fills them, and "
-            "others of the same pattern of URLs; always: every page of HTML."
+            "Render pages in a browser: never; auto: pages that are empty until a script fills them, and "
+            "pages of the same URL pattern; always: every HTML page."
         ),
         choices=("never", "auto", "always"),
     )
-    browser: str = _row("", "The Chromium or Chrome to render with; empty: the one that is installed.")
+    browser: str = _row("", "Path of Chromium or Chrome for rendering; empty: the installed one.")
     browsers: int = _row(1, "Browsers at once, each of which renders up to 4 pages.", unit="browsers", low=1, high=32)
     scroll: int = _row(
         0,
@@ -320,7 +318,7 @@ class RenderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Auditing:
-    """What the user thinks otherwise of."""
+    """The user's changes to severities."""
 
     ignore: tuple[str, ...] = _row(
         (), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes."
@@ -330,14 +328,16 @@ class Auditing:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """What a hit counts, by where the word stands; as the search command of a collection reads them from its periplus.toml."""  # noqa: E501
+    """Weights of hits by the position of the word; read from the collection's periplus.toml."""
 
-    weight_title: float = _row(8.0, "Of a word in the title.", unit="times", low=0, high=1000)
-    weight_anchor: float = _row(4.0, "Of a word in the links to the page.", unit="times", low=0, high=1000)
-    weight_heading: float = _row(3.0, "Of a word in a heading.", unit="times", low=0, high=1000)
-    weight_text: float = _row(1.0, "Of a word in paragraphs, lists and tables.", unit="times", low=0, high=1000)
-    weight_navigation: float = _row(0.1, "Of a word in menus and other navigation.", unit="times", low=0, high=1000)
-    weight_url: float = _row(1.5, "Of a word in the address.", unit="times", low=0, high=1000)
+    weight_title: float = _row(8.0, "Weight of a word in the title.", unit="times", low=0, high=1000)
+    weight_anchor: float = _row(4.0, "Weight of a word in the links to the page.", unit="times", low=0, high=1000)
+    weight_heading: float = _row(3.0, "Weight of a word in a heading.", unit="times", low=0, high=1000)
+    weight_text: float = _row(1.0, "Weight of a word in paragraphs, lists and tables.", unit="times", low=0, high=1000)
+    weight_navigation: float = _row(
+        0.1, "Weight of a word in menus and other navigation.", unit="times", low=0, high=1000
+    )
+    weight_url: float = _row(1.5, "Weight of a word in the URL.", unit="times", low=0, high=1000)
     weight_spelling: float = _row(
         0.5,
         "Further, of a word written as it was asked for, ending and diacritics included.",
@@ -347,7 +347,7 @@ class Searching:
     )
     weight_diacritics: float = _row(
         100.0,
-        "Further, of a word with just these diacritics, where others have it with others.",
+        "Added for a word with exactly these diacritics, if it occurs with different ones elsewhere.",
         unit="points",
         low=0,
         high=1_000_000,
@@ -371,7 +371,7 @@ class Searching:
     )
     weight_rank: float = _row(
         0.3,
-        "How much the page with the greatest rank gains over the one with the least.",
+        "Added to the score of the page with the greatest rank, compared with the lowest rank.",
         unit="times",
         low=0,
         high=100,
@@ -400,7 +400,7 @@ class SettingRow:
 
     group: str
     name: str
-    kind: Any  # the type of one value: str, int, float, bool
+    kind: Any  # type of a value: str, int, float, bool
     many: bool
     default: Any
     unit: str
@@ -476,7 +476,7 @@ def as_values(settings: Settings) -> dict[str, Any]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The name that somebody may have had in mind, in parentheses; empty where none is like it."""
+    """The most similar name, in parentheses; empty if none is similar."""
     from difflib import get_close_matches  # for errors alone
 
     matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
@@ -544,9 +544,9 @@ def parsed_toml(text: str) -> dict[str, Any] | None:
 
 
 def rules_table(text: str, name: str, where: str, example: str, most: int) -> dict[str, Any]:
-    """The table of a TOML text that holds one rule a line, by its name; other tables are others' business.
+    """The table of a TOML text that holds one rule a line, by its name; other tables are read elsewhere.
 
-    example: a line of it, shown to who wrote something else; most: so many rules it may have. Raises UsageError.
+    example: a line of it, for the error message; most: its greatest number of rules. Raises UsageError.
     """
     try:
         table = tomllib.loads(text).get(name, {})
@@ -562,12 +562,12 @@ def rules_table(text: str, name: str, where: str, example: str, most: int) -> di
 def read_values(path: Path) -> dict[str, Any]:
     """The `[settings]` table of a TOML file; none where there is no file.
 
-    Raises UnknownSetting for a file that is no TOML, and for whatever stands outside of FILE_TABLES.
+    Raises UnknownSetting for a file that is not TOML, and for anything outside of FILE_TABLES.
     """
     content = read_tables(path)
     for name in content:
         if name in {row.name for row in rows()} and not isinstance(content[name], dict):
-            raise UnknownSetting(f"{path}: {name} stands outside of a table: write it below the line [settings]")
+            raise UnknownSetting(f"{path}: {name} is outside of a table: write it below the line [settings]")
         if name not in FILE_TABLES:
             raise UnknownSetting(
                 f"{path}: there is no table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
@@ -614,7 +614,7 @@ class SettingPreset:
 PRESETS = (
     SettingPreset(
         "gentle",
-        "For small servers and sites of people who did not ask for a visit.",
+        "For small servers, and for sites whose owners did not ask for a crawl.",
         {"delay_s": 3.0, "per_address": 1, "concurrency": 8, "retries": 1, "retry_wait_s": 30.0, "host_strikes": 2},
     ),
     SettingPreset(
@@ -642,12 +642,13 @@ PRESETS = (
         {"max_pages": 200, "max_depth": 3, "max_time_s": 120.0, "retries": 0, "total_timeout_s": 10.0, "index": False},
     ),
 )
-"""Those that are always there. A user's own stand in periplus.toml, as [presets.NAME]; of one name his goes before."""
+"""Built-in presets. A user's presets are in periplus.toml, as [presets.NAME], and override built-in
+ones of the same name."""
 ABOUT = "about"  # in such a table: what it is for
 
 
 def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
-    """Every preset by name: those built in, then those of the files, the later over the earlier.
+    """Every preset by name: the built-in ones, then the files', each overriding the ones before.
 
     Raises UnknownSetting for a table [presets.NAME] with what is no setting, naming file and preset.
     """
@@ -667,7 +668,7 @@ def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
 
 
 def preset_named(name: str, presets: Mapping[str, SettingPreset]) -> SettingPreset:
-    """Raises UnknownSetting for a name that there is not, with those that there are."""
+    """Raises UnknownSetting for an unknown name, with the names that exist."""
     if name not in presets:
         matches = nearest(name.replace("-", "_"), [one.replace("-", "_") for one in presets]).replace("_", "-")
         raise UnknownSetting(f"there is no preset {name!r}{matches}: choose among {', '.join(presets)}")

@@ -168,12 +168,12 @@ def test_the_report_finds_what_is_wrong(collection):
     from periplus.api.report import report_data
 
     data = report_data(collection._connection, "", RankOrder(), 0.0)
-    dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.dead]
+    dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.broken]
     assert dead == [
         ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
         ("https://e.org/moved", Reason.NOT_FOUND, [HOME]),  # as the page writes it; it redirects to what is gone
     ]
-    assert data.dead[0].holders[0].anchor == "to gone"
+    assert data.broken[0].holders[0].anchor == "to gone"
     assert [(item.source, item.target, item.links) for item in data.chains] == [
         ("https://e.org/moved", "https://e.org/lost", 1), ("https://e.org/old", "https://e.org/a", 1),
     ]  # fmt: skip
@@ -198,7 +198,7 @@ def test_redirects_in_a_circle_are_dead(tmp_path):
     from periplus.api.report import report_data
 
     with periplus.open(folder) as collection:
-        dead = report_data(collection._connection, "", RankOrder(), 0.0).dead
+        dead = report_data(collection._connection, "", RankOrder(), 0.0).broken
     assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
 
 

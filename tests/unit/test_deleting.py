@@ -246,7 +246,7 @@ def test_the_command_says_what_goes_and_asks(folder: Path) -> None:
     code, said = asked(f"{START}a", folder=folder)
     assert code == 2
     assert "1 page, with what was read of it" in said
-    assert "nobody is here to ask" in said
+    assert "no terminal to ask on" in said
     assert reasons(folder)[f"{START}a"] == Reason.OK
     code, said = asked(f"{START}a".partition("://")[2], "--dry-run", folder=folder)
     assert (code, "1 page, with what was read of it" in said) == (0, True)

@@ -145,8 +145,8 @@ def allow_private(folder: Path) -> None:
 
 def test_what_is_new_is_told_once(folder: Path) -> None:
     (dead,) = notices.look(folder, folder / "e.periplus", 2.0)
-    assert (dead.kind, dead.subjects, dead.count) == (NoticeKind.DEAD, (f"{START}z",), 1)
-    assert title(dead) == "e: 1 new dead address: https://e.org/z"
+    assert (dead.kind, dead.subjects, dead.count) == (NoticeKind.BROKEN, (f"{START}z",), 1)
+    assert title(dead) == "e: 1 new broken URL: https://e.org/z"
     assert notices.look(folder, folder / "e.periplus", 3.0) == []
 
 
@@ -172,7 +172,7 @@ def test_what_comes_back_and_goes_again_is_told_again(folder: Path) -> None:
     told = []
     with notices.book(folder) as kept:
         for run, dead in enumerate([set(), {"x"}, set(), {"x"}]):
-            told += kept.compare("c.periplus", run, {NoticeKind.DEAD: dead}, float(run))
+            told += kept.compare("c.periplus", run, {NoticeKind.BROKEN: dead}, float(run))
     assert [notice.subjects for notice in told] == [("x",), ("x",)]
 
 
@@ -243,13 +243,13 @@ def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) 
         notices.subscribe(folder, "all@example.org")
         notices.subscribe(folder, "boss@example.org", ["report"])
         dead, report = notices.look(folder, folder / "e.periplus", 2.0)
-        assert (dead.kind, report.kind) == (NoticeKind.DEAD, NoticeKind.REPORT)
+        assert (dead.kind, report.kind) == (NoticeKind.BROKEN, NoticeKind.REPORT)
         assert report.subjects[0].startswith("run 2 (crawl): 2 pages read (") and "2 failed URLs" in report.subjects[0]
         assert notices.look(folder, folder / "e.periplus", 3.0) == [], "one letter a run"
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = "\n".join(said).split("\ndata\n")[1:]
     to_all, to_boss = sorted(letters, key=lambda text: "To: boss" in text)
-    assert "how it stands" not in to_all and "new dead address" not in to_boss
+    assert "how it stands" not in to_all and "new broken URL" not in to_boss
     assert "Subject: Periplus: e: how it stands" in to_boss
     assert 'filename="e-report.html"' in to_boss and "To: boss@example.org" in to_boss
     assert 'filename="e-report.pdf"' in to_boss and "application/pdf" in to_boss
@@ -259,7 +259,7 @@ def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.subscribe(Channel.WEBHOOK, "https://e.org/", (NoticeKind.SITES,), "", 1.0)
         kept.subscribe(Channel.WEBHOOK, "https://f.org/", (), "other.periplus", 1.0)
-        kept.note(NoticeKind.DEAD, "e.periplus", "1", ["x"], 1.0)
+        kept.note(NoticeKind.BROKEN, "e.periplus", "1", ["x"], 1.0)
         assert kept.take(2.0) == []
         kept.unsubscribe(1)
         with pytest.raises(StoreError, match="no subscription 1"):
@@ -285,7 +285,7 @@ def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
         notices.failed(folder, 7, "periplus crawl x: no such host", None, 3.0, 1)
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = [line for line in said if line.startswith("Subject:")]
-    assert letters == ["Subject: Periplus: e: 1 new dead address: https://e.org/z, and 1 other notice"]
+    assert letters == ["Subject: Periplus: e: 1 new broken URL: https://e.org/z, and 1 other notice"]
     assert "  https://c.example.org/c/e/t/dead" in said
     assert any("periplus crawl x: no such host" in line for line in said)
     assert not any(b"very-secret" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
@@ -346,12 +346,12 @@ def test_a_runner_tells_after_each_job(folder: Path) -> None:
         notices.subscribe(folder, address)
         queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)
         run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, Notifier(folder)), forever=False)
-    assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["dead-links", "job-failed"]
+    assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["broken-links", "job-failed"]
 
 
 def test_the_feed_is_atom_and_hostile_words_are_words(folder: Path) -> None:
     with notices.book(folder) as kept:
-        kept.note(NoticeKind.DEAD, "e.periplus", "1", ["https://e.org/<script>&\x00\u202e"], 1_000.0)
+        kept.note(NoticeKind.BROKEN, "e.periplus", "1", ["https://e.org/<script>&\x00\u202e"], 1_000.0)
     feed = etree.fromstring(notices.feed(folder, "e.periplus").encode())
     spaces = {"a": "http://www.w3.org/2005/Atom"}
     assert feed.xpath("string(a:title)", namespaces=spaces) == "Periplus: e"
@@ -364,16 +364,16 @@ def test_the_command_adds_lists_and_removes(folder: Path) -> None:
         done = CliRunner().invoke(main, ["notices", words[0], "-d", str(folder), *words[1:]])
         return done.exit_code, done.output
 
-    assert asked("add", "http://127.0.0.1/hook", "--kind", "dead-links")[0] == 0
+    assert asked("add", "http://127.0.0.1/hook", "--kind", "broken-links")[0] == 0
     assert "no mail server is named" in asked("add", "me@e.org")[1]
-    assert "http://127.0.0.1/hook  dead-links" in asked("list")[1]
+    assert "http://127.0.0.1/hook  broken-links" in asked("list")[1]
     told = json.loads(asked("list", "-f", "json")[1])
     assert told["subscriptions"][0]["sent"] == 0
     assert "secret" not in told["subscriptions"][0]
     assert "<feed" in asked("feed")[1]
     assert asked("send")[0] == 1, "the hook lies at a private address"
     assert asked("remove", "1")[0] == 0
-    assert "Nobody is told" in asked("list")[1]
+    assert "No subscribers" in asked("list")[1]
 
 
 def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Path) -> None:
@@ -382,12 +382,12 @@ def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Pa
         "csrf_token": token_of(asking, "/notices"),
         "what": "add",
         "target": "https://e.org/hook",
-        "dead-links": "on",
+        "broken-links": "on",
     }
     secret = asking.post("/notices/change", data=form).text.partition("<code>")[2].partition("</code>")[0]
     with notices.book(folder) as kept:
         assert kept.secret_of(1) == secret
-        assert kept.subscriptions()[0].kinds == (NoticeKind.DEAD,)
+        assert kept.subscriptions()[0].kinds == (NoticeKind.BROKEN,)
     assert secret not in asking.get("/notices").text + asking.get("/notices?format=json").text
     assert "no address" not in asking.post("/notices/change", data=form | {"target": "x"}).text
     assert asking.post("/notices/change", data=form | {"target": "x"}).status_code == 400

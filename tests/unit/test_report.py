@@ -19,8 +19,8 @@ from periplus.model.page import MediaClass
 from periplus.model.results import (
     OTHERS,
     About,
+    BrokenLink,
     ClassSize,
-    DeadLink,
     DepthTally,
     ExternalSite,
     Holder,
@@ -35,7 +35,7 @@ from periplus.model.results import (
 )
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present import markup
-from periplus.present.report import DEAD_IN_FULL, site_report
+from periplus.present.report import BROKEN_IN_FULL, site_report
 from stored import page, stored
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
@@ -62,7 +62,7 @@ def data_of(**changes):
     tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHERS, 3, 1, 0, 0.3)))
     counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
     dead = (
-        DeadLink(
+        BrokenLink(
             "https://e.org/gone", Reason.NOT_FOUND, 404, (Holder(HOME, HOSTILE, HOSTILE), Holder(PAGE, "", "")), 2
         ),
     )
@@ -77,8 +77,8 @@ def data_of(**changes):
         "depths": (DepthTally(0, 1, 0), DepthTally(1, 2, 2)),
         "ranked": (0, 1),
         "groups": (IssueGroup(kind, kind.grade, 1, 1, (Fault("broken-link", kind.grade, PAGE, 1, 1, (issue,)),)),),
-        "dead": dead,
-        "dead_urls": 1,
+        "broken": dead,
+        "broken_urls": 1,
         "chains": (RedirectChain(PAGE, HOME, HOME, 301, 1, False, 4),),
         "sizes": (ClassSize(MediaClass.PAGES, 100, 2, 0),),
         "heaviest": (PageWeight(HOME, HOSTILE, (100, 0, 0, 0, 0, 0, 0), 0, 5),),
@@ -126,7 +126,7 @@ def test_crawled_text_stays_text():
     assert "<script" not in source
     assert "\x1b" not in source
     assert "\u202e" not in source
-    assert 'alert("1")' in words(read().xpath("//section[@id='dead']")[0])
+    assert 'alert("1")' in words(read().xpath("//section[@id='broken']")[0])
     source.encode("utf-8")
 
 
@@ -152,7 +152,7 @@ def test_the_map_is_a_tree_with_totals():
 
 
 def test_a_dead_link_names_its_pages_and_words():
-    [section] = read().xpath("//section[@id='dead']")
+    [section] = read().xpath("//section[@id='broken']")
     assert words(section.xpath(".//span")[0]) == "not found, status 404"
     assert len(section.xpath(".//li")) == 2
     assert section.xpath(".//li//q")[0].text.startswith("</style>")
@@ -166,21 +166,21 @@ def test_a_list_that_is_cut_says_what_is_missing():
 
 def test_a_dead_link_of_every_page_is_folded_and_counted():
     holders = (Holder(HOME, "Home", "words"),) * 50
-    [section] = read(dead=(DeadLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath(
-        "//section[@id='dead']"
+    [section] = read(broken=(BrokenLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath(
+        "//section[@id='broken']"
     )
     assert len(section.xpath(".//li")) == 50
     assert "55 more pages with this link" in words(section)
     assert "And 10 more pages." in words(section)
 
 
-def test_many_dead_urls_are_rows_of_a_table():
+def test_many_broken_urls_are_rows_of_a_table():
     dead = tuple(
-        DeadLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1)
-        for n in range(DEAD_IN_FULL + 1)
+        BrokenLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1)
+        for n in range(BROKEN_IN_FULL + 1)
     )
-    [section] = read(dead=dead, dead_urls=5_000).xpath("//section[@id='dead']")
-    assert len(section.xpath(".//tbody/tr")) == DEAD_IN_FULL + 1
+    [section] = read(broken=dead, broken_urls=5_000).xpath("//section[@id='broken']")
+    assert len(section.xpath(".//tbody/tr")) == BROKEN_IN_FULL + 1
     assert "of 5,000" in words(section)
 
 
@@ -227,7 +227,7 @@ def test_a_run_under_way_is_called_so():
 def test_sections_without_content_are_left_out():
     nothing = (
         "counts",
-        "dead",
+        "broken",
         "depths",
         "ranked",
         "groups",
@@ -240,8 +240,8 @@ def test_sections_without_content_are_left_out():
         "charsets",
         "languages",
     )
-    page = read(**dict.fromkeys((*nothing, "duplicates", "notes"), ()), dead_urls=0, tree=None)
-    assert page.xpath("//section/@id") == ["repair", "map", "dead"]
+    page = read(**dict.fromkeys((*nothing, "duplicates", "notes"), ()), broken_urls=0, tree=None)
+    assert page.xpath("//section/@id") == ["repair", "map", "broken"]
 
 
 def test_a_very_deep_map_is_written_without_recursion():

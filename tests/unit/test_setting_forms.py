@@ -120,7 +120,7 @@ def test_what_is_for_sites_of_ones_own_takes_the_consent():
     of_a_file = {
         name: SettingPreset(name, "", {name: True}, "periplus.toml") for name in ("allow_private", "ignore_robots")
     }
-    for name, message in (("allow_private", "reaches private addresses: tick"), ("ignore_robots", "ignores robots")):
+    for name, message in (("allow_private", "allows private addresses: tick"), ("ignore_robots", "ignores robots")):
         with pytest.raises(UsageError, match=message):
             job_request({"url": "e.org", "settings_preset": name, "consent_mine": "yes"}, of_a_file)
     command = job_request({"url": "e.org", "settings_preset": "own-site", "consent_mine": "yes"}, presets).order.command

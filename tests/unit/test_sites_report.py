@@ -46,14 +46,14 @@ def test_the_report_over_all_sites_has_the_figures_of_each_site_s_own_report(fol
         for site in report.sites:
             own = report_data(connection, site.site, RankOrder(), 0.0)
             assert site.counts == own.counts
-            assert site.dead_urls == own.dead_urls
+            assert site.broken_urls == own.broken_urls
             assert site.size_bytes == sum(one.size_bytes for one in own.sizes)
             assert site.depth == max(len(own.depths) - 1, 0)
             assert site.grades == own.grades
             assert [(one.kind.code, one.grade, one.pages, one.total) for one in site.groups] == [
                 (one.kind.code, one.grade, one.pages, one.total) for one in own.groups
             ]
-    assert [site.dead_urls for site in report.sites] == [2, 1, 0]
+    assert [site.broken_urls for site in report.sites] == [2, 1, 0]
     assert [site.depth for site in report.sites] == [2, 1, 0]
 
 

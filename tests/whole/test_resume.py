@@ -166,7 +166,7 @@ def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> Non
         voyage.finish()
         assert len(voyage.pages()) == 30, "and no page was fetched twice"
         again = voyage.finish()
-        assert "This crawl was complete already" in again and "0 fetched in this run" in again
+        assert "This crawl is already complete" in again and "0 fetched in this run" in again
         assert web.lines() == 31
 
 

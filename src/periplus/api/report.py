@@ -1,4 +1,4 @@
-"""What the report of a site shows: its map, issues by cause, dead links, redirects, sizes and links to other sites."""
+"""Values of a site report: map, issues by cause, broken links, redirects, sizes and links to other sites."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, GradedField
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import CLICK_KINDS, MediaClass
 from periplus.model.results import (
+    BrokenLink,
     ClassSize,
-    DeadLink,
     DepthTally,
     ExternalSite,
     Holder,
@@ -58,8 +58,8 @@ from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
 MAP_NODES = 400  # of the report's map: it opens branch by branch
-DEAD_NAMED = 2_000  # dead URLs with their pages: each page costs two look-ups
-HOLDERS_NAMED = 50  # pages named with one dead URL: a dead link in a menu stands on every page
+BROKEN_NAMED = 2_000  # broken URLs with their pages: each page costs two look-ups
+HOLDERS_NAMED = 50  # pages named with one broken URL: a broken link in a menu is on every page
 FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
 ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
 ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the first may be the cause itself
@@ -168,7 +168,7 @@ def _gathered(
     ranked = fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()
     alone = len(site_starts(connection)) == 1
     sizes, heaviest = _weights(connection, audit)
-    dead, dead_urls = dead_links(connection, audit)
+    broken, broken_urls = broken_links(connection, audit)
     groups = issue_groups(connection, audit)
     return ReportData(
         about=about(rows, analysis.ranking, now),
@@ -180,8 +180,8 @@ def _gathered(
         tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.fetched, max_nodes=MAP_NODES) if site_map else None,
         depths=depth_tallies(site_map, graph.fetched) if site_map else (),
         groups=groups,
-        dead=dead,
-        dead_urls=dead_urls,
+        broken=broken,
+        broken_urls=broken_urls,
         chains=redirect_chains(audit.site),
         sizes=sizes,
         heaviest=heaviest,
@@ -258,7 +258,7 @@ def _issue_group(
     return IssueGroup(kind, kind.grade, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
-def dead_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[DeadLink, ...], int]:
+def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
     """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first;
     how many there are).
 
@@ -269,15 +269,17 @@ def dead_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[
     count = len(audit.site.urls.url)
     starts = np.searchsorted(pairs, targets * count)
     counts = np.diff(np.append(starts, len(pairs)))
-    order = np.lexsort((targets, -counts))[:DEAD_NAMED]
-    dead = []
+    order = np.lexsort((targets, -counts))[:BROKEN_NAMED]
+    broken = []
     for target, start, pages in zip(
         targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
     ):
         sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % count).tolist()
-        dead.append(_dead_link(connection, audit, target, sources, pages))
-    dead += [_dead_link(connection, audit, target, [], 0) for target in unlinked[: DEAD_NAMED - len(dead)].tolist()]
-    return tuple(dead), len(targets) + len(unlinked)
+        broken.append(_broken_link(connection, audit, target, sources, pages))
+    broken += [
+        _broken_link(connection, audit, target, [], 0) for target in unlinked[: BROKEN_NAMED - len(broken)].tolist()
+    ]
+    return tuple(broken), len(targets) + len(unlinked)
 
 
 def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
@@ -306,9 +308,9 @@ def _gone(site: AuditInput) -> Mask:
     return gone
 
 
-def _dead_link(
+def _broken_link(
     connection: reading.Connection, audit: SiteAudit, target: int, sources: list[int], pages: int
-) -> DeadLink:
+) -> BrokenLink:
     """target: place of the URL as written; sources: of the first pages that link to it."""
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
     anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
@@ -319,7 +321,7 @@ def _dead_link(
     reason = REASONS[urls.reason[end]]
     circle = reason is Reason.REDIRECT
     facts = site_rows.url_facts(connection, int(ids[end]))
-    return DeadLink(
+    return BrokenLink(
         urls.url[target], Reason.BAD_ANSWER if circle else reason, facts.status if facts else 0, tuple(holders), pages
     )
 
@@ -351,7 +353,7 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
 def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[ExternalSite, ...]:
     """Other sites that pages link to, most pages first.
 
-    What is dead is an error of the site, not a link out (SPEC A7).
+    A broken URL is an error of the site, not a link out (SPEC A7).
     """
     site, names = audit.site, site_rows.site_names(connection)
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])

@@ -1,4 +1,4 @@
-"""`periplus check`: finds dead links and other faults of a site, for people and for continuous integration."""
+"""`periplus check`: finds broken links and other faults of a site, for people and for continuous integration."""
 
 from __future__ import annotations
 
@@ -58,28 +58,29 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 @place_named(
     "-c --collection", f"The collection: a folder, or an address. By default SITE{SUFFIX}, or the only one here."
 )
-@option("--external/--no-external", "Ask whether other sites' URLs are there.", bool, True)
-@option("--fragments/--no-fragments", "Look for the places (#name) that links lead to.", bool, True)
+@option("--external/--no-external", "Also check links to other sites.", bool, True)
+@option("--fragments/--no-fragments", "Check that the #fragments of links exist.", bool, True)
 @option(
     "--head/--no-head",
-    "Ask by HEAD first where the page is not needed. GET finds soft 404s and cut answers elsewhere too.",
+    "Send HEAD first where the body is not needed. GET also finds soft 404s and truncated answers.",
     bool,
     True,
 )
-@option("--offline", "Ask nobody: list what is wrong by what is stored.", bool)
+@option("--offline", "Send no request: list the faults of the stored answers.", bool)
 @option(
     "--suggest",
-    "Name beside each dead link the archived copy nearest to when the link was first seen. URL: of a CDX server.",
+    "Show beside each broken link the archived copy nearest in time to when the link was first seen. URL: of "
+    "a CDX server.",
     str,
     "",
     metavar="URL",
 )
 @option("--site", "Only of this site, where the collection holds several.", str, "")
 @segment_option
-@option("--near/--no-near", "Look for pages of nearly one text. By default on sites of up to 20,000 pages.", bool)
+@option("--near/--no-near", "Find pages with nearly the same text. Default: on sites of up to 20,000 pages.", bool)
 @option(
     "--fail-on",
-    "End with exit code 5 when there are more, by cause: broken>0,error>5,links. Codes, grades, categories.",
+    "End with exit code 5 if more causes are found: broken>0,error>5,links. NAME: a code, a severity or a category.",
     str,
     "",
     metavar="NAME>N,...",
@@ -93,7 +94,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 )
 @option(
     "--baseline",
-    "List and count only what an earlier check did not find: its number, or `last`.",
+    "List and count only faults that an earlier check did not find. RUN: its number, or `last`.",
     str,
     "",
     metavar="RUN",
@@ -105,22 +106,21 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 @verbose_option
 @setting_options
 def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | None, **flags: Any) -> None:
-    """Find dead links and other faults of a site.
+    """Find broken links and other faults of a site.
 
-    Crawls the site unless that is done, then asks politely for everything its links lead to. Nothing is called
-    broken that did not fail twice. Faults are counted by cause: a script that is missing on 500 pages is one. Lists
-    the sums by kind, then each cause with its first pages; csv and jsonl have every issue. Ctrl-C and kill lose
-    nothing: the same command goes on.
-    Without URL it asks by the settings of the last crawl or refresh. A crawl that came to its limit (--max-pages,
-    --max-time) stays there: what it knows is checked. With URL it goes on first.
+    Crawls the site unless that is done, then requests every link target politely. A link is reported as broken only if
+    it failed twice. Faults are counted by cause: a script that is missing on 500 pages is one. Lists the sums by kind,
+    then each cause with its first pages; csv and jsonl have every issue. Ctrl-C and kill lose nothing: the same command
+    continues. Without a URL it uses the settings of the last crawl or refresh, and checks only the pages fetched so
+    far. With a URL a crawl that stopped at a limit (--max-pages, --max-time) continues first.
 
     \b
     periplus check https://example.org --fail-on broken -f junit -o check.xml     for continuous integration
     periplus check ./public      a folder or single pages before they are published, HTML or Markdown
     periplus check ./public -f gcc     FILE:LINE:COLUMN, as editors jump to it; -f sarif for code scanning
     periplus check --baseline last --fail-on error      only what the check before did not find
-    periplus check --offline -f csv -o issues.csv       ask nobody: by what is stored
-    periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside dead links
+    periplus check --offline -f csv -o issues.csv       send no request: use stored answers
+    periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside broken links
     """
     from periplus.analyse.grades import least_grades
     from periplus.analyse.issues import fail_on
@@ -140,7 +140,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     settings = settings_of(flags, here, None if urls else settings_before(place))
     order = order_for(place, urls, settings, **asked)
     if flags["segment"]:
-        require_segment(place, flags["segment"])  # before anybody is asked
+        require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])
     baseline = baseline_run(collection_folder(place), flags["baseline"]) if flags["baseline"] else 0
     end = None
@@ -149,7 +149,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
         if interrupted or not end.run_id:
             failed = end.state == "failed"
             say(
-                f"{end.state.capitalize()}: {end.note}. {advice(end.note) if failed else 'The same command goes on.'}",
+                f"{end.state.capitalize()}: {end.note}. "
+                f"{advice(end.note) if failed else 'The same command continues.'}",
                 "red" if failed else "yellow",
             )
             sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
@@ -184,14 +185,14 @@ def _with_copies(folder: Path, issues: IssueTable, server: str, settings: Settin
     done = with_copies(folder, issues, server, settings, ask)
     if not quiet:
         left = f", {done.left:,} not asked for" if done.left else ""
-        say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'dead address', 'dead addresses')}{left}.")
+        say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'broken URL', 'broken URLs')}{left}.")
     if done.fault:
-        say(f"The archive could not always tell: {done.fault}.", "yellow")
+        say(f"The archive did not answer every request: {done.fault}.", "yellow")
     return done.issues
 
 
 def with_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
-    """The issue with paths in place of the addresses of local files. shown: the path that stands for an address."""
+    """The issue with paths in place of the addresses of local files. shown: the path of an address."""
     return replace(
         issue,
         url=_file(shown(issue.url)),
@@ -217,8 +218,8 @@ def _say_end(end: CheckEnd) -> None:
         return
     if end.left:
         say(
-            f"The crawl stopped ({end.left}): pages that still wait were not read, nor their links checked. "
-            "`periplus crawl` goes on with it.",
+            f"The crawl stopped ({end.left}): waiting pages were not fetched and their links not checked. "
+            f"`periplus crawl` continues it.",
             "yellow",
         )
     say(
@@ -244,7 +245,7 @@ def _places(
 
 
 def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
-    """(how the check ended, whether by the user)."""
+    """Returns the end of the check, and whether the user interrupted it."""
     from periplus.api.checking import check as run
     from periplus.api.crawling import check_order
 
@@ -258,7 +259,7 @@ def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
 
 
 def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *, quiet: bool) -> int:
-    """Says the sums, and whether the site passes; the exit code."""
+    """Prints the sums and whether the site passes. Returns the exit code."""
     from periplus.analyse.issues import counts, gate
 
     counted = counts(issues.sums())
@@ -277,7 +278,7 @@ def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *,
 
 
 def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], *, quiet: bool) -> int:
-    """Says the grades, and what is worse than it should be; the exit code."""
+    """Prints the grades and the fields below their limit. Returns the exit code."""
     from periplus.analyse.grades import below, grade_line
 
     worse = below(grades, least)
@@ -290,7 +291,7 @@ def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], 
 
 
 def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) -> None:
-    """folders: local ones, as their setting has them; paths are shown of what is in them."""
+    """folders: local folders, as in their setting; files in them are shown as paths."""
     from periplus.analyse.audit import issue_kinds
     from periplus.api.audit import issue_rows
     from periplus.model.tables import ISSUES

@@ -1,4 +1,4 @@
-"""`periplus import`, `move` and `segments`: collections on their way between archives, folders and databases."""
+"""`periplus import`, `move`, `split` and `segments`: moves collections between archives, folders and databases."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.argument("target")
 def move(source: str, target: str) -> None:
-    """Move a collection from SOURCE to TARGET: a folder, and a collection on PostgreSQL. A crawl that
-    was stopped goes on there.
+    """Move a collection from SOURCE to TARGET, from a folder to PostgreSQL or back. A stopped crawl can continue there.
 
-    All of it enters in one transaction, is read back and compared; then it is there, or nothing is. SOURCE stays as it
-    was, to be read, with a note where it went; crawls there are refused. With segments=PLACE in the address the bytes
-    of pages become WARC files there. Moved back into a folder, a collection can be searched and analysed.
+    The copy is one transaction and is compared with the source, so TARGET is complete or empty. SOURCE can still be
+    read, and has a note of where it went; crawls there are refused. With segments=PLACE in the address the bodies of
+    pages are stored as WARC files there. Moved back into a folder, a collection can be searched and analysed.
 
     \b
     periplus move example.org.periplus 'postgresql://me@db/crawls?collection=example&segments=s3://bucket/example'
@@ -69,18 +68,18 @@ def move(source: str, target: str) -> None:
 @click.argument("targets", nargs=-1, metavar="TARGET TARGET...")
 @option(
     "--exchange",
-    "Where the parts will hand over URLs of one another; see `periplus help crawl`.",
+    "Where the parts will exchange URLs; see `periplus help crawl`.",
     str,
     "",
     metavar="PLACE",
 )
 def split(source: str, targets: tuple[str, ...], exchange: str) -> None:
-    """Split the collection SOURCE into as many as there are TARGETs, by registered domain. Folders and databases.
+    """Split the collection SOURCE into one part for each TARGET, by registered domain. Folders and databases.
 
-    Each part has the pages, links, visits and lists of its own domains, and goes on as a part: its crawl asks no host
-    of another's, and hands over what it meets of them. All that left is compared with what arrived, table by table.
-    Stopped, the same command goes on: a part is there whole or not at all. SOURCE stays as it was, to be read; crawls
-    there are refused. Runs, and what persons decided, each part has as they were.
+    Each part has the pages, links, visits and lists of its own domains. Its crawl fetches no host of another part, and
+    hands over the URLs it finds there. Every table is compared after the copy. If it is stopped, the same command
+    continues: a part is complete or does not exist. SOURCE can still be read; crawls there are refused. Every part has
+    all runs and all decisions of users.
 
     \b
     periplus split web.periplus web1.periplus web2.periplus --exchange /shared/exchange
@@ -102,10 +101,10 @@ def split(source: str, targets: tuple[str, ...], exchange: str) -> None:
 @format_option(("text", "json"))
 @output_option
 def segments(address: Place | None, collection: Place | None, delete: bool, format: str, output: Path | None) -> None:
-    """Read the segments of the collection at ADDRESS, or that -c names, whole, and say what is wrong with them.
+    """Read all segments of the collection at ADDRESS or of -c, and report their faults.
 
-    An orphan is a record that no page points at: what a worker had written and not yet entered when it was killed. It
-    costs room and nothing else; so does a torn tail. A page whose bytes are lost is an error, and the exit code is 1.
+    An orphan is a record without a page: a worker was killed between writing and committing it. It only takes space, as
+    does an incomplete last record. A page whose bytes are lost is an error, and the exit code is 1.
 
     \b
     periplus segments postgresql://me@db/crawls?collection=press
@@ -151,7 +150,7 @@ def _segment_facts(state: SegmentState) -> str:
 
 @click.group("import")
 def imports() -> None:
-    """Make a collection of what was archived, or bring back what engines computed; nothing is fetched."""
+    """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
 
 
 @imports.command("warc")
@@ -161,11 +160,11 @@ def imports() -> None:
 )
 @option(
     "--start starts",
-    "Where the site begins. By default as the archive says, else its first page.",
+    "Start page of the site. Default: as recorded in the archive, else its first page.",
     metavar="URL",
     many=True,
 )
-@option("--scope", "What belongs to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
+@option("--scope", "Which URLs belong to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
 @option("--keep-parts", "Keep images, styles, scripts and fonts too.", bool)
 @option(
     "--gap",
@@ -176,7 +175,7 @@ def imports() -> None:
 )
 @option(
     "--at",
-    "The site as it stood then: later answers are left aside. 2019-05-31 means the end of that day, UTC.",
+    "The site at that time: later answers are not read. 2019-05-31 means the end of that day, UTC.",
     str,
     "",
     metavar="DATE",
@@ -234,11 +233,10 @@ def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, .
 @option("-r --results", "Where they are; by default DATASET.results.", FOLDER)
 @place_option
 def results(place: Place, dataset: Path, results: Path | None) -> None:
-    """Load what `periplus analyse DATASET` computed into the collection, as tables for `periplus sql`;
-    into a database for psql.
+    """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.
 
-    Tables are named result_ANALYSIS; result_url leads from their numbers to the ids of URLs, result_site to sites. All
-    of them enter in one transaction, in place of earlier ones. A dataset of another collection is refused.
+    Tables are named result_ANALYSIS; result_url maps their numbers to the ids of URLs, result_site to sites. All are
+    replaced in one transaction. A dataset of another collection is refused.
 
     \b
     periplus import results site.dataset -c example.org.periplus

@@ -1,4 +1,4 @@
-"""`periplus crawl` and `periplus refresh`: starts a collection, goes on with it, and brings it up to date."""
+"""`periplus crawl` and `periplus refresh`: start, continue and update a collection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from periplus.present.wording import duration, job_remedy, size, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
 
-# `periplus crawl`: starts, goes on with, or begins anew a collection.
+# `periplus crawl`: starts, continues or restarts a collection.
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
 INTERRUPTED = 130
@@ -74,15 +74,15 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 )
 @option(
     "--exchange",
-    "Folder, or URL of object storage (s3://BUCKET/FOLDER), where parts hand over URLs of one another. Remembered.",
+    "Folder or URL of object storage (s3://BUCKET/FOLDER) where parts exchange URLs. Remembered.",
     str,
     "",
     metavar="PLACE",
 )
-@option("--until-all-done", "Of a part: go on until no part has anything to do.", bool)
-@option("--rate", "Requests per second to one host: another way to say --delay.", click.FloatRange(0.001, 1000))
-@option("--fresh", "Delete what the collection holds, and begin anew. Says what it deletes.", bool)
-@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("--until-all-done", "With --part: continue until no part has work left.", bool)
+@option("--rate", "Requests per second to one host; sets --delay.", click.FloatRange(0.001, 1000))
+@option("--fresh", "Delete the collection's content first and start over. Prints what it deletes.", bool)
+@option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
 @verbose_option
 @setting_options
@@ -94,18 +94,18 @@ def crawl(
     fresh: bool,
     **flags: Any,
 ) -> None:
-    """Fetch a site politely and keep it.
+    """Fetch a site politely and store it.
 
-    A folder or file of this machine (./docs, index.html) is read without a server.
+    A local folder or file (./docs, index.html) is read without a server.
 
-    Stays on the start's site, one request at a time and 0.5 s between starts, and obeys robots.txt. Kill it whenever
-    you like: the same command goes on where it stopped. Afterwards: `periplus map`, `periplus report`.
+    Stays on the start's site, sends one request at a time with 0.5 s between them, and obeys robots.txt. You can kill
+    it at any time: the same command continues where it stopped. Afterwards: `periplus map`, `periplus report`.
 
-    With --from-archive it reads a site as a web archive has it, and asks nobody else: a WACZ or WARC file, a folder of
-    them, or an archive's server. --at: as of a date.
+    With --from-archive it reads the site from a web archive only: a WACZ or WARC file, a folder of them, or an
+    archive's server. --at: as of a date.
 
     With -o postgresql://... the collection is in a database, and `periplus worker` joins the crawl from any machine.
-    Settings are read from periplus.toml here and in the folder -o; the latter goes first, and flags before both.
+    Flags override the collection's periplus.toml, which overrides the one in the current folder.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run
@@ -152,14 +152,14 @@ def exit_code(end: Any) -> int:
 
 
 def with_folders(flags: dict[str, Any], local: Sequence[str]) -> dict[str, Any]:
-    """The settings that starts on this machine bring: the folders, and that a crawl stays within them."""
+    """Settings for local starts: the folders, and a scope limited to them."""
     if not local:
         return {}
     return {"folders": (*flags["folders"], *local), "scope": flags["scope"] or "prefix"}
 
 
 def lines_of(file: Iterable[str]) -> list[str]:
-    """What a list of URLs names, a line each; comments and empty lines left out."""
+    """The URLs of a list, one a line, without comments and empty lines."""
     return [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
 
 
@@ -180,13 +180,13 @@ def configure_logs(verbose: int) -> None:
 
 
 def _delete(folder: Path) -> None:
-    """--fresh. Deletes only what a collection consists of, and says so first."""
+    """--fresh: deletes only the files of a collection, and lists them first."""
     from periplus.store.sqlite.runs import contents, delete, only_crawl
 
     parts = contents(folder)
     if not parts:
         return
-    with only_crawl(folder):  # not under the feet of one that is at work
+    with only_crawl(folder):  # never while another crawl is running
         total = sum(path.stat().st_size for path in parts)
         say(
             (
@@ -213,9 +213,7 @@ def _delete_stored(store: str) -> None:
 
 
 class StopOnSignal:
-    """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once,
-    and even that loses only what was in hand.
-    """
+    """Ctrl-C and SIGTERM ask for a clean end; a second Ctrl-C ends at once and loses only requests in progress."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -231,7 +229,7 @@ class StopOnSignal:
 
 
 def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
-    """What was left out as endless series, and how it is read all the same."""
+    """URLs left out as endless series, and the options to fetch them."""
     if traps:
         from periplus.present.wording import count_of, visible
 
@@ -259,7 +257,7 @@ def summary(end: Any, place: str, following: str) -> None:
     for line in traps_left(end.traps):
         say(line)
     if end.went_on and read and not counts.fetched and not counts.waiting:
-        say("This crawl was complete already; --fresh begins anew.")
+        say("This crawl is already complete; --fresh starts over.")
     if end.part and not counts.waiting:
         say(
             f"This is part {end.part} of its web, and has nothing to do until others hand it more: the same command "
@@ -272,7 +270,7 @@ def summary(end: Any, place: str, following: str) -> None:
 
 
 def say_end(end: Any) -> None:
-    """How a run ended; of one that failed also what to do."""
+    """How a run ended, and after a failure what to do."""
     style = {"done": "green", "stopped": "yellow"}.get(end.state, "red")
     note = f": {end.note}" if end.note else ""
     say(f"{click.style(end.state.capitalize(), fg=style)}{note} — after {duration(end.elapsed_s)}")
@@ -281,11 +279,11 @@ def say_end(end: Any) -> None:
 
 
 def advice(note: str) -> str:
-    """What to do after a run that failed."""
+    """Advice after a failed run."""
     return job_remedy(note, "--allow-private", "--mine HOST --ignore-robots") or "The same command tries it again."
 
 
-# `periplus refresh`: brings a collection up to date, once or every so often.
+# `periplus refresh`: updates a collection, once or periodically.
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PERIOD = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*([smhd]?)")
@@ -312,17 +310,17 @@ class Period(click.ParamType[float]):
 @place_option
 @option("--all/--due everything", "Ask for every page, or only for those whose own interval is over.", bool, True)
 @option("--every", "Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.", Period())
-@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
 @verbose_option
 @setting_options
 def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -> None:
-    """Bring a collection up to date: fetch again only what changed.
+    """Update a collection: fetch again only what changed.
 
-    Asks each page's server whether it changed, by the settings of the last crawl or refresh; follows new links, closes
-    those that vanished, keeps what was. A page found unchanged is due less often, one that changed more often. A page
-    that differs in numbers or tokens alone is asked for twice: what differs between two answers (session ids, clocks,
-    counters) is no change. Afterwards: `periplus diff`.
+    Sends conditional requests with the settings of the last crawl or refresh, follows new links and closes links that
+    are gone. Earlier versions are kept. Unchanged pages are requested less often, changed pages more often. If a page
+    differs only in numbers or tokens, it is requested twice: differences between the two answers (session ids, clocks,
+    counters) do not count as changes. Afterwards: `periplus diff`.
     """
     from periplus.api.crawling import check_order, refresh_order
     from periplus.api.crawling import refresh as run
@@ -376,8 +374,8 @@ def repeat(
 
 
 def _unless_busy(once: Callable[[], str]) -> str:
-    """One run of many: what keeps this one from running (a crawl at work, a full disk) is said,
-    and the next is tried.
+    """One of several runs: an error that prevents it (a running crawl, a full disk) is printed, and the next run is
+    tried.
     """
     try:
         return once()

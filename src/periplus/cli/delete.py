@@ -1,4 +1,4 @@
-"""`periplus delete`: says what goes, asks, and deletes: pages, a site, a run, or a whole collection."""
+"""`periplus delete`: lists what it will delete, asks, and deletes pages, a site, a run, or a whole collection."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ if TYPE_CHECKING:
     bool,
     False,
 )
-@option("--again", "What others link to waits to be fetched again; else it is left alone until a crawl names it.", bool)
+@option(
+    "--again",
+    "Queue deleted URLs that other pages link to; otherwise they are fetched again only if a crawl names them.",
+    bool,
+)
 @option(
     "--everything",
     "The whole collection with its folder, or its tables; NAME is the folder's name, or the collection's, to be sure.",
@@ -55,17 +59,17 @@ if TYPE_CHECKING:
     "",
     metavar="NAME",
 )
-@option("--shrink", "Give the space back to the disk: writes the file, or the tables, anew.", bool)
-@option("-n --dry-run", "Only say what would go.", bool)
+@option("--shrink", "Return the space to the disk: rewrites the file or the tables.", bool)
+@option("-n --dry-run", "Only list what would be deleted.", bool)
 @option("-y --yes", "Do not ask.", bool)
 @format_option(("text", "json"))
 @output_option
 def delete(urls: tuple[str, ...], collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Delete pages, a site, a run or a whole collection.
 
-    First says what goes: pages, visits, links, bodies, texts, marks, entries of the index, bytes. Then it is as if they
-    had never been there, and overwritten in the file. Nothing is deleted while a crawl is at work. Interrupted, what is
-    done stays done: the same command does the rest.
+    Lists first what it will delete: pages, visits, links, bodies, texts, marks, entries of the search index, bytes.
+    Deleted data is overwritten in the file. Nothing is deleted while a crawl is running. If it is interrupted, the same
+    command does the rest.
 
     \b
     periplus delete https://example.org/private/a
@@ -128,7 +132,7 @@ def _words(deletion: Deletion) -> dict[str, object]:
 
 
 def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
-    """What goes, a line each; what there is none of is left out."""
+    """Lines of what will be deleted, without empty kinds."""
     from periplus.present.text import plan_lines
 
     if plan.is_empty:
@@ -144,7 +148,9 @@ def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody is here to ask: --yes deletes without asking, --dry-run only says what would go")
+        raise UsageError(
+            "no terminal to ask on: --yes deletes without asking, --dry-run only lists what would be deleted"
+        )
     return click.confirm("Delete it?", err=True)
 
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 def export() -> None:
     """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
-    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a
-    thousand. Of a collection in PostgreSQL redirects, issues and pages without
-    --no-rank are read from its copy: docs/postgresql.md.
+    docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand.
+    For a collection in PostgreSQL, redirects, issues, and pages without --no-rank are read from its local copy:
+    docs/postgresql.md.
     """
 
 
@@ -107,10 +107,10 @@ def export_table(
 @option("--with-xml", "Beside each page a conversion record: the page as canonical XML.", bool)
 @place_option
 def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
-    """Everything that was fetched, as WARC 1.1: one gzip member a record.
+    """All answers, as WARC 1.1: one gzip member a record.
 
-    Bodies are written inflated; the fields that spoke of their coding stand under X-Crawler-...; equal
-    bodies are revisit records.
+    Bodies are written decompressed; header fields about their coding are renamed to X-Crawler-...; equal bodies are
+    revisit records.
     """
     from periplus.api.archives import export_warc
     from periplus.api.homes import name_of
@@ -131,9 +131,9 @@ def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, wi
 @option("-o --output", "By default the collection's name with .wacz, here.", FILE)
 @place_option
 def wacz(place: Path | str, output: Path | None) -> None:
-    """Everything that was fetched as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
+    """All answers as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
 
-    ReplayWeb.page and pywb show such a file; its manifest has a digest of each part. Its records are those of
+    ReplayWeb.page and pywb show the file; its manifest has a digest of each part. Its records are the same as in
     `periplus export warc`.
     """
     from periplus.api.archives import export_wacz
@@ -153,9 +153,9 @@ def wacz(place: Path | str, output: Path | None) -> None:
 def site(place: Path | str, target: Path, no_scripts: bool) -> None:
     """A copy in a FOLDER that any browser reads without a server.
 
-    Links and parts of pages lead to the files beside them; names are those that every file system takes. What was not
-    kept keeps its address on the web, and not-kept.html lists it. A policy in each page keeps its scripts from the web;
-    SVG and XML have none.
+    Links, images, styles and scripts point to the copied files; file names are valid on every file system. A link to
+    something that was not kept keeps its web address, and not-kept.html lists it. A Content-Security-Policy in each
+    page blocks its scripts from the network; scripts are removed from SVG and XML.
 
     \b
     periplus export site copy -c example.org.periplus --no-scripts
@@ -186,7 +186,7 @@ def site(place: Path | str, target: Path, no_scripts: bool) -> None:
 def markdown(place: Path | str, target: Path, parts: str, whole: bool) -> None:
     """The pages as a FOLDER of Markdown files, their facts in front matter.
 
-    Pages with the text of another are left out. Names are those that every file system takes.
+    Of pages with the same text only one is written. File names are valid on every file system.
     """
     from periplus.api.texts import export_markdown
     from periplus.cli.progress import Watch
@@ -225,8 +225,8 @@ def llms(place: Path | str, target: Path) -> None:
 def chunks_command(place: Path | str, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
     """The pages in chunks by their headings, for indexes of vectors and language models.
 
-    A chunk is of one section; sentences, code, items and rows are cut only where they alone are too long. Each has an
-    id, its page's address and title, the headings above it and its place in the page.
+    A chunk belongs to one section; a sentence, code block, list item or row is split only if it alone is too long. Each
+    chunk has an id, its page's URL and title, the headings above it and its position in the page.
 
     \b
     periplus export chunks -o chunks.parquet --words 200
@@ -313,9 +313,8 @@ def sql(
 ) -> None:
     """Ask a collection a question in SQL.
 
-    It is only read. The views urls, pages, links, redirects, visits, hosts, sites and runs are
-    described in docs/sql.md; the file collection.db may as well be opened with any program that reads
-    SQLite, such as Datasette or DuckDB.
+    The collection is opened read-only. docs/sql.md describes the views urls, pages, links, redirects, visits, hosts,
+    sites and runs. Any program that reads SQLite, for example Datasette or DuckDB, can open the file collection.db.
 
     \b
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"

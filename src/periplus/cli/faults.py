@@ -31,8 +31,8 @@ _COLUMNS = ("key", "severity", "message", "cause", "pages", "decision", "assigne
 def faults() -> None:
     """List faults by cause; accept, ignore or assign them.
 
-    What is accepted (it may stay so) or ignored (it is no fault) is left out of lists, sums, grades and gates until it
-    is opened again; each with a note and who mends it. The browser shows and takes the same.
+    Accepted causes (will not be fixed) and ignored causes (not a fault) are left out of lists, sums, grades and gates
+    until they are reopened. Each can have a note and an assignee. The browser shows the same notes.
 
     \b
     periplus faults list                                  causes, gravest first, with their keys
@@ -79,13 +79,13 @@ def _verb(verb: str, sentence: str) -> None:
     @click.argument("subjects", nargs=-1, required=True, metavar="KEY|CAUSE...")
     @place_option
     @option("--note", "Words on it; '' takes them away.", metavar="TEXT")
-    @option("--to", "Who mends it; '' nobody.", metavar="NAME")
+    @option("--to", "Name of the assignee; '' removes it.", metavar="NAME")
     def decided(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide
         from periplus.store.notes import fault_key
 
         if verb == "assign" and to is None:
-            raise UsageError("say who mends it: --to NAME")
+            raise UsageError("name the assignee: --to NAME")
         done = decide(place, verb, subjects, time.time(), words=note, who=to)
         for noted in done:
             state = noted.note.decision.value or "open"
@@ -98,7 +98,7 @@ for _name, _sentence in (
     ("accept", "Accept causes: they may stay so."),
     ("ignore", "Ignore causes: they are no faults."),
     ("reopen", "Open causes again: they are to be mended."),
-    ("assign", "Say who mends causes, and note words on them."),
+    ("assign", "Assign causes to a person, or write notes on them."),
 ):
     _verb(_name, _sentence)
 

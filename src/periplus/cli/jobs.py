@@ -50,7 +50,7 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
     from periplus.api.homes import home_of
 
-    home = home_of(store)  # says which extra is missing
+    home = home_of(store)  # names the missing extra
     from periplus.api.joining import join, run_in_progress, settings_of_run
 
     record = run_in_progress(store)
@@ -112,10 +112,10 @@ def jobs() -> None:
 @option("--every", "Again each period: 24h, 90m, 7d.", Period())
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
-    """Ask for a command, given as after `periplus`: `periplus jobs add check example.org`.
+    """Queue a command, written as after `periplus`: `periplus jobs add check example.org`.
 
-    What stands after the command's name is the command's own, a further -c too. An equal job that waits or runs
-    already is joined, not doubled. A database's password is not kept: the worker needs PGPASSFILE or PGPASSWORD.
+    Everything after the command's name belongs to that command, also another -c. If an equal job waits or runs already,
+    no second job is made. A database password is not stored: the worker needs PGPASSFILE or PGPASSWORD.
     """
     from periplus.jobs.runner import opened_queue, ordered
 
@@ -175,7 +175,7 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 @_queue_options
 @click.argument("job_ids", nargs=-1, required=True, type=WholeNumber(1), metavar="JOB...")
 def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
-    """Call jobs off. One under way stores what it has in hand and stops."""
+    """Cancel jobs. A running job stores its finished requests and stops."""
     from periplus.jobs.runner import opened_queue
 
     with opened_queue(folder, store) as (queue, clock):
@@ -210,13 +210,13 @@ def run(folder: Path, store: str) -> None:
 @_queue_options
 @option(
     "--auth",
-    "What the crawl to be joined signs in with: passwords are not stored.",
+    "Credentials of the crawl to join: passwords are not stored.",
     str,
     "",
     metavar="USER:PASSWORD",
 )
 @option("--until-done", "End when no job waits or is at work, as `periplus jobs run`.", bool)
-@option("-q --quiet", "No progress of a crawl; only the end is told.", bool)
+@option("-q --quiet", "No progress of a crawl, only the result.", bool)
 @verbose_option
 def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
     """Join a crawl in a database; or do jobs as they come.
@@ -275,8 +275,8 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
 
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
-WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store what it has in hand
-FOLLOW_EVERY_S = 30.0  # a look at a database where nobody wrote takes a connection
+WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
+FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
 NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
@@ -289,7 +289,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
     "--token",
     envvar=TOKEN,
     default="",
-    help="Whoever opens the interface must know this. Better in the variable PERIPLUS_TOKEN.",
+    help="Token needed to open the interface. Better in the variable PERIPLUS_TOKEN.",
 )
 @option(
     "--name names",
@@ -300,7 +300,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 )
 @option(
     "--add-user",
-    "Give somebody a token, which is shown once, and end. Of a user who has one the old one goes.",
+    "Give a user a new token, print it once, and end. The user's old token stops working.",
     str,
     "",
     metavar="NAME",
@@ -308,17 +308,17 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @option(
     "--role", "What --add-user lets them do: all that those before it may, too.", ("look", "work", "administer"), "look"
 )
-@option("--remove-user", "Let somebody in no longer, from this moment, and end.", str, "", metavar="NAME")
-@option("--users", "List who may log in, and end.", bool)
+@option("--remove-user", "Remove a user's access at once, and end.", str, "", metavar="NAME")
+@option("--users", "List the users, and end.", bool)
 @option("--no-workers", "Only show: what is asked for waits until some `periplus worker` does it.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
 def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
-    FOLDER is a collection, or a folder that holds some; by default the current one. Of a collection in
-    PostgreSQL, named by its address, most screens show a copy, which is made when one is first asked for and
-    brought up to date every half a minute. Only this machine can reach it, unless --host says otherwise. A
-    worker runs beside it and does what is asked for; both end with Ctrl-C, and lose nothing.
+    FOLDER is a collection, or a folder of collections; default: the current folder. For a collection in PostgreSQL,
+    named by its address, most screens show a local copy, which is made on first use and updated every 30 s. Only this
+    machine can connect, unless --host is given. A worker runs beside the server and runs the jobs. Both end with Ctrl-C
+    and lose nothing.
 
     \b
     periplus serve
@@ -349,7 +349,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
     with contextlib.ExitStack() as stack:
-        for path in files:  # those that it made and did not need
+        for path in files:  # files that it made and did not need
             stack.callback(remove_unused, path)
         if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
@@ -375,7 +375,7 @@ def _follow(bring_up: Callable[[], None]) -> None:
 
 
 def _keep_users(users: Users, flags: dict[str, Any]) -> None:
-    """Adds, removes and lists users, as the flags say. Servers that run heed it at once."""
+    """Adds, removes and lists users. Running servers apply it at once."""
     from periplus.ui.users import Role
 
     if flags["remove_user"]:

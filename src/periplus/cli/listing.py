@@ -1,4 +1,4 @@
-"""`periplus pages`, `links` and `page`: rows with what is known of each, and one page as it was kept."""
+"""`periplus pages`, `links` and `page`: rows of URLs and links, and one stored page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from periplus.model.tables import Row
 
 
-# `periplus pages` and `periplus links`: rows with what is known of each, streamed as a table, CSV or JSON lines.
+# `periplus pages` and `periplus links`: rows, streamed as a table, CSV or JSON lines.
 
 PAGE_COLUMNS = ("status", "reason", "depth", "size", "media_type", "url", "title")
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "target_reason", "target_status")
@@ -67,7 +67,7 @@ _row_options = options(
     [reason.value for reason in Reason],
     metavar="REASON",
 )
-@option("--status", "What the server answered.", metavar="404|4xx")
+@option("--status", "Status code of the answer.", metavar="404|4xx")
 @option("--media-type", "`text/html`, or `image/` for all of them.", metavar="TYPE")
 @option("--depth", "Clicks from the start.", WholeNumber())
 @option("--url", "Part of the URL, or a regular expression.", metavar="TEXT|REGEX")
@@ -76,9 +76,9 @@ _row_options = options(
 def pages(
     collection: Place | None, format: str, columns: str, limit: int | None, output: Path | None, **filters: Any
 ) -> None:
-    """List URLs with what is known of each, by depth and URL.
+    """List URLs with their state, status, title and more, by depth and URL.
 
-    Every URL that was ever seen is in the list; `--state fetched` leaves what was fetched.
+    The list has every URL that was ever seen; `--state fetched` limits it to fetched pages.
     """
     from periplus.api.collection import Collection
 
@@ -94,17 +94,17 @@ def pages(
 @option("--to target", "Links to this URL, with the pages that hold them.", str, "", metavar="URL")
 @option(
     "--kind",
-    "What the link is for: a, image, canonical, redirect, ...",
+    "Kind of the link: a, image, canonical, redirect, ...",
     [kind.value for kind in LinkKind],
     metavar="KIND",
 )
-@option("--position", "The part of the page it stands in.", [position.value for position in Position])
+@option("--position", "Part of the page that contains it.", [position.value for position in Position])
 @option("--nofollow", "Only links that ask not to be followed.", bool)
-@option("--broken", "Only links to what is dead.", bool)
+@option("--broken", "Only broken links.", bool)
 @option("--external", "Only links to other sites.", bool)
 @option(
     "--bad",
-    "What stands where a link belongs and is none: mailto:, javascript:, malformed. With --from: of that page.",
+    "href values that cannot be fetched: mailto:, javascript:, malformed. With --from: of that page.",
     bool,
 )
 @_row_options
@@ -149,7 +149,7 @@ def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for part in given.split(",") if part.strip()) or usual
 
 
-# `periplus page`: one page as it was kept, or what is known of it.
+# `periplus page`: one stored page, or its metadata.
 
 FORMS = ("markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
 _BYTES = ("xml", "source", "rendered", "screenshot")
@@ -165,15 +165,15 @@ _BYTES = ("xml", "source", "rendered", "screenshot")
 )
 @options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
 @parts_options
-@option("-f --format", "Of the summary, the blocks or the header.", ("text", "json"), "text")
+@option("-f --format", "JSON of the summary, the blocks or the header fields.", ("text", "json"), "text")
 @option("--json as_json", "The same as -f json.", bool)
 @output_option
 @collection_option
 def page(url: str, collection: Place | None, format: str, as_json: bool, output: Path | None, **flags: Any) -> None:
-    """Show one page as it was kept, or what is known of it.
+    """Show one stored page, or its metadata.
 
-    Canonical XML is well-formed for every page; it is made when asked for, unless the crawl kept it (--keep-xml).
-    docs/formats.md says what is read of which format.
+    Canonical XML is well-formed for every page; it is computed on demand, unless the crawl stored it (--keep-xml).
+    docs/formats.md lists what is read from each format.
 
     \b
     periplus page https://example.org/                       state, title, charset and why, digests, links, duplicates

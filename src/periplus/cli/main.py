@@ -17,7 +17,7 @@ from periplus.masking import masked_command, without_secrets
 from periplus.model.job import PIPES
 from periplus.settings import VERSION
 
-# of the help, each with its commands: name: (module, sentence); the sentence stands here so that
+# of the help, each with its commands: name: (module, sentence); the sentence is here so that
 # `--help` imports nothing
 _SECTIONS = {
     "Fetch": {
@@ -26,7 +26,7 @@ _SECTIONS = {
             "Fetch a site politely and keep it; the same command goes on where it stopped.",
         ),
         "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
-        "check": ("periplus.cli.check", "Find dead links and other faults of a site; fail a build on them."),
+        "check": ("periplus.cli.check", "Find broken links and other faults of a site; fail a build on them."),
         "faults": ("periplus.cli.faults", "List faults by cause; accept, ignore or assign them."),
         "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
         "resume": ("periplus.cli.status", "Have a paused crawl go on."),
@@ -37,15 +37,15 @@ _SECTIONS = {
         "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
         "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
         "report": ("periplus.cli.map", "Write one page that shows what was found."),
-        "pages": ("periplus.cli.listing", "List URLs with what is known of each."),
+        "pages": ("periplus.cli.listing", "List URLs with their state, status and title."),
         "links": ("periplus.cli.listing", "List links, with anchors and positions."),
-        "page": ("periplus.cli.listing", "Show one page as it was kept, or what is known of it."),
+        "page": ("periplus.cli.listing", "Show one stored page, or its metadata."),
         "search": ("periplus.cli.search", "Find pages by their words."),
-        "index": ("periplus.cli.search", "Bring the search index up to date, or make it anew."),
+        "index": ("periplus.cli.search", "Update or rebuild the search index."),
         "diff": ("periplus.cli.map", "Compare two runs: pages, links, the map, issues."),
     },
     "Study": {
-        "duplicates": ("periplus.cli.study", "List pages that say the same, or nearly the same."),
+        "duplicates": ("periplus.cli.study", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study", "Tell navigation from content, by what a site's pages share."),
         "analyse": (
             "periplus.cli.study",
@@ -54,7 +54,7 @@ _SECTIONS = {
         "keywords": ("periplus.cli.study", "Say what a page, a story or a site is about, in a few words."),
         "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
         "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.study", "Find what several sites tell, and how it spread."),
+        "stories": ("periplus.cli.study", "Find stories that several sites published, and how they spread."),
         "influence": ("periplus.cli.study", "Choose the few sites that see most of the stories."),
         "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
     },
@@ -63,7 +63,10 @@ _SECTIONS = {
             "periplus.cli.export",
             "Write tables as CSV, JSON lines, Parquet or Excel; the pages as WARC or WACZ, or a copy.",
         ),
-        "delete": ("periplus.cli.delete", "Delete pages, a site, a run or a whole collection; says first what goes."),
+        "delete": (
+            "periplus.cli.delete",
+            "Delete pages, a site, a run or a whole collection; lists first what it deletes.",
+        ),
         "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),
     },
     "Run": {
@@ -88,7 +91,7 @@ _SECTIONS = {
         "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
         "notices": (
             "periplus.cli.notices",
-            "Be told by mail, webhook or feed what changed: dead links, vanished pages, new sites.",
+            "Send notices of changes by mail, webhook or feed: broken links, vanished pages, new sites.",
         ),
         "rules": ("periplus.cli.settings", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
@@ -138,7 +141,7 @@ _GARBAGE_LOOK = 50_000
 
 
 _BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
-"""What a value of the wrong kind leads to, and a bug of ours as well: a look at the collection tells them apart."""
+"""Raised by a damaged value and by a bug of ours; checking the collection shows which."""
 
 
 def _damage(ctx: click.Context) -> str:
@@ -153,7 +156,7 @@ def _damage(ctx: click.Context) -> str:
 
 
 _STANDING = frozenset({"serve", "mcp", "worker", "demo"})
-"""Commands that wait for what others ask of them: how long they do says nothing."""
+"""Commands that wait for requests: their running time means nothing."""
 
 
 def _flushed(result: object) -> object:
@@ -197,14 +200,14 @@ class _Commands(click.Group):
         }
         if added := _added():
             sections["Of installed packages"] = added
-        # of all sections together, so that the sentences stand in one column
+        # of all sections together, so that the sentences form one column
         width = max(len(name) for section in sections.values() for name in section)
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), sentence) for name, sentence in rows.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Turns our own errors into one sentence and an exit code; others are bugs and show their trace."""
+        """Turns our own errors into one sentence and an exit code; any other error is a bug and shows its traceback."""
         for name, threads in _ONE_THREAD.items():
             os.environ.setdefault(name, threads)
         gc.set_threshold(_GARBAGE_LOOK)
@@ -221,7 +224,7 @@ class _Commands(click.Group):
             with Pulse(lambda: "" if ctx.invoked_subcommand in _STANDING else ctx.invoked_subcommand or "periplus"):
                 return _flushed(super().invoke(ctx))
         except click.ClickException as error:
-            error.message = without_secrets(error.message)  # type: ignore[misc]  # final for those who subclass it
+            error.message = without_secrets(error.message)  # type: ignore[misc]  # final in subclasses
             raise
         except PeriplusError as error:
             click.echo(f"periplus: {without_secrets(str(error))}", err=True)

@@ -55,7 +55,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @option("-o --output", "The file to write instead of stdout; for sitemap, a folder.", PATH)
 @option(
     "--max-nodes",
-    "Pages named in text (60) and svg (2000); the others are counted where they belong.",
+    "Pages named in text (60) and svg (2000); the rest is counted at its branch.",
     click.IntRange(1),
 )
 @option(
@@ -64,27 +64,27 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @option("--scale", "Ranks that sum to 1 (the default), or PR >= 1-k as published.", ("normalised", "published"))
 @option("--rounds", "Take the published rank after so many rounds, not when it settles.", click.IntRange(0, 1000))
 @option("--damping", "Chance of following a link.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
-@option("--values", "Which values stand beside each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
-@option("--by", "What a place's height or area means in svg.", MEASURES, MEASURES[0])
+@option("--values", "Values of each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
+@option("--by", "Meaning of heights and areas in svg.", MEASURES, MEASURES[0])
 @option("--chart", "How svg draws it: depths in columns, boxes within boxes, or depths in rings.", FORMS, FORMS[0])
-@option("--colour", "What colours stand for in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
+@option("--colour", "Meaning of colours in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
 @option("--no-run", "Leave out the run, its settings and the time: equal sites give equal files.", bool)
 def site_map(place: Place, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
-    Each page hangs from a page one click nearer to the home page: of several, from the one with the greatest rank.
-    Works while a crawl goes on, too. The score is the rank as 0 to 100, on a logarithmic scale.
+    The parent of a page is a page one click nearer to the home page; of several, the page with the greatest rank. Works
+    during a crawl, too. The score is the rank as 0 to 100, on a logarithmic scale.
 
     \b
     text     a tree, folded to --max-nodes
     json xml the whole map for programs; xml is valid against present/map.xsd
     xhtml    one page for a browser, up to 50,000 pages
     pdf      for paper, up to 10,000 pages
-    svg      where the weight lies, by --by: an icicle, a treemap or a sunburst, by --chart
+    svg      areas by --by: an icicle, a treemap or a sunburst, by --chart
     gexf graphml          the graph of links, for Gephi, networkx, igraph, yEd
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
-    Of a collection in PostgreSQL the same, without what a check learned of parts' sizes.
+    For a collection in PostgreSQL, the sizes of images and scripts found by a check are missing.
     """
     from periplus.present.map_files import chosen
 
@@ -132,7 +132,7 @@ def _made(place: Path | str, flags: dict[str, Any]) -> Site:
 
     scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
     if scale == "normalised" and flags["rounds"] is not None:
-        raise UsageError("--rounds counts on the published scale: leave --scale out, or say --scale published")
+        raise UsageError("--rounds counts on the published scale: leave out --scale, or use --scale published")
     order = RankOrder(scale, flags["damping"], flags["rounds"])
     if isinstance(place, str):
         from periplus.api.site import stored_map
@@ -184,12 +184,11 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 )
 @option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
 def report(collection: Place | None, site: str, output: Path | None, near: bool | None) -> None:
-    """Write one page that shows what was found. Of several sites it has sums, the worst sites and a row a site; with
-    --site it is the report of one.
+    """Write a report as one page. For several sites it has sums, the worst sites and a row a site; --site chooses one.
 
-    An HTML file that needs nothing else: what to repair first, every finding with its pages, the map, dead links,
-    redirects, duplicates, sizes, depth, links to other sites. Long tables turn pages, sort and filter. With -o NAME.pdf
-    a PDF for paper and mail, with the first causes of each kind. An earlier report there is written over.
+    A self-contained HTML file: what to repair first, every finding with its pages, the map, broken links, redirects,
+    duplicates, sizes, depth, links to other sites. Long tables can be paged, sorted and filtered. -o NAME.pdf writes a
+    PDF for paper and mail, with the first causes of each kind. Overwrites an earlier report.
     """
     from periplus.api.collection import REPORT_FILE, Collection
 
@@ -222,12 +221,11 @@ DIFFERENT = 5  # with --exit-code: something differs
 def diff(
     runs: tuple[str, ...], collection: Place | None, other: Place | None, format: str, output: Path | None, **flags: Any
 ) -> None:
-    """Compare two runs: pages, links, the map, issues. Of several sites each is compared, and what differs is listed
-    site by site.
+    """Compare two runs: pages, links, the map, issues. Differences are listed site by site.
 
-    A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with
-    --other the last of each collection. `periplus status` lists the runs. Issues are those that the pages'
-    own fields and links tell.
+    A run is named by its number, or as last, last-1 and so on; by default the last two are compared, with --other the
+    last of each collection. `periplus status` lists the runs. Compares only issues that follow from the pages' own
+    fields and links.
     """
     from periplus.api.comparison import compare_sites
     from periplus.present.diff import diff_lines, diff_page, sites_diff_page, sites_lines, write_diff_json

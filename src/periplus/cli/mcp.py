@@ -47,18 +47,20 @@ ADDRESS = "127.0.0.1:8322"
     "",
     metavar="COMMAND",
 )
-@option("--allow-crawl", "Offer a tool that fetches pages, within the budget that the next flags say.", bool)
+@option("--allow-crawl", "Offer a tool that fetches pages, within the budget of the next flags.", bool)
 @option("--crawl-pages", "Pages that it may fetch as long as this runs.", click.IntRange(1), 100)
 @option("--crawl-time", "Seconds that it may take for them in all.", click.FloatRange(1), 600.0, metavar="SECONDS")
 @option("--crawl-bytes", "Bytes that it may fetch in all.", click.IntRange(1), 100_000_000)
-@option("--crawl-host", "A host that it may ask beside those of the collections; *.HOST: all below.", str, many=True)
+@option(
+    "--crawl-host", "A host that it may fetch from, beside the collections' own; *.HOST: all below.", str, many=True
+)
 def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Offer collections to language models, as tools of the Model Context Protocol.
 
-    Speaks on standard input and output with the program that starts it (an assistant, an editor, a notebook), or with
-    --http with any that ask, which may then search, read pages, follow links, and look at the map, faults and
-    differences between runs. Nothing is fetched or changed, but with --allow-crawl. docs/mcp.md says how programs are
-    told of it, and what the tools answer.
+    Communicates on standard input and output with the program that starts it (an assistant, an editor, a notebook), or
+    over HTTP with --http. Clients can search, read pages, follow links, and read the map, faults and differences
+    between runs. Nothing is fetched or changed without --allow-crawl. docs/mcp.md describes the setup of clients and
+    the answers of the tools.
 
     \b
     periplus mcp

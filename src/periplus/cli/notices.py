@@ -1,4 +1,4 @@
-"""`periplus notices`: who is told what changed, by mail or by a webhook; and the same as a feed."""
+"""`periplus notices`: notices of changes by mail or by a webhook, and the same as a feed."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _collection_option = option(
 
 @click.group()
 def notices() -> None:
-    """Be told what changed: dead links, vanished pages, new sites, entries of portals, failed jobs, suspicious ends.
+    """Send notices of changes: broken links, vanished pages, new sites, entries of portals, failed jobs, suspicious
+    ends.
 
-    After each job its collections are compared with what was told last; what is new is sent once. A collection's first
-    look tells nothing, for nothing was known before. How mail leaves is said in notices.toml: docs/notices.md.
+    After each job its collections are compared with the notices sent before; each change is sent once. The first
+    comparison of a collection sends nothing. notices.toml configures mail: docs/notices.md.
 
     \b
     periplus notices add ops@example.org
-    periplus notices add https://example.org/hook --kind dead-links -c example.org.periplus
+    periplus notices add https://example.org/hook --kind broken-links -c example.org.periplus
     periplus notices test 1
     periplus notices list
     """
@@ -114,7 +115,7 @@ def _lines(
     from periplus.present.text import lines, title
 
     if not subscriptions:
-        yield "Nobody is told: `periplus notices add` tells a mail address or a URL."
+        yield "No subscribers: `periplus notices add` adds a mail address or a URL."
     for one in subscriptions:
         sent, waiting, given_up, fault = standing.get(one.id, (0, 0, 0, ""))
         what = ", ".join(one.kinds) or "everything"
@@ -134,7 +135,7 @@ def _lines(
 @_folder_option
 @click.argument("subscription", type=WholeNumber(1))
 def test(folder: Path, subscription: int) -> None:
-    """Send a subscriber a test at once, and say whether it arrived."""
+    """Send a test notice at once, and print whether it arrived."""
     from periplus.api.notices import test as send
 
     fault = send(folder, subscription)
@@ -146,8 +147,8 @@ def test(folder: Path, subscription: int) -> None:
 @_folder_option
 @click.argument("collections", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
 def send(folder: Path, collections: tuple[Place, ...]) -> None:
-    """Look at collections as after a job, by default all of the folder, and send what is due: for who runs
-    crawls without the queue.
+    """Compare collections as after a job, by default all of the folder, and send what is due: for crawls that run
+    without the queue.
     """
     from periplus.api.notices import deliver, look, noticed_name
     from periplus.settings import SUFFIX

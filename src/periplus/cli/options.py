@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from periplus.api.collection import Collection
 
 COLLECTION_VARIABLE = "PERIPLUS_COLLECTION"
-COLLECTION = "periplus.collection"  # where click keeps which one a command reads, for what is said at its end
+COLLECTION = "periplus.collection"  # click's key for the collection of a command, for the message at its end
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
@@ -58,7 +58,7 @@ class FolderPath(click.Path):
 class PlacePath(FolderPath):
     """A folder as a Path, or the address of a collection in a database as a text."""
 
-    envvar_list_splitter = "\n"  # a colon, as of paths, stands in addresses
+    envvar_list_splitter = "\n"  # addresses contain colons, the usual separator of paths
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not is_address(str(value)):
@@ -79,9 +79,9 @@ def option(
 ) -> Decorator:
     """An option of a command, with its sentence of help.
 
-    names: as click takes them, parted by blanks: `-c --collection`, `--near/--no-near`, `--json as_json`. kind: a type
-    of click's or Python's, or the texts to choose among; bool: a flag. default: shown where it says something. many: it
-    may be given several times.
+    names: as click takes them, separated by blanks: `-c --collection`, `--near/--no-near`, `--json as_json`. kind: a
+    type of click's or Python's, or the texts to choose from; bool: a flag. default: shown in the help unless it is
+    empty. many: the option can be repeated.
     """
     more: dict[str, Any] = {"is_flag": True} if kind is bool and "/" not in names else {"default": default}
     if kind is not None and kind is not bool:
@@ -115,7 +115,7 @@ verbose_option = click.option("-v", "--verbose", count=True, help="Log what happ
 
 
 class WholeNumber(click.IntRange):
-    """A whole number from low on that a database can count to; larger ones are refused here, where it can be said."""
+    """A whole number from low on that fits a database integer; larger numbers are refused here, with a message."""
 
     def __init__(self, low: int = 0) -> None:
         super().__init__(low)
@@ -155,7 +155,7 @@ _EVERYDAY = frozenset({
     "fail_on", "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
     "verbose",
 })  # fmt: skip
-"""Flags of `--help`, of whatever command has many; the others are shown by --help-all."""
+"""Flags shown by `--help` of commands with many flags; --help-all shows the rest."""
 HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown
 
 
@@ -167,7 +167,7 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
 
 
 class LongCommand(click.Command):
-    """A command with many flags: its help shows those of every day, in groups; --help-all shows every one."""
+    """A command with many flags: --help shows the common flags in groups, --help-all all flags."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         every = click.Option(
@@ -203,7 +203,7 @@ class LongCommand(click.Command):
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds a flag for every setting of a crawl; unset ones arrive as None or ()."""
+    """Adds a flag for every setting of a crawl; unset flags arrive as None or ()."""
     command = option(
         "--preset",
         "Settings chosen together: gentle, own-site, archive, quick-look, or of periplus.toml, [presets.NAME]; "
@@ -257,9 +257,9 @@ def settings_of(flags: dict[str, Any], folder: Path, base: Settings | None = Non
 
 
 def settings_files(folder: Path) -> list[Path]:
-    """Where settings are read from, the later over the earlier: periplus.toml here, and in the collection's folder.
+    """Files of settings, each overriding the ones before: periplus.toml here, and in the collection's folder.
 
-    Raises UnknownSetting for rules in the one that lies here: a collection must find its rules wherever it is read.
+    Raises UnknownSetting for rules in the file of the current folder: rules belong to the collection.
     """
     import tomllib
 
@@ -267,7 +267,7 @@ def settings_files(folder: Path) -> list[Path]:
     if len(files) > 1 and files[0].samefile(files[1]):
         return files[1:]
     if files and files[0] != folder / SETTINGS_FILE:
-        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):  # said where it is read
+        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):  # reported where it is read
             if {"site", "script", "segments", "extract"} & tomllib.loads(files[0].read_text("utf-8")).keys():
                 raise UnknownSetting(
                     f"{files[0]} here has rules ([[site]], [[script]], [segments], [extract]), which are read in the "
@@ -280,16 +280,16 @@ Place = Path | str  # of a collection: a folder, or an address (postgresql://...
 
 
 def place_named(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
-    """An option that names one collection, wherever it is kept; `--store` is among its names in every command.
+    """An option that names one collection, in a folder or database; `--store` is among its names in every command.
 
-    many: it may be given several times, and the command gets a tuple.
+    many: the option can be repeated, and the command gets a tuple.
     """
 
     def only_one(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Any:
         if many:
             return given
         if len(given) > 1:
-            raise UsageError("a collection lies in one folder or in one database (-c, --store): name one of them")
+            raise UsageError("a collection is in one folder or in one database (-c, --store): name only one")
         return given[0] if given else default
 
     return click.option(
@@ -312,8 +312,9 @@ collection_option = place_named(
 )
 collections_option = place_named(
     "-c --collection",
-    "A collection: a folder, one that holds some, or postgresql://USER@HOST/DATABASE?collection=NAME. Given several "
-    f"times, all are searched as one. By default that of {COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
+    "A collection: its folder, a folder of collections, or postgresql://USER@HOST/DATABASE?collection=NAME. "
+    "If repeated, all are searched together. By default that of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
+    "folder here.",
     many=True,
 )
 segment_option = option(
@@ -327,11 +328,11 @@ site_option = option("--site", "Which site, where the collection has several sta
 
 
 def collection_folder(named: Place | None) -> Path:
-    """The folder named, or the only collection here, to be read; of one in a database its copy, as it stands now.
+    """The named folder, or the only collection here, for reading; for a database its up-to-date local copy.
 
     Collections without pages count only where there is no other.
 
-    Raises NoCollection, saying what there is, and what `api.copies.copied` raises.
+    Raises NoCollection with a list of collections here, and the errors of `api.copies.copied`.
     """
     if isinstance(named, str):
         from periplus.api.homes import folder_of
@@ -372,8 +373,8 @@ def opened_collection(named: Place | None) -> Collection:
 parts_options = options(
     option(
         "--parts",
-        f"Only these parts of a page: {', '.join(PART_CHOICES)}. By default its content with the headline, and those "
-        "captions, byline and date that stand in it.",
+        f"Only these parts of a page: {', '.join(PART_CHOICES)}. By default its content with the headline, "
+        f"and the captions, byline and date inside it.",
         str,
         "",
         metavar="A,B,...",
@@ -421,9 +422,9 @@ output_option = option("-o --output", "Write to this file instead of stdout.", F
 
 @contextlib.contextmanager
 def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
-    """Where to write: the file in UTF-8, or stdout. exact: a format that is always UTF-8, whatever the terminal speaks.
-    A reader of stdout that has seen enough (`| head`) ends the writing, and not the command: its exit code says what
-    was found. Raises UsageError for a file that cannot be written.
+    """Output stream: the file in UTF-8, or stdout. exact: a format that is always UTF-8, for any terminal encoding. A
+    reader of stdout that closes early (`| head`) ends the output, but not the command: its exit code still reports the
+    result. Raises UsageError for a file that cannot be written.
     """
     if path is not None:
         try:
@@ -444,15 +445,15 @@ def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
 
 
 def silence_output() -> None:
-    """What is still to be written to stdout, by Python's last flush too, goes nowhere: who read it is gone."""
+    """Discards all further output to stdout, also of Python's last flush: its reader has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
 def opened_bytes(path: Path | None) -> Iterator[BinaryIO]:
-    """Where to write bytes: the file, or stdout.
+    """Output stream of bytes: the file, or stdout.
 
-    The file appears when it is whole. Raises UsageError for one that cannot be written.
+    The file appears when it is complete. Raises UsageError for a file that cannot be written.
     """
     if path is None:
         yield sys.stdout.buffer

@@ -44,11 +44,11 @@ _portal_options = options(
     option("--title", "By default the name."),
     option("--lead", "A sentence below the title."),
     option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
-    option("--period period_s", "How often it is to be made anew: 24h, 90m, 7d.", Period()),
+    option("--period period_s", "How often it is rebuilt: 24h, 90m, 7d.", Period()),
     option("--approve/--no-approve", "Publish only what the editor approved.", bool),
     option("--address", "Where it will be published; then its feeds have absolute addresses.", metavar="URL"),
     option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
-    option("--sites", "Sites chosen at most, pinned ones apart.  [default: 20]", click.IntRange(0, 1000)),
+    option("--sites", "Most sites chosen, without pinned sites.  [default: 20]", click.IntRange(0, 1000)),
 )
 _portal_option = option("-p --portal", "Which portal; not needed where there is one.", str, "", metavar="NAME")
 
@@ -69,17 +69,16 @@ def _named(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def portal() -> None:
-    """Make a site of what matters: a collection's weightiest stories, with their sources, and feeds.
+    """Make a site of the most important stories of a collection, with their sources, and feeds.
 
     \b
     periplus portal create coast --title "The Seven Lights" --topic harbours --period 24h --approve
-    periplus portal show                       entries and sites, with what was decided
+    periplus portal show                       entries and sites, with your decisions
     periplus portal approve k3vq7m2a           by key, or by how it begins
     periplus portal edit k3vq --words "..."    your own words, a picture
     periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
 
-    Nothing leaves the collection but by `build`. To renew a portal by itself, put two jobs into the
-    queue and let a worker run:
+    Only `build` publishes anything. To update a portal regularly, put two jobs into the queue and run a worker:
 
     \b
     periplus jobs add --every 24h refresh -c coast.periplus
@@ -109,7 +108,7 @@ def create(name: str, place: Place, **fields: Any) -> None:
 @_named
 @_portal_options
 def change(name: str, place: Place, **fields: Any) -> None:
-    """Change what a portal is to be. What was decided stays; `build` shows the change."""
+    """Change the definition of a portal. Decisions are kept; `build` shows the change."""
     from periplus.api import portal as portals
 
     made = replace(
@@ -124,7 +123,7 @@ def change(name: str, place: Place, **fields: Any) -> None:
 def _say_renewal(made: Portal, place: Place) -> None:
     if made.period_s:
         hours, where = f"{made.period_s / 3600:g}h", place_word(place)
-        say("To renew it by itself, fetch and build in the queue, and let `periplus worker` run:")
+        say("To update it regularly, queue a refresh and a build, and run `periplus worker`:")
         say(f"  periplus jobs add --every {hours} refresh -c {where}")
         say(f"  periplus jobs add --every {hours} portal build {made.name} -c {where}")
 
@@ -134,10 +133,10 @@ def _say_renewal(made: Portal, place: Place) -> None:
 @place_option
 @option("-o --output", "The folder to publish into. By default portals/NAME in the collection, or its copy.", FOLDER)
 def build(name: str, place: Place, output: Path | None) -> None:
-    """Make the portal's pages and feeds anew.
+    """Rebuild the portal's pages and feeds.
 
-    Files appear whole, only those that changed are written, and what is no longer published goes. Other files in
-    the folder are left alone.
+    Files appear complete, only changed files are written, and pages no longer published are removed. Other files in the
+    folder are not touched.
     """
     from periplus.api import portal as portals
 
@@ -198,11 +197,11 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
         else:
             for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)):
-                click.echo(line, file=out)  # which leaves colours out where nobody sees them
+                click.echo(line, file=out)  # which omits colours where the output is not a terminal
 
 
 def _verb(verb: str, sentence: str) -> None:
-    """The subcommand of one verb of the editor."""
+    """The subcommand of an editor's verb."""
 
     @portal.command(verb, help=sentence)
     @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
@@ -225,9 +224,9 @@ def _verb(verb: str, sentence: str) -> None:
 for _name, _sentence in (
     ("approve", "Publish entries: with --approve nothing else is."),
     ("hide", "Keep entries off the portal."),
-    ("pin", "Put entries first, approved; or follow sites whatever their stories."),
+    ("pin", "Approve entries and put them first; or always follow sites."),
     ("unpin", "Take pins back; entries stay approved."),
-    ("ban", "Take sites out: their pages tell no stories here."),
+    ("ban", "Exclude sites: their pages take no part in stories."),
     ("reset", "Forget what was decided of entries or sites."),
 ):
     _verb(_name, _sentence)
@@ -243,7 +242,7 @@ for _name, _sentence in (
 @option(
     "--picture", "PNG, JPEG, GIF or WebP, at most 2 MB, published with the portal; '' takes it away.", metavar="FILE"
 )
-@option("--alt", "What is seen on the picture, for those who do not see it; a picture needs it.", metavar="TEXT")
+@option("--alt", "Alternative text of the picture; required with a picture.", metavar="TEXT")
 def edit(
     arguments: tuple[str, ...],
     portal: str,
@@ -262,14 +261,14 @@ def edit(
     if len(arguments) > 2 or (portal and len(arguments) > 1):
         raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
     if words is None and picture is None and alt is None:
-        raise UsageError("say what to edit: --words TEXT, --picture FILE, --alt TEXT")
+        raise UsageError("nothing to edit: use --words TEXT, --picture FILE or --alt TEXT")
     chosen = portals.portal_named(collection_folder(place), portal or (arguments[0] if len(arguments) == 2 else ""))
     key = portals.edit(place, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
     say(f"edit: {key}. `periplus portal build` shows it.")
 
 
 def _picture(path: str | None) -> bytes | None:
-    """None: none was named; empty: the one before is to go."""
+    """None: not given; empty: remove the present picture."""
     if not path:
         return None if path is None else b""
     if "://" in path:
@@ -289,7 +288,7 @@ def remove(name: str, place: Place, yes: bool) -> None:
     from periplus.api import portal as portals
 
     if not name:
-        raise UsageError("say which portal: periplus portal remove NAME")
+        raise UsageError("name the portal: periplus portal remove NAME")
     portals.portal_named(collection_folder(place), name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")

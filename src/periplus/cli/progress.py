@@ -53,9 +53,9 @@ def say(text: str, color: str = "") -> None:
 
 
 class Display:
-    """How far work is: on a terminal drawn anew while it goes on, elsewhere a line now and then; always on stderr.
+    """Progress on stderr: redrawn on a terminal, elsewhere a line now and then.
 
-    It tells the runner too whose job this is. A context. Showing takes no more than SHARE of the time.
+    Also reports to the runner of the job. A context manager. Output takes at most SHARE of the time.
     """
 
     def __init__(self, *, quiet: bool = False, is_drawn: bool = True, every_s: float = 0.0) -> None:
@@ -96,7 +96,7 @@ class Display:
         self._due = now + max(self._every_s, (now - begun) / SHARE)
 
     def show_indexing(self, indexing: JobProgress, *, stopped: bool) -> None:
-        """What a crawl does at its end. stopped: the user does not wait, and is told what becomes of the rest."""
+        """Work at the end of a crawl. stopped: the user does not wait, and the note names what becomes of the rest."""
         if stopped:
             self.__exit__()
             at = f" at {indexing.done:,} of {indexing.total:,} pages" if indexing.total else ""
@@ -117,7 +117,7 @@ def indexing_text(indexing: JobProgress) -> str:
 
 @contextlib.contextmanager
 def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Progress], bool]]:
-    """What watches a crawl: shows how far it is, and returns whether the user stopped it."""
+    """Watcher of a crawl: shows its progress, and returns whether the user stopped it."""
     history: deque[tuple[float, int]] = deque()
 
     def watch(progress: Progress) -> bool:
@@ -141,8 +141,8 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
 
 @contextlib.contextmanager
 def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Watched], bool]]:
-    """What watches a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user
-    stopped it.
+    """Watcher of a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user stopped
+    it.
     """
     from periplus.present.harvest import completeness_text, standing_lines
 
@@ -225,21 +225,21 @@ def _hosts(progress: Progress) -> Table:
 
 
 def troubles(progress: Progress) -> list[str]:
-    """What went wrong so far, most frequent first; before all that it is paused."""
+    """Failures so far, most frequent first, after the note of a pause."""
     counts = [(count, ERRORS[reason]) for reason, count in progress.counts.by_reason.items() if reason in ERRORS]
     return ["paused"] * progress.paused + [f"{count:,} {name}" for count, name in sorted(counts, reverse=True)]
 
 
 class Pulse:
-    """On a terminal, a line that says which command is at work, at what, and for how long, once it is silent for a
-    second; it goes when anything else is written. A context: standard output and standard error pass through it.
+    """On a terminal, a line with the running command, its step and its duration, after a second of silence; any other
+    output removes it. A context manager: standard output and standard error pass through it.
 
-    Nothing is drawn after a text that does not end its line, for that is a question to the user, and nothing any more
-    once bytes are written past it.
+    Nothing is drawn after a text without a line end, which is a question to the user, and nothing more once bytes are
+    written directly.
     """
 
     def __init__(self, command: Callable[[], str]) -> None:
-        """command: its name, once that is known; empty: one that waits, and is to be silent."""
+        """command: its name, once that is known; empty: it waits for requests and stays silent."""
         self._command, self._what = command, ""
         self._began = self._written = time.monotonic()
         self._is_drawn = self._is_asking = self._is_over = False
@@ -268,7 +268,7 @@ class Pulse:
         self._what = what
 
     def pass_on(self, stream: TextIO, text: str) -> int:
-        """Writes a text of the command to the terminal, where nothing of ours stands before."""
+        """Writes a text of the command to the terminal, after removing our own line."""
         with self._lock:
             if text:
                 self._clear()

@@ -18,9 +18,9 @@ from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, row
 
 _SQL = """# Asking a collection in SQL
 
-A collection is one SQLite file, `collection.db`. `periplus sql "SELECT ..."` asks it: it only reads, and stops after 10 s unless
-`--time-limit` says otherwise, or at 2 GiB of temporary files (sorts, `DISTINCT`). A value may have 4 MB. Any other program that
-opens SQLite files may read it too, while a crawl goes on:
+A collection is one SQLite file, `collection.db`. `periplus sql "SELECT ..."` asks it: it only reads, and stops after 10
+s (`--time-limit`) or at 2 GiB of temporary files (sorts, `DISTINCT`). A value may have 4 MB. Any other program that
+opens SQLite files can read it too, also during a crawl:
 
 ```text
 datasette serve example.org.periplus/collection.db
@@ -29,8 +29,8 @@ sqlite3 -readonly example.org.periplus/collection.db "SELECT url, title FROM pag
 ```
 
 The views below keep their names and columns from version to version; the tables behind them may change. Times are texts in ISO 8601,
-UTC; yes and no are 1 and 0; NULL means not known, or not applicable. Indices lie on `urls.id`; a question about one URL is fast by
-its id, and a question about all links reads all links.
+UTC; yes and no are 1 and 0; NULL means not known, or not applicable. Only `urls.id` is indexed: a query of one URL is
+fast by its id, and a query of all links reads all links.
 """  # noqa: E501
 _EXPORTS = """# Exports
 
@@ -44,7 +44,8 @@ JSON lines go to stdout as well. Tables are streamed.
 - **Excel**: texts are texts, none is computed or becomes a link. A sheet ends at 1,048,576 rows and the table goes on in the next;
   texts are cut at 32,767 characters; ids beyond 2^53 are texts, for Excel would round them.
 
-`periplus export warc` and `export wacz` write what was fetched as an archive, and `periplus import warc` makes a collection of one: see [warc.md](warc.md).
+`periplus export warc` and `export wacz` write what was fetched as an archive, and `periplus import warc` makes a
+collection from an archive: see [warc.md](warc.md).
 The tables `urls`, `hosts` and `visits` are the views of [sql.md](sql.md); `pages` and `redirects` hold more than their views.
 """  # noqa: E501
 _PARQUET = """# A collection as Parquet
@@ -79,7 +80,7 @@ graph/
 - **The manifest** is JSON: `format`, `kind` (`collection`), `program` (version), `made`, `inputs` (collection, how many runs, the last one),
   `parameters`, `tables` (each with `rows`, `parts` with `rows`, `size_bytes` and `sha256`, `columns`), and `digest`, equal for equal tables.
   A folder without it is not whole.
-- **Several processes.** `--workers N` writes N parts at once: whoever writes them, and in whatever order, the same files.
+- **Several processes.** `--workers N` writes N parts at once; the files do not depend on the order.
 - **After a kill**, or with a full disk, the same command goes on with the parts that are missing (the folder `unfinished` says which are there),
   in as many parts as it began with. Of another collection, with or without `--texts`, or by another version it begins again.
 - **One moment.** All processes read the collection as it stood when the export began, also while a crawl goes on: a database names its
@@ -124,8 +125,8 @@ NOTICE = "<!-- Made by `make docs` from the code; edit there. -->\n"
 def commands(
     command: click.Command, path: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, click.Command]]:
-    """The command and all below it, depth first, in the group's own order, each with its full name;
-    hidden ones are left out.
+    """The command and its subcommands with their full names, depth first, in the group's own order, without hidden
+    commands.
     """
     yield path, command
     if isinstance(command, click.Group):
@@ -207,12 +208,12 @@ def settings_reference() -> str:
         NOTICE,
         "# Settings\n",
         (
-            "In a TOML file they stand in the table `[settings]` under these names. On the command "
-            "line a name's flag has dashes for"
+            "In a TOML file they belong in the table `[settings]` under these names. On the command line a "
+            "name's flag has dashes for"
         ),
         (
             "underscores, and no `_s` of seconds: `max_depth` is `--max-depth`, `delay_s` is `--delay`; "
-            "those of searching have none."
+            "search settings have no flag."
         ),
         "Unknown names and values outside their range are refused.",
     ]
@@ -226,8 +227,9 @@ def settings_reference() -> str:
             )
         parts.append(_cells(row))
     parts.append(
-        "\n## Presets\n\nSettings chosen together by a name: `periplus crawl --preset gentle`, or in the browser. They "
-        "go before `[settings]` of a file, and flags before them.\nYour own stand in `periplus.toml`, in a table "
+        "\n## Presets\n\nSettings chosen together by a name: `periplus crawl --preset gentle`, or in the "
+        "browser. They override `[settings]` of a file, and flags override them.\nYour own are in "
+        "`periplus.toml`, in a table "
         f"`[presets.NAME]` of settings and perhaps `{ABOUT}`, a sentence; the browser saves a form as one. "
         "`periplus settings --presets` lists all.\n\n| name | settings | meaning |\n|---|---|---|"
     )
@@ -269,7 +271,7 @@ def _default_in_call(value: object, function: Callable[..., object]) -> object:
 
 
 def _function(name: str, function: Callable[..., object]) -> str:
-    """One function: its call, and what it says of itself."""
+    """One function: its signature and docstring."""
     signature = inspect.signature(function)
     parameters = [
         value.replace(
@@ -291,7 +293,7 @@ def _function(name: str, function: Callable[..., object]) -> str:
 
 
 def _class(name: str, kind: type) -> Iterator[str]:
-    """A class: what it says of itself, its fields, its methods."""
+    """A class: its docstring, fields and methods."""
     yield f"### `periplus.{name}`\n\n{inspect.getdoc(kind) or ''}"
     if fields := getattr(kind, "__dataclass_fields__", None):
         yield "Fields: " + ", ".join(f"`{field.name}: {field.type}`" for field in fields.values()) + "."
@@ -305,7 +307,7 @@ def _class(name: str, kind: type) -> Iterator[str]:
 
 
 def _module(name: str, module: ModuleType) -> Iterator[str]:
-    """A module: what it says of itself, and its own public functions and errors."""
+    """A module: its docstring, public functions and errors."""
     yield f"### `periplus.{name}`\n\n{inspect.getdoc(module) or ''}"
     if name == "errors":
         return
@@ -350,7 +352,7 @@ def write(folder: Path, command: click.Command) -> None:
     "--man", type=click.Path(path_type=Path, file_okay=False), help="Write man pages into this folder instead."
 )
 def main(check: bool, into: Path, man: Path | None) -> None:
-    """Write the references in docs anew from the code."""
+    """Regenerate the references in docs from the code."""
     from periplus.cli.main import main as periplus  # here, so that other groups can be described without it
 
     if man is not None:
@@ -360,7 +362,7 @@ def main(check: bool, into: Path, man: Path | None) -> None:
     elif not check:
         write(into, periplus)
     elif outdated := stale(into, periplus):
-        raise click.ClickException(f"{', '.join(map(str, outdated))}: not what the code says; run `make docs`")
+        raise click.ClickException(f"{', '.join(map(str, outdated))}: differs from the code; run `make docs`")
 
 
 if __name__ == "__main__":

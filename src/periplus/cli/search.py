@@ -44,13 +44,15 @@ QUERIES = "\b\n" + "\n".join(f"{one.example:<21}{one.sentence}" for one in OPERA
 
 
 class SearchCommand(click.Command):
-    """A command whose arguments are words. An unknown option is refused, and how a word begins with - is said."""
+    """A command whose arguments are words. An unknown option is an error that explains how to search for a word with a
+    leading -.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            how = "Words that begin with - stand after --, or within quotes: periplus search 'port -storm'."
+            how = "Write words that begin with - after --, or in quotes: periplus search 'port -storm'."
             raise click.UsageError(f"{error.format_message()} {how}", ctx) from None
 
 
@@ -81,7 +83,7 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
     """Find pages by their words, in one collection or in several as one.
 
     Diacritics may be left out: `prilis` finds `příliš`; pages that have a word as it was typed come first. Works while
-    a crawl goes on; otherwise what changed since the last search is indexed first.
+    a crawl goes on; otherwise it first indexes what changed since the last search.
 
     \b
     periplus search harbour lights
@@ -135,7 +137,7 @@ def _searched(
 def _like(
     reader: Collection | None, words: str, vectors: Path | None, like: str, embed_with: str
 ) -> list[float] | str | None:
-    """What the pages that are looked for are near to: a vector, or a page. Raises UsageError."""
+    """Vector or page for a search of similar pages. Raises UsageError."""
     if vectors is None and not like and not embed_with:
         return None
     from periplus.api import embedding
@@ -162,13 +164,13 @@ def _rows_read(rows: int) -> None:
 @click.command()
 @collection_option
 @option("--anew", "Throw the index away first and make it from the stored pages.", bool)
-@option("--vectors", "Take in vectors of pages or chunks, in place of those that it has: docs/vectors.md.", FILE)
+@option("--vectors", "Load vectors of pages or chunks, replacing the present ones: docs/vectors.md.", FILE)
 def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     """Bring the search index up to date.
 
-    `periplus search` does so by itself; do it beforehand for a large collection that was crawled
-    with --no-index or imported. Of a collection in a database with index=PLACE in its address all who search it share
-    the index, and --vectors, kept there.
+    `periplus search` updates it automatically; run this before the first search of a large collection that was imported
+    or crawled with --no-index. For a database with index=PLACE in its address, the index and --vectors are stored there
+    and shared by all machines.
     """
     from periplus.api.collection import Collection
 

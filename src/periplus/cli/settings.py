@@ -51,12 +51,12 @@ FORMATS = ("text", "csv", "json", "jsonl")
 def settings(format: str, output: Path | None, collection: Place | None, **listed: bool) -> None:
     """List every setting, its default and its range.
 
-    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml, here or in a
-    collection's folder. Flags go first, then a preset (--preset NAME), then the folder's file. Presets of your own
-    stand in tables [presets.NAME] of the same files.
+    They are flags of `periplus crawl`, and names in the table [settings] of periplus.toml, here or in a collection's
+    folder. Flags override a preset (--preset NAME), which overrides the files. Your own presets are tables
+    [presets.NAME] of the same files.
 
     \b
-    periplus settings --effective -c FOLDER    what a crawl of the folder would take without flags, and from where
+    periplus settings --effective -c FOLDER    values for a crawl of the folder without flags, and their sources
     """
     table_format = "table" if format == "text" else format
     with opened(output, exact=format != "text") as out:
@@ -73,7 +73,7 @@ def settings(format: str, output: Path | None, collection: Place | None, **liste
 
 
 def _folder(collection: Place | None) -> Path:
-    """The one named, the only one here, or this folder."""
+    """The named collection, the only collection here, or this folder."""
     try:
         return Path() if isinstance(collection, str) else collection_folder(collection)
     except NoCollection:
@@ -81,7 +81,7 @@ def _folder(collection: Place | None) -> Path:
 
 
 def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
-    """Of each setting its name, its value, and the file that it comes from. Raises UnknownSetting."""
+    """Name, value and source file of each setting. Raises UnknownSetting."""
     settings, sources = read_files(settings_files(folder))
     values = as_values(settings)
     for row in rows():
@@ -90,7 +90,7 @@ def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
 
 
 def _preset_rows(folder: Path) -> Iterator[Row]:
-    """Of each preset each of its settings. Raises UnknownSetting."""
+    """Rows of each setting of each preset. Raises UnknownSetting."""
     for preset in read_presets(settings_files(folder)).values():
         for name, given in preset.values.items():
             value = masked_setting(name, given)
@@ -99,7 +99,7 @@ def _preset_rows(folder: Path) -> Iterator[Row]:
 
 
 def _extension_rows() -> Iterator[tuple[str, ...]]:
-    """Of each extension its group, name and package, and why it cannot be loaded; nothing where it can."""
+    """Group, name and package of each extension, and why it cannot be loaded (empty if it can)."""
     for group in GROUPS:
         for extension in extensions(group).values():
             fault = ""
@@ -139,12 +139,12 @@ def _plain(markdown: str) -> str:
 
 @click.group()
 def rules() -> None:
-    """Decide which addresses are one page, and name segments of pages.
+    """Rules for equal URLs, and segments of pages.
 
-    Rules stand in the collection's periplus.toml. A table [[site]] says what never makes another page (session ids,
-    www, slashes), a table [[script]] which parameters make a page of one script; the table [segments] names parts of
-    the collection, by which tables, maps and reports are coloured and filtered; the table [extract] takes values from
-    pages by CSS, XPath, regular expressions or JSONPath, as columns of `pages`.
+    Rules are in the collection's periplus.toml. A table [[site]] lists what never makes another page (session ids, www,
+    slashes), a table [[script]] the parameters that identify a page of a script. The table [segments] names parts of
+    the collection, for filters and colours of tables, maps and reports. The table [extract] takes values from pages by
+    CSS, XPath, regular expressions or JSONPath, as columns of `pages`.
     """
 
 
@@ -152,7 +152,7 @@ def rules() -> None:
 @collection_option
 @click.argument("url")
 def check(collection: Place | None, url: str) -> None:
-    """Say what the rules make of a URL, step by step, and what those of [extract] take from its stored page."""
+    """Show how the rules change a URL, step by step, and the values that [extract] takes from its stored page."""
     from periplus.api.extracting import extracted_of
     from periplus.api.rules import checked
 
@@ -227,10 +227,10 @@ SEGMENT_COLUMNS = ("segment", "urls", "pages", "failed", "depth", "deepest", "te
 @option("-n --examples", "Pages named of each.", click.IntRange(0, 1000), 3)
 @output_option
 def segments(place: Path | str, format: str, examples: int, output: Path | None) -> None:
-    """List the segments that the table [segments] names, each with its sums and some of its pages.
+    """List the segments of the table [segments], each with its sums and some of its pages.
 
-    The first rule that fits decides, so that every URL is in one segment; `other` is what no rule fits. Depth is the
-    mean over fetched pages, text_chars and size their sums. docs/segments.md says what rules may be.
+    The first matching rule decides, so every URL is in one segment; `other` is the rest. Depth is the mean over fetched
+    pages, text_chars and size their sums. docs/segments.md describes the rules.
     """
     from periplus.api.segments import sums_of
 

@@ -1,4 +1,5 @@
-"""`periplus` alone: what to do next, by what lies here; `periplus help`, `periplus completion` and `periplus demo`.
+"""`periplus` alone: useful next commands for the current folder; `periplus help`, `periplus completion` and `periplus
+demo`.
 
 They ask nothing, fetch nothing and write nothing.
 """
@@ -34,10 +35,10 @@ TOPICS = {
         periplus.crawl, open, check, sql. To begin: `periplus demo` in one terminal, `periplus demo --settings >
         periplus.toml` in another, then `periplus crawl http://127.0.0.1:8000/`.""",
     "collections": """
-        A collection is a folder whose name ends in .periplus; it holds all that was fetched and learned of it. Commands
-        take the only one in the current folder, or the one that -c names. `periplus crawl URL` begins it and goes on
-        with it; stop it at any moment, by any means. -c postgresql://... names one in PostgreSQL. `periplus delete` is
-        the only command that takes something away, and `crawl --fresh`.""",
+        A collection is a folder whose name ends in .periplus. It has everything that was fetched, and the results
+        computed from it. Commands use the only collection in the current folder, or the collection given by -c.
+        `periplus crawl URL` starts or continues it; you can stop it at any moment, by any means. -c postgresql://...
+        names a collection in PostgreSQL. Only `periplus delete` and `crawl --fresh` delete anything.""",
     "addresses": """
         A page is named by its URL in any spelling (`https://example.org/a`, `example.org/a`), or by its path alone
         (`/a`) on the site where the crawl began. A site is named by its host without www (`example.org`), with a port
@@ -52,8 +53,8 @@ TOPICS = {
         faster, and without robots.txt (--ignore-robots). Private addresses are refused without --allow-private.""",
     "ci": """
         `periplus check https://example.org --fail-on broken -f junit -o check.xml` ends with 5 when a link is broken;
-        -f github writes annotations. `--baseline last` counts only what the check before did not find. Exit codes stand
-        at the end of `periplus --help`. With PERIPLUS_NO_PROGRESS in the environment no command shows progress.""",
+        -f github writes annotations. `--baseline last` counts only what the check before did not find. `periplus
+        --help` ends with the exit codes. With PERIPLUS_NO_PROGRESS in the environment no command shows progress.""",
     "extras": """
         The core crawls, maps, checks, reports and searches. The rest are extras: ui (serve), pdf, office (Markdown,
         Excel), progress, brotli; and parquet, postgres, segments, mcp, cluster. `pip install 'periplus[ui]'` adds what
@@ -63,13 +64,13 @@ TOPICS = {
 
 
 def next_steps() -> Iterator[str]:
-    """What lies in the current folder, and the commands that one may type next."""
+    """The collections in the current folder, and useful next commands."""
     folders = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if not folders:
         yield "Periplus charts a chosen part of the web. No collection is here yet. To begin:"
         yield from _rows(
             ("crawl https://example.org", f"fetch a site politely into ./example.org{SUFFIX}"),
-            ("check https://example.org", "find its dead links and other faults"),
+            ("check https://example.org", "find its broken links and other faults"),
             ("serve", "the same in a browser"),
         )
     elif len(folders) == 1:
@@ -108,7 +109,7 @@ def _one(folder: Path) -> Iterator[str]:
     rows += [
         ("map", "the structure as a tree"),
         ("report", "one page that shows what was found"),
-        ("check", "dead links and other faults"),
+        ("check", "broken links and other faults"),
         ("search WORDS", "pages by their words"),
         ("serve", "all of it in a browser"),
     ]
@@ -118,7 +119,7 @@ def _one(folder: Path) -> Iterator[str]:
 
 
 def _status(folder: Path) -> Status | str:
-    """How a collection stands; a text: why that cannot be told."""
+    """Status of a collection, or a text: why it cannot be read."""
     from periplus.api.collection import Collection
 
     try:
@@ -199,7 +200,7 @@ _DEMO_SETTINGS = """\
 [settings]
 allow_private = true                  # the webs are served on this machine
 resolve = ["*:{port}:127.0.0.1"]       # their invented names lead to it too
-mine = ["127.0.0.1", "*.example"]     # hosts of one's own may be asked without long pauses
+mine = ["127.0.0.1", "*.example"]     # your own hosts need no long delays
 delay_s = 0.02
 retry_wait_s = 0.2
 recheck_wait_s = 0.5
@@ -209,12 +210,12 @@ recheck_wait_s = 0.5
 @click.command()
 @option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), _DEMO_PORT)
 @option("--settings", "Write the periplus.toml with which the webs are crawled quickly, and serve nothing.", bool)
-@option("--repaired", "The first site without its dead links: to see what a check says afterwards.", bool)
+@option("--repaired", "Serve the first site without its broken links, to see the next check improve.", bool)
 def demo(port: int, settings: bool, repaired: bool) -> None:
     """Serve three small example webs on this machine, to try the commands on.
 
-    A site in eight languages with faults planted on purpose, ten news sites that tell one another's stories, and the
-    sites of eight towns that link to one another. The tutorials use them. Nothing leaves this machine; Ctrl-C ends it.
+    A site in eight languages with planted faults, ten news sites that copy each other's stories, and the sites of eight
+    towns that link to each other. The tutorials use them. Nothing leaves this machine; Ctrl-C ends it.
 
     \b
     periplus demo                                in one terminal

@@ -45,7 +45,7 @@ RUNS_SHOWN = 5
 @format_option(("text", "json"))
 @output_option
 def status(place: Place, format: str, output: Path | None) -> None:
-    """Say what a collection holds and how its runs ended."""
+    """Show what a collection contains and how its runs ended."""
     from periplus.api.collection import Collection
     from periplus.api.database import DatabaseCollection
 
@@ -65,8 +65,8 @@ def status(place: Place, format: str, output: Path | None) -> None:
 def trends(collection: Place | None, format: str, output: Path | None) -> None:
     """Show how a collection changed over all of its runs.
 
-    A row a run, oldest first: pages read and URLs failed up to then, what the run fetched, its deepest page and mean
-    time of an answer; after a check pages with an error, and points from 0 to 100 in each field. svg: lines.
+    One row a run, oldest first: pages fetched and URLs failed so far, what the run fetched, its deepest page and mean
+    response time; after a check, pages with an error and a score from 0 to 100 in each field. svg: curves.
     """
     from periplus.api.grading import trends as points_of
     from periplus.model.audit import GradedField
@@ -230,15 +230,14 @@ def as_json(report: Status) -> dict[str, object]:
 @click.command()
 @place_option
 def pause(place: Place) -> None:
-    """Have a crawl that goes on ask for nothing more, until `periplus resume`.
+    """Pause a running crawl until `periplus resume`.
 
-    It may be the crawl of another terminal, of a job or of other machines; a refresh, a check, a survey or a topical
-    crawl too. Within some two seconds no request starts; what is under way is stored. Its workers wait and may be
-    killed meanwhile, and hosts keep their delays.
+    Works for a crawl in another terminal, of a job or on other machines, and for a refresh, a check, a survey or a
+    topical crawl. After about two seconds no request starts; answers to running requests are stored. The workers wait
+    and may be killed during the pause, and hosts keep their delays.
 
-    The pause is over with `periplus resume`, with the end of the crawl (Ctrl-C and Stop end it at once, as
-    ever), and when another crawl, refresh or check of the collection begins. It counts for nothing against
-    --max-time, but against a survey's.
+    The pause ends with `periplus resume`, with the end of the crawl (Ctrl-C and Stop still end it at once), and when
+    another crawl, refresh or check of the collection starts. It does not count against --max-time, except in a survey.
 
     \b
     periplus pause
@@ -256,9 +255,9 @@ def pause(place: Place) -> None:
 @click.command()
 @place_option
 def resume(place: Place) -> None:
-    """Have a paused crawl go on, within a second.
+    """Resume a paused crawl, within a second.
 
-    One that was stopped or killed is no paused one: `periplus crawl` goes on with that.
+    A stopped or killed crawl is not paused: `periplus crawl` continues it.
 
     \b
     periplus resume
@@ -269,7 +268,6 @@ def resume(place: Place) -> None:
     home = home_of(place)
     if not home.resume(time.time()):
         raise UsageError(
-            f"no crawl is paused in {home}. One that was stopped or killed goes on with the "
-            "`periplus crawl` that began it."
+            f"no crawl is paused in {home}. The original `periplus crawl` command continues a stopped or killed crawl."
         )
     say(f"Resumed: {home} goes on.")

@@ -1,6 +1,4 @@
-"""`periplus duplicates`, `template`, `analyse`, `keywords`, `stories` and `influence`:
-what the pages of a collection say, and where else.
-"""
+"""`periplus duplicates`, `template`, `analyse`, `keywords`, `stories` and `influence`: analyses of texts."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from periplus.model.topic import KeywordList
 
 
-# `periplus duplicates`: which pages say the same as others.
+# `periplus duplicates`: pages with the same text as others.
 
 FORMATS = ("text", "json", "csv")
 
@@ -55,11 +53,11 @@ FORMATS = ("text", "json", "csv")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
 def duplicates(site: str, collection: Place | None, near: float, format: str, most: int, output: Path | None) -> None:
-    """List pages that say the same, or nearly the same.
+    """List pages with the same or nearly the same text.
 
-    In groups, each with the page that stands for it and why: of the same text the version with diacritics, then the one
-    that pages name as canonical, the nearest to the start, the one with the shortest URL. Encoding and markup do not
-    count. SITE: of this site only.
+    Prints groups, each with its representative and the reason: first the version with diacritics, then the page that
+    others name as canonical, then the page nearest to the start, then the shortest URL. Encoding and markup do not
+    count. SITE: only this site.
 
     \b
     periplus duplicates                          groups, the largest first
@@ -101,7 +99,12 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 )
 @option("--min-fragmenters-chain", "Tags and texts of a chain.", click.IntRange(1), PUBLISHED.min_fragmenters_chain)
 @option("--duplicates", "Pages that share more (%) begin no template.", click.IntRange(1, 100), PUBLISHED.duplicates)
-@option("--min-nav-length", "What a page shares to join (%).", click.IntRange(1, 100), PUBLISHED.min_nav_length)
+@option(
+    "--min-nav-length",
+    "Shared part that joins a page to a template (%).",
+    click.IntRange(1, 100),
+    PUBLISHED.min_nav_length,
+)
 @option("--least-nav-length", "The last value it falls to.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
 @option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
 @option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
@@ -112,11 +115,11 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 def template(
     site: str, one_site: str, collection: Place | None, method: str | None, output: Path | None, **flags: Any
 ) -> None:
-    """Tell navigation from content, by what a site's pages share.
+    """Separate navigation from content, by what a site's pages share.
 
-    Finds which pages of a site one template made, and what of each is navigation: menus, headers, footers, boxes. Of a
-    collection with several sites each is looked at by itself, one after another; SITE chooses one. Files of several
-    sites are written into a folder a site.
+    Finds pages made by the same template, and the navigation of each page: menus, headers, footers, boxes. In a
+    collection with several sites each site is analysed separately; SITE chooses one. Files of several sites are written
+    into one folder each.
 
     \b
     periplus template                            the templates, with sizes and a page of each
@@ -227,12 +230,11 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @click.command()
 @click.argument("given", nargs=-1, required=True, metavar="DATASET... [ANALYSIS]...")
 @option("-r --results", "Folder for results; by default DATASET.results.", FOLDER)
-@option(
-    "--combined", "Of several datasets: the folder for the one that they make; by default combined.dataset.", FOLDER
-)
+@option("--combined", "With several datasets: the folder of the combined dataset; default combined.dataset.", FOLDER)
 @option(
     "--engine",
-    "stream: here, links pass by from disk; spark: on a cluster; auto: the one that ends first, if the dataset fits.",
+    "stream: on this machine, with links read from disk; spark: on a cluster; auto: the faster one that fits "
+    "the dataset.",
     str,
     "auto",
     metavar="NAME",
@@ -247,9 +249,11 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @option("--memory", "Memory that may be used; 0: half of what is free.", click.FloatRange(0), 0.0, metavar="GB")
 @option("--damping", "", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
 @option("--tolerance", "Ranks: change of the last round.", click.FloatRange(0, min_open=True), 1e-10)
-@option("--near", "Share of MinHash values of pages that say nearly the same.", click.FloatRange(0.3, 1), 0.8)
-@option("--template", "The same of what pages of one template share.", click.FloatRange(0.3, 1), 0.8)
-@option("--json as_json", "What was computed, and where it is, as JSON.", bool)
+@option(
+    "--near", "Share of equal MinHash values from which texts count as nearly the same.", click.FloatRange(0.3, 1), 0.8
+)
+@option("--template", "The same for pages of one template.", click.FloatRange(0.3, 1), 0.8)
+@option("--json as_json", "Print the results and their folders as JSON.", bool)
 @output_option
 def analyse(
     given: tuple[str, ...],
@@ -261,13 +265,13 @@ def analyse(
 ) -> None:
     """Compute analyses of a dataset, which `periplus export parquet` makes: here, from disk, or on a cluster.
 
-    Several datasets, of collections that share a web among them, are analysed as one web: --combined says where their
-    tables go together, which is done once.
+    Several datasets, of collections that are parts of one web, are analysed together: --combined is the folder for
+    their combined tables, which are written once.
 
     ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
     which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
-    last. What is finished is not computed again, whatever engine computed it: after a crash the same command goes on
-    with the stage that it was in.
+    last. A finished stage is not computed again, even by another engine: after a crash the same command continues with
+    the interrupted stage.
 
     \b
     periplus analyse site.dataset                      everything, by the engine that fits
@@ -316,14 +320,14 @@ KEYWORD_METHODS = (
 @option("--site", "A site of the collection: the same as SITE.", str, "", metavar="SITE")
 @option("--query", "The pages that `periplus search WORDS` finds, against all others.", metavar="WORDS")
 @option("-n --most", "How many keywords.", click.IntRange(1, 200), 10)
-@option("--method", "docs/keywords.md says what each does and how well.", KEYWORD_METHODS, "learnt")
+@option("--method", "docs/keywords.md describes and compares them.", KEYWORD_METHODS, "learnt")
 @option("--json as_json", "For programs: scores, how often, on how many pages.", bool)
 @collection_option
 @output_option
 def keywords(
     target: tuple[str, ...], site: str, as_json: bool, collection: Place | None, output: Path | None, **flags: Any
 ) -> None:
-    """Say what a page, several pages, a site or the answers to a query are about.
+    """List keywords of a page, several pages, a site or the results of a query.
 
     Words and phrases in the text's own spelling, each stem once. Without a target: the collection's
     only site, or all of it.
@@ -331,7 +335,7 @@ def keywords(
     \b
     periplus keywords https://example.org/news/storm      of one page
     periplus keywords URL URL URL                         of several as one: a story
-    periplus keywords example.org                         of a site; beside other sites, what tells it from them
+    periplus keywords example.org                         of a site; beside other sites, what sets it apart
     periplus keywords --query 'harbour lights' -n 20      what goes with these words
     periplus keywords --method singlerank --json URL      as published, for programs
     """
@@ -370,28 +374,28 @@ def lines(keywords: KeywordList) -> list[str]:
     return [heading, *(rows or ["No keyword: there is too little text."])]
 
 
-# `periplus stories`: what was told on several sites, by whom first, and how it spread.
+# `periplus stories`: stories on several sites, their first source, and how they spread.
 
 
 @click.command()
 @collection_option
 @option("-n --most", "Stories that are listed; -1: all.", click.IntRange(-1), 20)
 @option("--story", "Show this one of the list, page by page.", click.IntRange(1), metavar="NUMBER")
-@option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
+@option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
 @option("-f --format", "svg draws one story's cascade.", ("text", "json", "svg"), "text")
 @option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
 @json_option
 @output_option
 def stories(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
-    """Find what several sites tell, and how it spread.
+    """Find stories that several sites published, and how they spread.
 
     Pages that share text (reprints, cut and edited) are one story, and so are pages that link to it from other sites;
-    menus, blogrolls and weekly digests do not glue stories together. A story's pages stand in order: by their dates,
-    then by the direction of links, then by when they were first seen.
+    menus, blogrolls and weekly digests do not glue stories together. A story's pages are sorted by their dates, then by
+    the direction of links, then by when they were first seen.
 
     \b
     periplus stories                       the weightiest, most sites first
-    periplus stories --story 3             one of them: who had it when, and from whom
+    periplus stories --story 3             one story: when each site had it, and from where
     periplus stories --story 3 -f svg -o cascade.svg
     periplus stories --json -o stories.json
     """
@@ -401,7 +405,7 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
 
     story = flags["story"]
     if format == "svg" and story is None:
-        raise UsageError("svg draws one story: say which, as in --story 1")
+        raise UsageError("svg draws one story: name it, as in --story 1")
     if format == "json" and story is not None:
         raise UsageError("JSON holds all stories: leave --story out")
     folder = collection_folder(collection)
@@ -425,34 +429,34 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
 
 INFLUENCE_FORMATS = ("text", "json", "csv", "svg", "html")
 SAID_ENTRIES = 20_000  # from which on the choice is not there at once
-POSTS_SHARE = 0.1  # of all posts: what one reads by --cost posts when no budget is said
+POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
 
 
 @click.command()
 @collection_option
 @option("-k --sites", "How many sites to read.", click.IntRange(1), 20)
 @option("--objective", "See stories at all; early; before most sites.", ("dl", "dt", "pa"), "dl")
-@option("--cost", "What reading a site costs: one, or its posts.", ("unit", "posts"), "unit")
+@option("--cost", "Cost of reading a site: 1, or its number of posts.", ("unit", "posts"), "unit")
 @option(
     "--budget", "With --cost posts: posts to read, or their share below 1 (0.1).", click.FloatRange(0, min_open=True)
 )
-@option("--future", "Choose for the stories to come, in the way that saw most of the later ones of these.", bool)
+@option("--future", "Choose for future stories, with the method that saw most of the later half of these.", bool)
 @option("--holdout", "Also choose for the future by the earlier half of the stories and score on the later half.", bool)
 @option(
     "--cascades",
     "A file of cascades instead of a collection; see above.",
     click.Path(path_type=Path, dir_okay=False, exists=True),
 )
-@option("--least-sites", "Sites that have to tell a story.", click.IntRange(2), 2)
+@option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
 @format_option(INFLUENCE_FORMATS)
 @json_option
 @output_option
 def influence(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.
 
-    A site detects a story when one of the story's pages is on it. The choice says what each site adds, how much any
-    other choice could have at most, and which stories are missed. A file of cascades has a story a line: `site,hours
-    site,hours ...` (plain or gzipped).
+    A site detects a story if one of the story's pages is on it. Prints what each site adds, an upper bound for any
+    other choice, and the stories that are missed. A file of cascades has a story a line: `site,hours site,hours ...`
+    (plain or gzipped).
 
     \b
     periplus influence                          20 sites that detect the most
@@ -472,7 +476,7 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
     )
 
     if flags["budget"] is not None and flags["cost"] == "unit":
-        raise UsageError("--budget counts posts: it goes with --cost posts; -k says how many sites")
+        raise UsageError("--budget counts posts and needs --cost posts; -k is the number of sites")
     if collection is not None and flags["cascades"] is not None:
         raise UsageError("cascades come from a file or from a collection: give --cascades or -c, not both")
     objective, by_posts = Objective(flags["objective"]), flags["cost"] == "posts"
@@ -503,7 +507,7 @@ _PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#",
 
 
 def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
-    """Of the file, or of the stories in the collection. Raises UsageError where there is none."""
+    """Cascades of the file, or of the stories in the collection. Raises UsageError without any."""
     from periplus.analyse.cascades import cascades_of_stories
     from periplus.api.stories import cascades_from, stories_of
 
@@ -516,8 +520,8 @@ def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
             stories_of(collection_folder(collection), least_sites=flags["least_sites"], watch=watch)
         )
         where = (
-            "the collection holds no story that two sites tell, so there is nothing to choose by: "
-            "crawl more sites of one subject"
+            "the collection has no story that two sites published, so there is nothing to choose by: crawl "
+            "more sites of one subject"
         )
     if len(given.offsets) < 2:
         raise UsageError(where)

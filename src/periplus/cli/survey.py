@@ -1,4 +1,4 @@
-"""`periplus survey`: a campaign over many sites, how it stands while it runs, and what comes of it."""
+"""`periplus survey`: a campaign over many sites, its progress and its results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from periplus.model.webometrics import SurveyResults
 
 
-# What comes of a survey: its tables of links, its report, its drawings and files.
+# Results of a survey: its tables of links, its report, its drawings and files.
 
 # of present.survey_report
 TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
@@ -62,8 +62,8 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 def links(place: Place, format: str, output: Path | None, limit: int | None, **flags: Any) -> None:
     """List, filter and delete the links that a survey collected.
 
-    internal: depth and whether the target was processed; external: anchor and surroundings; bad: what stood in
-    an href and is no address.
+    internal: depth and whether the target was processed; external: anchor and surroundings; bad: href values that are
+    not URLs.
     """
     from periplus.api import survey as surveys
     from periplus.api.homes import home_of
@@ -95,7 +95,7 @@ _counting_options = options(
     option("--back-least", "Sites that a communicator links back to.", click.IntRange(1), 2),
     option("--strong-share", "The same as a share of the survey's sites.", click.FloatRange(0, 1), 0.05),
     option("--strong-least", "Sites of the survey that link to a strong companion.", click.IntRange(1), 3),
-    option("--met-by", "How sites outside are told apart.", ("host", "domain"), "host"),
+    option("--met-by", "How sites outside the survey are distinguished.", ("host", "domain"), "host"),
     option("--model", "What is one document.", ("page", "directory", "host", "site"), "page"),
 )
 
@@ -209,11 +209,11 @@ CHANGEABLE = (
 
 @click.group()
 def survey() -> None:
-    """Read many sites with a budget of pages, where they bring the most new external links.
+    """Crawl many sites with a budget of pages, where most new external links are found.
 
     \b
     periplus survey create -i sites.csv --pages 2000    sites with names, starts and prefixes
-    periplus survey run                                 go on until the pages are spent; kill it whenever you like
+    periplus survey run                                 continue until the budget is spent; you can kill it at any time
     periplus survey status                              sites, yields, the curve, how complete it is
     periplus survey report -o survey.html               companion set, indicators, matrix, drawings, method sheet
     """
@@ -230,7 +230,7 @@ _campaign_options = options(
     option("--seed", "The same seed gives the same choices.", int),
     option(
         "--at-once",
-        "Pages under way at most. 1 (with --pages): each choice knows what the last page brought.",
+        "Most pages in progress at once. With 1 (and --pages) each choice uses the result of the previous page.",
         click.IntRange(0),
     ),
     option("--least-pages", "Pages of each site before the rule chooses among them.", click.IntRange(0)),
@@ -255,14 +255,14 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
 @place_named("-c --collection", f"Where to keep it: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
-@option("--title", "What the report is called.", str, "")
+@option("--title", "Title of the report.", str, "")
 @option("--item", "What is harvested: external pages, hosts, domains.", ("page", "host", "domain"), "page")
 @_campaign_options
 def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, **flags: Any) -> None:
-    """Say which sites are surveyed and how.
+    """Define the sites of a survey and its method.
 
-    Several hosts are one site where a unit's prefixes say so (`example.org *.example.org example.net/~ann`); `www.`
-    never makes another one.
+    Several hosts are one site if the unit's prefixes include them (`example.org *.example.org example.net/~ann`);
+    `www.` never makes a separate site.
     """
     from periplus.api.homes import home_of
     from periplus.api.survey import create as begin
@@ -286,9 +286,9 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@option("--name", "Of the one site that is added.", str, "")
+@option("--name", "Start page of the added site.", str, "")
 @option("--short", "A short name, for drawings.", str, "")
-@option("--prefix prefixes", "What belongs to it: example.org, example.org/~ann, *.example.org.", many=True)
+@option("--prefix prefixes", "URLs that belong to it: example.org, example.org/~ann, *.example.org.", many=True)
 @option("--bundle", "The organisation that it belongs to.", str, "")
 @click.option("--official/--not-official", default=True, help="Whether it is the organisation's official site.")
 @place_option
@@ -313,7 +313,7 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Path | str, **fl
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @place_option
 def remove(names: tuple[str, ...], place: Path | str) -> None:
-    """Take sites out, by name, short name or prefix. What was fetched of them is kept; nothing more is."""
+    """Remove sites, by name, short name or prefix. Fetched pages are kept; no more are fetched."""
     from periplus.api.survey import remove_sites
 
     campaign, gone = remove_sites(place, names)
@@ -327,11 +327,10 @@ def remove(names: tuple[str, ...], place: Path | str) -> None:
 @place_option
 @setting_options
 def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
-    """Go on with a survey until its pages or its time are spent.
+    """Run a survey until its page or time budget is spent.
 
-    Kill it whenever you like: no link is lost, and the rule knows again what it knew. One request at a time to
-    a host, robots.txt is obeyed. Depth below the start is limited to 5 (--max-depth), and sitemaps are left
-    alone, unless told otherwise.
+    You can kill it at any time: no link is lost, and the rule's state is restored. One request at a time to a host;
+    robots.txt is obeyed. By default depth below the start is limited to 5 (--max-depth), and sitemaps are not read.
     """
     from periplus.api.survey import DEFAULTS, change
     from periplus.api.survey import run as go_on
@@ -339,7 +338,7 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     from periplus.cli.progress import campaign_display
 
     if flags["max_pages"] is not None:
-        raise UsageError("a survey's pages are counted over all its runs: say --pages, not --max-pages")
+        raise UsageError("a survey counts pages over all its runs: use --pages, not --max-pages")
     settings = settings_of(flags, Path() if isinstance(place, str) else place, DEFAULTS)
     if changes := _given(flags):
         change(place, lambda before: dataclasses.replace(before, **changes))
@@ -372,7 +371,7 @@ def stop(place: Path | str) -> None:
 @output_option
 @place_option
 def status(place: Path | str, format: str, as_json: bool, most: int, output: Path | None) -> None:
-    """Show how a survey stands, while it runs too."""
+    """Show the progress of a survey, also while it runs."""
     _show(place, output, most=most, as_json=as_json or format == "json")
 
 

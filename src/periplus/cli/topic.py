@@ -50,15 +50,16 @@ _KEYS = {"y": True, "n": False}
 
 @click.group()
 def topic() -> None:
-    """Tell the pages of a topic from all others, by examples.
+    """Classify pages as relevant to a topic or not, from examples.
 
     \b
     periplus topic train films --positive films/ --negative other/     learn from two folders of texts or pages
-    periplus topic train ships --positive words:"harbour ship sailor"  begin with a few words; all other pages are the rest
-    periplus topic label ships                                         say yes or no to the pages that teach it most
-    periplus topic judge ships                                         the pages that belong to it, best first
-    periplus topic crawl ships https://example.org/                    fetch more of them, wherever they are
-    """  # noqa: E501
+    periplus topic train ships --positive words:"harbour ship sailor"  start from a few words; all other pages are the
+    rest
+    periplus topic label ships                                         label the pages that improve it most
+    periplus topic judge ships                                         the relevant pages, best first
+    periplus topic crawl ships https://example.org/                    fetch more of them, from any site
+    """
 
 
 @topic.command()
@@ -69,13 +70,13 @@ def topic() -> None:
     "positives",
     multiple=True,
     metavar="EXAMPLES",
-    help="What the topic is. Give it as often as you like.",
+    help="Positive examples. Can be repeated.",
 )
 @option("--words", 'A few words that it is about: the same as -p words:"..."', many=True, metavar="WORDS")
 @option("--query", 'The pages that a search finds: the same as -p search:"..."', many=True, metavar="WORDS")
 @option(
     "--negative -n negatives",
-    "What it is not. None: pages of the collection that nobody chose.",
+    "Negative examples. Default: pages of the collection that were not chosen.",
     metavar="EXAMPLES",
     many=True,
 )
@@ -172,7 +173,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
 @option("-n --limit", "Pages that are listed where none is named; -1: all.", click.IntRange(-1), JUDGED)
 @option("--topic-from", "Folder of a collection that knows the topic, where this one does not.", FOLDER)
-@option("--keep", "Keep what is said of all pages in the collection: `periplus serve` shows it.", bool)
+@option("--keep", "Store the judgement of all pages in the collection: `periplus serve` shows it.", bool)
 @option("--json as_json", "A JSON object a line.", bool)
 @collection_option
 @output_option
@@ -192,7 +193,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     if targets and flags["keep"]:
         raise UsageError("--keep is for all pages of the collection: name none")
     if flags["keep"] and flags["topic_from"]:
-        raise UsageError("--keep keeps what is said beside the topic: leave out --topic-from")
+        raise UsageError("--keep stores judgements beside the topic: leave out --topic-from")
     with opened_collection(collection) as reader:
         judged = (
             [judged_target(reader, name, target, flags["topic_from"]) for target in targets]
@@ -228,7 +229,7 @@ def remove(name: str, place: Place) -> None:
 @click.argument("name")
 @place_option
 def learn(name: str, place: Place) -> None:
-    """Learn a topic anew from its examples and all labels given since, and say how well."""
+    """Retrain a topic with its examples and all labels given since, and print its quality."""
     from periplus.api.functions import open_collection
     from periplus.api.topics import relearned
 
@@ -325,7 +326,7 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
         out.writelines(line + "\n" for line in topic_lines(learned))
 
 
-# `periplus topic crawl`: fetches what is about a topic, wherever it is, starting from a few pages.
+# `periplus topic crawl`: fetches pages about a topic from any site, starting from a few pages.
 
 
 @topic.command(cls=LongCommand)
@@ -345,7 +346,7 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
 )
 @option(
     "--known",
-    "File of relevant pages known from elsewhere: how many were found is told.",
+    "File of relevant pages known from elsewhere: prints how many of them were found.",
     click.File("r", encoding="utf-8"),
 )
 @option("--json as_json", "Write the end as JSON to stdout.", bool)
@@ -360,11 +361,11 @@ def crawl(
     known: TextIO | None,
     **flags: Any,
 ) -> None:
-    """Fetch what is about a topic, wherever it is, starting from a few pages.
+    """Fetch pages about a topic from any site, starting from a few pages.
 
-    Each page is judged as it comes; which page is next is learned from that: by the pages that link to it, their words,
-    its site, its directory. Politeness is that of any crawl: one request at a time to a host, robots.txt obeyed. Kill
-    it whenever you like: the same command goes on. What a page was worth shows in `periplus topic judge NAME`.
+    Each fetched page is judged, and the order of the queue is learned from that: by the pages that link to a URL, their
+    words, its site, its directory. One request at a time to a host; robots.txt is obeyed. You can kill it at any time:
+    the same command continues. `periplus topic judge NAME` shows the relevance of each page.
 
     \b
     periplus crawl https://example.org/ -o ships.periplus --max-pages 500
@@ -444,7 +445,7 @@ def _tell(end: TopicalEnd, place: Place, name: str, topic_from: Path | None) -> 
 f"last {len(gathered.last):,} "
         f"{gathered.lately:.1%}.")  # fmt: skip
     if end.recall is not None:
-        say(f"Of the known relevant pages {end.recall:.1%} were found.")
+        say(f"Known relevant pages found: {end.recall:.1%}.")
     if counts.waiting:
         say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
     from periplus.api.homes import home_of

@@ -1,8 +1,8 @@
-"""Which commands do what somebody asks for in a form: a map, a check, a survey, a topic, a portal.
+"""Commands for the forms of the browser: a map, a check, a survey, a topic, a portal.
 
-Whoever asks here may be a stranger to the command line, or no friend: only what is named below becomes part of a
-command, URLs in canonical form, numbers as numbers, words, addresses and searches; no path of a file. Robots.txt is
-obeyed always; other rules are lifted only by a consent that says what it means.
+Input is not trusted: only the values named below become part of a command: URLs in canonical form, numbers, words,
+addresses and searches; never a path of a file. Robots.txt is always obeyed; other rules are lifted only by an explicit
+consent.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _NUMBERS = {"max_pages": (1, MOST_PAGES), "max_depth": (0, 100_000)}
 _DELAY_S = (0.5, 3_600)
 _PATTERNS = ("include", "exclude")
 _FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*_NUMBERS, "delay", *_PATTERNS)}
-# what a form may consent to, and in which words: hosts of one's own may be asked faster, and private ones at all
+# consents of a form: to fetch your own hosts faster, and to fetch private addresses
 CONSENTS = {
     "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
     "and several at once.",
-    "consent_private": "These sites may lie on this machine or in this network: a crawl can then reach its services.",
+    "consent_private": "These sites may be on this machine or in this network: a crawl can then reach its services.",
 }
 LIFTED = "-"  # in place of a limit or pattern: none from now on
 
 
 @frozen
 class Preset:
-    """What the first form can ask for. many: several sites at once."""
+    """A choice of the first form. many: several sites at once."""
 
     name: str
     title: str
@@ -77,7 +77,7 @@ PRESETS = (
     Preset(
         "check",
         "Check links",
-        "Fetches the site, then asks for everything that it links to: dead links with the pages that hold them.",
+        "Fetches the site, then requests everything that it links to: broken links with the pages that contain them.",
         "check",
     ),
     Preset(
@@ -90,7 +90,7 @@ PRESETS = (
     Preset(
         "survey",
         "Survey a set of sites",
-        "Reads many sites where they bring the most new external links, within a number of pages: one address a line.",
+        "Crawls many sites where most new external links are found, within a number of pages: one address a line.",
         "survey",
         many=True,
     ),
@@ -98,8 +98,8 @@ PRESETS = (
         "follow",
         "Follow a topic",
         (
-            "Fetches some pages of these sites, learns the topic from its words, then fetches "
-            "more of it wherever links lead."
+            "Fetches some pages of these sites, learns the topic from its words, then follows links to more "
+            "pages about it."
         ),
         "topic",
         many=True,
@@ -110,10 +110,10 @@ PRESETS = (
 
 @frozen
 class JobRequest:
-    """What a form asks for.
+    """A request of a form.
 
-    folder: of the collection, as commands name it; period_s: 0.0: once; campaign: a survey that is made at once,
-    without asking anything of the web, so that what cannot be surveyed is refused beside the form; before: its command.
+    folder: of the collection, as commands name it; period_s: 0.0: once; campaign: a survey, created at once without any
+    request, so that errors are shown beside the form; before: its command.
     """
 
     folder: str
@@ -168,11 +168,10 @@ def starts_of(text: str) -> tuple[Url, ...]:
 def job_request(
     form: Form, named: Mapping[str, SettingPreset] = MappingProxyType({}), *, local: bool = True
 ) -> JobRequest:
-    """What the first form asks for.
+    """The request of the first form.
 
-    form: preset, url, and perhaps name, max_pages, max_depth, delay, include, exclude, every, settings_preset, and
-    further settings as `setting_fields` has them. named: the presets of settings; local: nobody from another machine
-    can ask. Raises UsageError.
+    form: preset, url, optionally name, max_pages, max_depth, delay, include, exclude, every, settings_preset, and the
+    fields of `setting_fields`. named: the presets of settings; local: only this machine can connect. Raises UsageError.
     """
     name = choice(form, "preset", [preset.name for preset in PRESETS], PRESETS[0].name)
     preset = next(preset for preset in PRESETS if preset.name == name)
@@ -233,7 +232,7 @@ def topic_words(text: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """The folder of a collection of this name. Raises UsageError for one that could lie elsewhere."""
+    """The folder of a collection of this name. Raises UsageError for a name that leads out of the base folder."""
     plain = name.strip().removesuffix(SUFFIX)
     if not _NAME.fullmatch(plain) or ".." in plain:
         raise UsageError(f"a collection cannot be called {name[:100]!r}: take letters, digits, dots, dashes and blanks")
@@ -266,15 +265,15 @@ def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
 
 
 def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
-    """What the form's consents lift, as flags: for the hosts of the starts alone where they are declared one's own."""
+    """Flags of the form's consents, only for the hosts of the starts if they are declared your own."""
     hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
     mine = [f"--mine={host}" for host in hosts] if form.get("consent_mine") == "yes" else []
     return (*mine, *(["--allow-private"] if form.get("consent_private") == "yes" else []))
 
 
 def gone_on(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
-    """The order that goes on with a crawl, its limits and patterns replaced by those of the form where it names any;
-    LIFTED takes one away.
+    """The order that continues a crawl, with limits and patterns of the form in place of its own; LIFTED removes a
+    limit.
     """
     values = setting_values({name: text for name, text in form.items() if text.strip() != LIFTED}, local=local)
     is_mine = any(word.startswith("--mine") for word in command)
@@ -367,7 +366,7 @@ def _flag(name: str) -> str:
 
 
 def _campaign_flags(form: Form, campaign: Campaign) -> list[str]:
-    """What differs from the usual, as flags."""
+    """Flags for values that differ from the defaults."""
     words = ["--title", campaign.title] if form.get("title", "").strip() else []
     for name in ("rule", "item", "within", "seed", *PAGE_NUMBERS):
         if getattr(campaign, name) != getattr(USUAL, name):
@@ -402,7 +401,7 @@ def train_order(form: Form, collection: str) -> JobOrder:
     positives += examples_of(form.get("positives", ""))
     negatives = examples_of(form.get("negatives", ""))
     if not positives:
-        raise UsageError("say what the topic is: a few words, or pages of the collection")
+        raise UsageError("the topic needs a few words, or pages of the collection")
     method = choice(form, "method", METHODS, METHODS[0])
     name = topic_name(form.get("name", ""))
     words = [word for flag, specs in (("-p", positives), ("-n", negatives)) for spec in specs for word in (flag, spec)]
@@ -461,7 +460,7 @@ def crawl_order(name: str, form: Form, seeds: tuple[Url, ...], collection: str) 
 
 
 def renewal(portal: str, collection: str) -> JobOrder:
-    """Brings the collection up to date, then builds its portal anew: for a schedule."""
+    """Refreshes the collection, then rebuilds its portal: for a schedule."""
     return JobOrder(("refresh", "-c", collection), then=(build_command(portal, collection),))
 
 
@@ -474,7 +473,7 @@ _PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 
 
 def portal_of(form: Form, created: float) -> Portal:
-    """A portal as a form says it is to be. Raises UsageError."""
+    """The definition of a portal in a form. Raises UsageError."""
     name, title, lead = (" ".join(form.get(field, "").split())[:LINE_CHARS] for field in ("name", "title", "lead"))
     address = str(starts_of(form["address"])[0]) if form.get("address", "").strip() else ""
     numbers = {field: whole(form, field, *limits) for field, limits in _PORTAL_NUMBERS.items()}
@@ -485,7 +484,7 @@ def portal_of(form: Form, created: float) -> Portal:
 
 
 def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
-    """What one would type to begin it."""
+    """The command to start it."""
     usual = {"--title": portal.name} | {f"--{field}": str(limits[0]) for field, limits in _PORTAL_NUMBERS.items()}
     values = {
         "--title": portal.title, "--lead": portal.lead, "--topic": portal.topic,

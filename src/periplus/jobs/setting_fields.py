@@ -1,8 +1,9 @@
-"""Every setting as a field of a form: what holds where it is left empty, who says so, and which flags a form means.
+"""Every setting as a field of a form: its value if left empty, the source of that value, and the flags of a filled
+form.
 
-What reaches a command line from here was checked by the table of settings, with the messages that a flag gives. A form
-never names a file of the server's machine nor carries a password, robots.txt is obeyed always, and what is for sites of
-one's own or for private addresses takes a consent that says what it means: WITHHELD.
+Values are checked by the table of settings, with the same messages as flags. A form never names a file of the server's
+machine nor carries a password, and robots.txt is always obeyed. Settings for your own sites or private addresses need
+an explicit consent: WITHHELD.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ _A_FILE = "Names a file of the server's machine: written into periplus.toml."
 WITHHELD = {
     "cookie_file": _A_FILE, "login": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
     "browser": "Names a program of the server's machine: written into periplus.toml.",
-    "from_archive": _A_FILE, "at": "Of what `crawl --from-archive` asks for.",
-    "auth": "A password would stand in the list of jobs: written into periplus.toml.",
-    "ignore_robots": "What is begun here obeys robots.txt always; a command line may ask otherwise of one's own hosts.",
+    "from_archive": _A_FILE, "at": "For `crawl --from-archive`.",
+    "auth": "A password would be shown in the list of jobs: write it into periplus.toml.",
+    "ignore_robots": "Crawls started here always obey robots.txt; the command line can override it for your own hosts.",
     "mine": "By the consent “these sites are mine”, for the sites of the form.",
     "allow_private": "By the consent for private addresses.",
 }  # fmt: skip
 """Settings that no form sets, and what does."""
-FROM_HERE = frozenset({"proxy", "insecure"})  # lead elsewhere: only where nobody from another machine can ask
+FROM_HERE = frozenset({"proxy", "insecure"})  # redirect host names: only if no other machine can connect
 _OF_OWN_HOSTS = "is for sites of your own: tick “These sites are mine”"
 _TRUTHS = {"yes": True, "no": False}
 _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
@@ -60,8 +61,8 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
 
 @frozen
 class SettingField:
-    """One setting in a form. value: what holds where the field is empty; source: the file or preset that says so, empty
-    where none does; withheld: why no form sets it, empty where one may.
+    """One setting in a form. value: used if the field is empty; source: the file or preset of that value, or empty;
+    withheld: why no form sets it, or empty.
     """
 
     row: SettingRow
@@ -71,7 +72,7 @@ class SettingField:
 
     @property
     def name(self) -> str:
-        """Of the field in the form."""
+        """Name of the field in the form."""
         return PREFIX + self.row.name
 
     @property
@@ -80,7 +81,7 @@ class SettingField:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What there is to choose among; nothing where one writes."""
+        """Choices; empty for free text."""
         return tuple(_TRUTHS) if self.row.kind is bool else self.row.choices
 
     @property
@@ -97,8 +98,8 @@ class SettingGroup:
 
 
 def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *, local: bool) -> list[SettingGroup]:
-    """Every setting, by group. files: where they are read from, the later over the earlier; preset: over them; local:
-    nobody from another machine can ask. Raises UnknownSetting for what is wrong in a file.
+    """Every setting, by group. files: sources of values, each overriding the ones before; preset: overrides them;
+    local: only this machine can connect. Raises UnknownSetting for an error in a file.
     """
     settings, sources = read_files(files)
     if preset:
@@ -113,7 +114,7 @@ def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *
 
 
 def in_words(values: Mapping[str, Any]) -> str:
-    """What a preset sets, in words."""
+    """The settings of a preset, in words."""
     table = {row.name: row for row in rows()}
     words = ", ".join(f"{_label(table[name])} {_with_unit(table[name], value)}" for name, value in values.items())
     return words[:1].upper() + words[1:]
@@ -138,7 +139,7 @@ def _withheld(row: SettingRow, *, local: bool) -> str:
 
 
 def shown(row: SettingRow, value: object) -> str:
-    """A value for people. A secret is shown to nobody."""
+    """A value for people. Secrets are never shown."""
     value = masked_setting(row.name, value)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
@@ -148,9 +149,9 @@ def shown(row: SettingRow, value: object) -> str:
 
 
 def setting_values(form: Form, *, local: bool = True) -> dict[str, Any]:
-    """What the form's fields of settings say, by name; empty ones are left out.
+    """Values of the form's fields of settings, by name, without empty fields.
 
-    Raises UsageError for what no form sets, and UnknownSetting as a flag of the command does.
+    Raises UsageError for settings that no form sets, and UnknownSetting as a flag of the command does.
     """
     table = {row.name: row for row in rows()}
     values: dict[str, Any] = {}
@@ -197,13 +198,16 @@ def setting_flags(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def require_consent(values: Mapping[str, Any], form: Form, preset: SettingPreset | None) -> None:
-    """Raises UsageError for what only hosts of one's own are asked with, where the form does not say that they are; and
-    for a preset of a file that lifts other rules, which takes the form's consent or is none for a form.
+    """Raises UsageError for settings that are only for your own hosts, if the form does not declare them; and for a
+    preset of a file that needs a consent that the form does not have.
     """
     if preset and preset.values.get("ignore_robots"):
         raise UsageError(f"the preset {preset.name} ignores robots.txt: {WITHHELD['ignore_robots']}")
     if preset and preset.values.get("allow_private") and form.get("consent_private") != "yes":
-        raise UsageError(f"the preset {preset.name} reaches private addresses: tick that the sites may lie there")
+        raise UsageError(
+            f"the preset {preset.name} allows private addresses: tick *These sites may be on "
+            f"this machine or in this network*"
+        )
     if form.get("consent_mine") == "yes":
         return
     every = {**(preset.values if preset else {}), **values}
@@ -216,9 +220,9 @@ _PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
-    """The text of a periplus.toml with a table [presets.NAME] of these values, in place of one of this name.
+    """The text of a periplus.toml with a table [presets.NAME] of these values, replacing a table of this name.
 
-    Everything else in it stays letter by letter. Raises UsageError for a name that is none, and where nothing is set.
+    The rest of the text does not change. Raises UsageError for an invalid name, and without any values.
     """
     if not _PRESET_NAME.fullmatch(name):
         raise UsageError(f"a preset cannot be called {name[:50]!r}: take letters, digits, - and _")
@@ -243,8 +247,8 @@ _NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCI
 
 
 def login_table(form: Form) -> dict[str, Any]:
-    """The table [login.NAME] that a form means; what is left empty is left out. Raises UsageError for a secret that is
-    written out, and for one that names a file.
+    """The table [login.NAME] of a form, without empty fields. Raises UsageError for a literal secret, and for a
+    reference to a file.
     """
     given = {key: form.get(f"login_{key}", "").strip() for key in _LOGIN_FIELDS}
     for key in ("secret", "bearer"):

@@ -88,7 +88,7 @@ class Schedule:
 class NoticeKind(StrEnum):
     """What changed. The value is what users see and choose by: stable."""
 
-    DEAD = "dead-links"  # addresses that are dead, and were not when it was last told
+    BROKEN = "broken-links"  # new since the last notices
     VANISHED = "vanished-pages"  # pages that were read once and are gone
     SITES = "new-sites"  # sites that were never met before
     PORTAL = "portal-renewed"  # a portal has entries that it had not

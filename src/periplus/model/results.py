@@ -205,7 +205,7 @@ class Holder:
 
 
 @frozen
-class DeadLink:
+class BrokenLink:
     """A URL that leads nowhere, with every page that links to it."""
 
     target: Url
@@ -296,7 +296,7 @@ class SiteSum:
     start: Url
     counts: tuple[StateTally, ...]
     groups: tuple[IssueGroup, ...]  # gravest first; they name no faults
-    dead_urls: int
+    broken_urls: int
     depth: int  # clicks to the deepest page
     size_bytes: int  # of its pages and of what they show or link to, each URL once
     grades: tuple[FieldGrade, ...]
@@ -324,8 +324,8 @@ class ReportData:
     tree: MapNode | None  # None: the home page was not fetched, so there is no map
     depths: tuple[DepthTally, ...]
     groups: tuple[IssueGroup, ...]  # gravest first, then by category as the table of issues has them
-    dead: tuple[DeadLink, ...]
-    dead_urls: int  # in all; dead names the first
+    broken: tuple[BrokenLink, ...]
+    broken_urls: int  # in all; broken names the first
     chains: tuple[RedirectChain, ...]
     sizes: tuple[ClassSize, ...]
     heaviest: tuple[PageWeight, ...]

@@ -1,4 +1,4 @@
-"""Where does a site's weight lie, at one look?
+"""Drawings of a site's map with areas by size.
 
 An icicle: the home page on the left, each depth a column further right. A sunburst: the home page in the middle, each
 depth a ring further out. A treemap: each branch a box within that of the page above it.
@@ -39,7 +39,7 @@ MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}
 FORMS = {"icicle": "height", "treemap": "area", "sunburst": "angle"}  # name, and what its measure is seen by
 TOP = 64  # px above the first column: heading and legend
 GAP = 1.0  # px between places
-LEAST_DRAWN = 0.7  # px: lower places cannot be seen, and their parent's colour stands for them
+LEAST_DRAWN = 0.7  # px: smaller places are invisible and not drawn; their parent's colour fills the space
 LEAST_NAMED = 13.0  # px: a line of text
 FOLDER_SIGNS = 18  # of a folder in the legend
 LEAST_SIGNS = 6  # of a name that is cut
@@ -68,11 +68,11 @@ _HATCH = (
 )
 
 
-COLOURS = ("folder", "segment")  # what colours of pages stand for
+COLOURS = ("folder", "segment")  # meanings of colours of pages
 
 
 class Hues(NamedTuple):
-    """What the colours of fetched pages stand for. named: of the commonest folders or segments; of: that of a page."""
+    """Colours of fetched pages. named: colours of the commonest folders or segments; of: function from page to name."""
 
     word: str
     named: Mapping[str, str]
@@ -121,16 +121,15 @@ USUAL_LOOK = ChartLook()
 def write_chart(
     tree: MapNode, facts: PageColumns, out: TextIO, look: ChartLook = USUAL_LOOK, room: tuple[int, int] = (1200, 820)
 ) -> None:
-    """The folded map as SVG that needs nothing else.
+    """The folded map as self-contained SVG.
 
     A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap)
     that of the branch above.
 
-    tree: by analyse.linkgraph.map_tree. Each place links to its page, and says its
-    figures to the pointer. A fetched page has the colour of its folder or segment. What was not fetched is hatched.
-    room: width and height, px; wider if the columns need it. The rings of a
-    sunburst end where a name would not fit into the next one, and it says so.
-    Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure, form or colour.
+    tree: by analyse.linkgraph.map_tree. Each place links to its page and has its figures as a tooltip. A fetched page
+    has the colour of its folder or segment. What was not fetched is hatched. room: width and height, px; wider if the
+    columns need it. The rings of a sunburst end before names no longer fit, with a note. Light and dark as the reader's
+    system. out: UTF-8. Raises UsageError for another measure, form or colour.
     """
     by, form, colour = look
     if by not in MEASURES:
@@ -242,8 +241,8 @@ BRANCHES = (12, 5)  # below the home page, and below each of those
 
 
 def heaviest_branches(tree: MapNode, facts: PageColumns, by: str, colour: str) -> Iterator[MapBranch]:
-    """What a chart shows, as a list for a screen that is too small for it: the heaviest branches, each with those below
-    it. Raises UsageError as `chart_hues`.
+    """A chart as a list for small screens: the heaviest branches, each with its children. Raises UsageError as
+    `chart_hues`.
     """
     hues, whole = chart_hues(facts, colour), _value(tree, by) or 1.0
 
@@ -304,7 +303,7 @@ def _named(node: MapNode, facts: PageColumns) -> list[tuple[MapNode, str]]:
 
 
 def _names(nodes: tuple[MapNode, ...], facts: PageColumns, above: str) -> list[str]:
-    named = [node.page for node in nodes if node.page != OTHERS]  # OTHERS stands last
+    named = [node.page for node in nodes if node.page != OTHERS]  # OTHERS is last
     names = labels([facts.url[page] for page in named], [facts.title[page] for page in named], above)
     return names + [count_of(node.pages, "more page") for node in nodes if node.page == OTHERS]
 
@@ -324,7 +323,7 @@ def _boxed(place: _Place, facts: PageColumns, hues: Hues) -> str:
 
 
 def _cut_name(name: str, length: float) -> str:
-    """As much of a name as has room; nothing where so little would say nothing."""
+    """The part of a name that fits; empty if too little fits."""
     cut = clipped(name, int(length / text_px(" ")))
     return cut if cut == name or cells(cut) >= LEAST_SIGNS else ""
 
@@ -493,7 +492,7 @@ class Box(NamedTuple):
 
 
 def laid(shares: Sequence[float], box: Box) -> list[Box]:
-    """One box for each share, in their order: greater ones first look best.
+    """One box for each share, in their order; sort them by size first.
 
     Shares are areas to one another and fill the box; none is negative.
     """

@@ -26,7 +26,7 @@ class Chunk:
 
 
 def count_words(text: str) -> int:
-    """Words between blanks; signs of scripts that are written without blanks count two for one."""
+    """Words between blanks; two characters of a script without blanks count as one word."""
     return len(_WORD.findall(text)) + len(_EAST_ASIAN.findall(text)) // 2
 
 

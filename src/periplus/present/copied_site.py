@@ -38,13 +38,13 @@ def front_page(title: str, starts: Sequence[tuple[str, str]], counts: str, ended
 
 
 def not_kept_page(title: str, rows: Iterable[NotKept], count: int, shown: int) -> str:
-    """rows: those that are shown, of count in all; the others stand in not-kept.csv beside it."""
+    """rows: the rows shown, of count in all; not-kept.csv beside it has all."""
     lines = "".join(
         f'<tr><td><a href="{escape(row.url)}">{_text(row.url)}</a></td><td>{_text(why_not_kept(row))}</td>'
         f'<td class="n">{number(row.links)}</td></tr>'
         for row in rows
     )
-    more = f" The first {number(shown)} of them; all stand in" if count > shown else " They stand in"
+    more = f" The first {number(shown)} of them; all are in" if count > shown else " They are listed in"
     addresses = count_of(count, "address", "addresses")
     body = (
         f'<p><a href="index.html">{_text(title)}</a></p><h1>What is not here</h1><p>Pages of this copy lead to '

@@ -11,7 +11,7 @@ from periplus.present.draw import HUES, Axes, caption, element, heading, nice, q
 from periplus.present.wording import number, utc, visible
 
 SIZE = (1120, 470)
-NAMED = 8  # sites that have a colour and a name of their own; the others are grey
+NAMED = 8  # sites with their own colour and name; the rest is grey
 NAME_SIGNS = 20
 _KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
 
@@ -44,7 +44,7 @@ def _whole(harvest: Harvest) -> Iterator[str]:
             low, high = axes.y(estimate.low), axes.y(estimate.high)
             wide = axes.right - axes.left
             yield element("rect", "band", x=axes.left, y=high, width=wide, height=max(low - high, 1.0))
-            if estimate.high > axes.up:  # the curves would lie flat below it
+            if estimate.high > axes.up:  # the curves would be flat below it
                 yield caption(axes.right, axes.top - 5, f"↑ band to {number(round(estimate.high))}", "soft small end")
             if estimate.value <= axes.up:
                 yield axes.curve([(0, estimate.value), (axes.across, estimate.value)], "teal dotted")

@@ -20,8 +20,8 @@ SiteDiffs = Sequence[tuple[str, Comparison]]
 
 
 def write_diff_json(sites: SiteDiffs, out: TextIO) -> None:
-    """One object with the names of `model.comparison.Comparison`; every list complete. Of several sites under `sites`
-    such an object each, with its `site`. out: UTF-8.
+    """One object with the names of `model.comparison.Comparison`; every list complete. For several sites, `sites` has
+    one such object each, with its `site`. out: UTF-8.
     """
     objects = [asdict(diff) for _, diff in sites]
     several = {"sites": [{"site": site} | values for (site, _), values in zip(sites, objects, strict=True)]}
@@ -56,7 +56,7 @@ def sites_lines(sites: SiteDiffs, *, most: int = 20, links: bool = False) -> Ite
 def diff_lines(diff: Comparison, *, most: int = 20, links: bool = False) -> Iterator[str]:
     """Lines for reading.
 
-    most: entries of each list, -1: all; links: every link by itself, not only how many a page has.
+    most: entries of each list, -1: all; links: list every link, not only the number of links a page.
     """
     yield f"Before: {_side(diff.before)}"
     yield f"After:  {_side(diff.after)}"
@@ -214,7 +214,7 @@ def _sections(diff: Comparison) -> list[tuple[str, str, Html]]:
 
 
 def _host(diff: Comparison) -> Html:
-    """Of the first page that is named anywhere: a comparison is of one site."""
+    """Site of the first page named: a comparison has one site."""
     notes = (*diff.added, *diff.removed)
     urls = [*(page.url for page in diff.changed), *(note.url for note in notes), *(move.url for move in diff.moves)]
     return text(urlsplit(urls[0]).netloc) if urls else "Two runs"

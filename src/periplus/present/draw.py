@@ -1,6 +1,6 @@
 """The drawing kit: sheets, marks, arrows, axes, legends and names that cover nothing, as SVG in light and dark.
 
-A drawing turns its values into marks; how these look, and how circles, boxes, rings and names find room, stands here.
+A drawing turns its values into marks; this module has their styles and the layout of circles, boxes, rings and names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from periplus.present.markup import attributes, escaped
 from periplus.present.wording import cells, fit, number, visible
 from periplus.values import frozen
 
-HUES = ("teal", "amber", "blue", "red", "violet")  # told apart by eyes that do not see red and green, too; grey: others
+HUES = ("teal", "amber", "blue", "red", "violet")  # distinguishable with red-green colour blindness; grey: the rest
 _PALETTE = """
 svg.drawing { --paper: #fbfaf7; --card: #ffffff; --ink: #22272b; --soft: #5d676e; --line: #e2e0d9;
   --edge: #6d8f92; --edge-out: #b39a63; --grey: #dcdfda; --grey-line: #8d938f;
@@ -64,7 +64,7 @@ a:focus-visible text { text-decoration: underline; font-weight: 600; }
 
 
 def scoped(rules: str) -> str:
-    """CSS that touches drawings alone, whatever else stands on their page."""
+    """CSS limited to drawings."""
     return "".join(
         f"{', '.join(f'svg.drawing {selector.strip()}' for selector in selectors.split(','))} {declarations}\n"
         for selectors, declarations in re.findall(r"([^{}]+)(\{[^}]*\})", rules)
@@ -77,14 +77,13 @@ STYLE = _PALETTE + scoped(_RULES)
 def write_sheet(
     out: TextIO, size: tuple[float, float], name: str, marks: Iterable[str], *, kind: str = "", embedded: bool = False
 ) -> None:
-    """The drawing as SVG that needs nothing else, light and dark as the reader's system. out: UTF-8.
+    """The drawing as self-contained SVG, light or dark as the reader's system. out: UTF-8.
 
-    size: width and height, px. name: for whoever cannot see it. embedded: for a page with STYLE in its style
-    sheet.
+    size: width and height, px. name: for screen readers. embedded: for a page with STYLE in its style sheet.
     """
     width, height = map(px, size)
     content = "".join(marks)
-    role = "group" if "<a " in content else "img"  # within an image nobody is told of links
+    role = "group" if "<a " in content else "img"  # an image hides its links from screen readers
     out.write(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{f"drawing {kind}".strip()}" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="{role}"{attributes([("aria-label", visible(name))])}>\n'
@@ -98,8 +97,8 @@ def write_sheet(
 def element(tag: str, kind: str = "", inside: str = "", hint: str = "", **values: float | str) -> str:
     """One element of SVG.
 
-    kind: its classes; inside: marks within it; hint: what it says to the pointer. values: attributes, `_` standing
-    for `-`; numbers are px, written with two decimals at most.
+    kind: its classes; inside: marks within it; hint: its tooltip. values: attributes, with `_` for `-`; numbers are px,
+    written with at most two decimals.
     """
     opened = f'<{tag} class="{kind}"' if kind else f"<{tag}"
     for name, value in values.items():
@@ -137,20 +136,20 @@ def text_px(words: str, size: float = 12.0) -> float:
 
 
 def clipped(words: str, most: int) -> str:
-    """At most so many signs of the words, on one line."""
+    """The words cut to a number of characters, on one line."""
     words = visible(words)
     return fit(words, min(cells(words), most)).rstrip()
 
 
 def short_names(names: Sequence[str], most: int) -> list[str]:
-    """At most so many signs of each name; of names that would look alike what they differ in, or all of it."""
+    """Names cut to a number of characters; of names that would look equal the differing part, or the whole name."""
     names = [visible(name) for name in names]
     groups: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         groups.setdefault(clipped(name, most), []).append(name)
     short: dict[str, str] = {}
     for form, alike in groups.items():
-        begin, same = most // 3, max(_same_signs(alike) - 2, 0)  # the signs before tell where one is
+        begin, same = most // 3, max(_same_signs(alike) - 2, 0)  # the leading characters show the place
         forms = (
             [form]
             if len(alike) == 1
@@ -205,7 +204,7 @@ class Bow(NamedTuple):
 
 
 def bow(start: complex, end: complex, gaps: tuple[float, float], bend: float) -> Bow:
-    """From one middle to another, bent to its left by so many px, so that the way back lies apart.
+    """A curve from one centre to another, bent to its left by a number of px, so that the opposite curve is separate.
 
     gaps: px that it stays away from the two middles.
     """
@@ -281,7 +280,7 @@ class Axes:
         return element("polyline", kind, "", hint, points=way)
 
     def names(self, ends: Iterable[tuple[float, str, str]], x: float = 0.0) -> str:
-        """What curves are called, beside their ends at the right edge, none over another: (value, classes, words).
+        """Names of curves beside their ends at the right edge, without overlaps: (value, classes, words).
 
         x: where they begin, if not at the edge.
         """
@@ -365,7 +364,7 @@ def _spiral(order: Ints) -> Points:
 
 
 def _moves(position: Points, pull: Points, degree: Points, most: float) -> Points:
-    """What the forces move each circle by, at most so far."""
+    """Movement of each circle by the forces, up to a limit."""
     x, y = position[:, 0], position[:, 1]
     across, down = x[:, None] - x[None, :], y[:, None] - y[None, :]
     distance = np.sqrt(across**2 + down**2) + 1e-9
@@ -398,7 +397,7 @@ def on_sheet(
 
 
 def _fitted(position: Points, boxes: Points) -> Points:
-    """Turned so that the longest way lies across, and drawn out to a sheet on which the boxes have room."""
+    """Rotated so that the longest axis is horizontal, and scaled so that the boxes fit."""
     centred = position - position.mean(axis=0)
     far = np.sqrt((centred**2).sum(axis=1, keepdims=True)) + 1e-9
     centred *= (far / far.max()) ** (SPREAD - 1)

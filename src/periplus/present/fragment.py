@@ -163,15 +163,15 @@ def _sound(value: object) -> object:
 SIZE = (1000, 680)
 MIDDLE = 500 + 350j
 TARGET_RADIUS = 92.0
-AROUND = (365.0, 210.0)  # half axes of the ellipse on which the companion sets lie
-# Where each lies, in degrees from the right, clockwise: the strongest above, nearest to the eye
+AROUND = (365.0, 210.0)  # half axes of the ellipse of the companion sets
+# Position of each, in degrees from the right, clockwise: the strongest at the top
 PLACES = {"communicator": -38.0, "strong": -142.0, "weak": 156.0, "private": 90.0, "global": 24.0}
 HUES = {"target": "teal", "communicator": "red", "strong": "amber", "weak": "grey", "private": "grey", "global": "blue"}
 LARGEST, LEAST = 78.0, 54.0  # radii of companion sets: the area goes by sites, but a set of one must hold its name
 
 
 class _Spot(NamedTuple):
-    """Where a set's circle lies; middle: x + y i, px."""
+    """Position of a set's circle; middle: x + y i, px."""
 
     middle: complex
     radius: float

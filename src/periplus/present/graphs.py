@@ -20,7 +20,7 @@ from periplus.settings import PRODUCT_TOKEN, VERSION
 from periplus.urls.hosts import host_name, is_ip
 from periplus.values import frozen
 
-# What was learned from the readers: names of attributes that differ only by case are one to Gephi, edge ids that are no
+# Limits of the readers: names of attributes that differ only by case are one to Gephi, edge ids that are no
 # integers lose edges there, so none are written; parallel edges are merged (a LinkGraph has none) and no weight is 0.
 
 GEXF = "http://gexf.net/1.3"
@@ -64,7 +64,7 @@ class GexfNode(NamedTuple):
 
 @frozen
 class GexfFile:
-    """A graph's head. columns: type by name, as GraphML says them; nodes, edges: how many there are."""
+    """A graph's head. columns: GraphML type by name; nodes, edges: their numbers."""
 
     created: float  # seconds since the epoch
     description: str

@@ -64,9 +64,9 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
 
 
 def round_robin_text(baseline: Baseline) -> str:
-    """What a round robin finds, beside what was found."""
+    """Results of a round robin, for comparison."""
     if not baseline.pages:
-        return "cannot be told: not every site was asked for a page"
+        return "unknown: not every site was asked for a page"
     return (
         f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in "
         f"as many: {number(baseline.beside)}"
@@ -74,12 +74,12 @@ def round_robin_text(baseline: Baseline) -> str:
 
 
 def completeness_text(harvest: Harvest) -> str:
-    """How much of what the known pages hold was found, as far as that can be said."""
+    """Estimated share of the items on known pages that was found."""
     rich, items = harvest.richness, f"{harvest.item}s"
     if not rich.pages:
         return "nothing was read yet"
     if rich.total is None:
-        return f"too early to tell: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were read"
+        return f"too early for an estimate: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were read"
     if rich.pages == rich.known:
         return f"{number(rich.observed)} {items}: every known page was read"
     between = f"95 %: {number(round(rich.total.low))} to {number(round(rich.total.high))}"

@@ -54,7 +54,7 @@ def influence_lines(
 
 
 def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
-    """What the choice is worth, beside the bounds, beside no choice, and in the future."""
+    """Quality of the choice: compared with its bound, with no choice, and on later stories."""
     yield (
         f"They have {influence.value:.2%} {SHARES[objective]}; the busiest sites within the same budget have "
         f"{_last(influence.most_posts):.2%}."

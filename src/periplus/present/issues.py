@@ -59,12 +59,12 @@ def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str
 
 
 def _on_pages(one: KindSum) -> str:
-    """On how many pages causes are met; nothing where each is a page."""
+    """Number of pages of causes; empty if each cause is a page."""
     return "" if one.kind.caused_by is CausedBy.PAGE else f", on {count_of(one.pages, 'page')}"
 
 
 def _with_pages(fault: Fault) -> Iterator[str]:
-    """A cause, and the first of the pages that it is met on."""
+    """A cause and the first of its pages."""
     detail = f"  {visible(fault.detail)}" if fault.detail else ""
     yield f"  {visible(fault.cause)}{detail}  ({count_of(fault.pages, 'page')})"
     for issue in fault.issues[:FOLDED]:
@@ -93,7 +93,7 @@ NAMED = 100  # pages of one cause in its case: servers show the text whole
 def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str = "periplus") -> Iterator[str]:
     """The file in pieces.
 
-    A kind is a suite and a cause a case; errors are failures, the others are skipped cases with their words.
+    A kind is a suite and a cause a case; errors are failures, the rest is skipped cases with their text.
 
     kinds: by code; one without faults is a suite with one case, which passed. name: of the whole, as the site's
     host. The form is what Jenkins, GitLab and GitHub actions read: they agree on testsuites, testsuite,
@@ -169,7 +169,7 @@ def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int
 
 
 def _file_of(issue: Issue) -> str:
-    """Of what is checked out, so that it is shown beside its line."""
+    """Path in the checkout, so that it is shown beside its line."""
     if not issue.line or "://" in issue.url:
         return ""
     return f"file={_property(issue.url)},line={issue.line},col={issue.column},"

@@ -51,7 +51,7 @@ def chosen(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def page_values(page: PageOverview, values: Sequence[str]) -> Iterator[tuple[str, str | int | float]]:
-    """url, then the values that say something: no empty text, no status where no answer came."""
+    """url, then the values that are not empty."""
     yield "url", characters(page.url)
     for name in values:
         if name == LINKED:
@@ -87,7 +87,7 @@ def further_values(facts: PageColumns) -> list[tuple[str, Sequence[str | int | f
 
 
 def about_values(about: About, site_map: SiteMap) -> dict[str, str | int | float]:
-    """What stands at the head of a map. Without a run there is no time either: what is left tells only of the site."""
+    """Head of a map. Without a run it has no times, only values of the site."""
     values: dict[str, str | int | float] = {
         "program": f"{PRODUCT_TOKEN} {VERSION}",
         "run": characters(about.run),
@@ -119,10 +119,9 @@ def write_map_json(
 ) -> None:
     """{"map": {run, start, ...}, "home": {url, ..., "children": [...]}}; streamed, a page a line, without recursion.
 
-    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last depth written, -1: all;
-    a page whose branch is cut there says how many pages are missing ("omitted"). out: UTF-8.
-    Raises UsageError for an unknown value. Many readers refuse JSON nested deeper than some
-    1,000 depths: set max_depth.
+    values: keys of VALUES beside the URL; empty values are left out. max_depth: the last depth written, -1: all;
+    "omitted" is the number of pages cut off below a page. out: UTF-8. Raises UsageError for an unknown value. Many
+    readers refuse JSON nested deeper than some 1,000 depths: set max_depth.
     """
     values = chosen(values)
     further = further_values(facts)
@@ -157,7 +156,7 @@ LEAST_LABEL = 24  # columns: deeper branches lose their outer lines before a nam
 
 @frozen
 class _Signs:
-    """What the tree is drawn with."""
+    """Characters of the tree."""
 
     child: str
     last: str
@@ -229,7 +228,7 @@ def _left(lead: str, name: str, remark: str, width: int, signs: _Signs) -> str:
 
 
 def _remark(page: PageOverview) -> str:
-    """What sets the page apart from one that was simply fetched and read."""
+    """Remarks on a page that was not simply fetched and read."""
     if page.reason is not Reason.OK:
         return f"  [{REASON_WORDS[page.reason]}]"
     if page.media_type not in READ_MEDIA:
@@ -254,7 +253,7 @@ class SitemapFile:
     origin: str  # scheme://host, as the URLs write it
     name: str  # sitemap.xml, or sitemap-1.xml and so on below the index sitemap.xml; with .gz where asked
     entries: int
-    left_out: int  # addresses too long for the protocol, said in the last file of an origin
+    left_out: int  # URLs too long for the protocol, counted in the last file of an origin
     body: bytes
 
 
@@ -281,11 +280,10 @@ def sitemap_files(
 ) -> Iterator[SitemapFile]:
     """The sitemaps of the pages, origin by origin, each index after its parts. Holds two files in memory at most.
 
-    pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each
-    once and an origin's pages together, as in the order of URLs. Which pages are worth naming the caller decides:
-    fetched, not noindex, not a duplicate. Neither priority nor changefreq is written: nobody observed them.
-    compressed: gzip, with `.gz` to the names. Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000
-    URLs and 50 MB a file, an index above.
+    pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each once
+    and an origin's pages together, as in the order of URLs. The caller chooses the pages: fetched, not noindex, not a
+    duplicate. Neither priority nor changefreq is written: they are not observed. compressed: gzip, with `.gz` to the
+    names. Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000 URLs and 50 MB a file, an index above.
     """
     ending = ".xml.gz" if compressed else ".xml"
     for origin, group in groupby(pages, lambda page: page[0][: page[0].index("/", 8)]):

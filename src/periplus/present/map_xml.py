@@ -46,10 +46,10 @@ def write_map_xml(
     """<map run start created ...><parameter/>...<page url ...><linked/><page/>...</page></map>; streamed,
     a page a line, no recursion.
 
-    values: which of VALUES stand beside the URL; what is empty is left out. max_depth: the last depth written, -1: all;
-    a page whose branch is cut there says how many pages are missing (omitted). out: UTF-8.
-    facts.further become attributes in the namespace RESULTS.
-    Raises UsageError for an unknown value. libxml2 reads up to 256 depths, 2,048 with huge_tree: beyond, set max_depth.
+    values: keys of VALUES beside the URL; empty values are left out. max_depth: the last depth written, -1: all;
+    omitted is the number of pages cut off below a page. out: UTF-8. facts.further become attributes in the namespace
+    RESULTS. Raises UsageError for an unknown value. libxml2 reads up to 256 depths, 2,048 with huge_tree: beyond, set
+    max_depth.
     """
     values = chosen(values)
     further = [(f"r:{name}", column) for name, column in further_values(facts)]
@@ -79,7 +79,7 @@ def write_map_xml(
 
 
 WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
-# the place in the tree says the depth, the score the rank
+# the position in the tree is the depth, the score is the rank
 SHOWN = tuple(value for value in VALUES if value not in ("depth", "rank"))
 _PAGE = f"{{{NAMESPACE}}}page"
 
@@ -90,7 +90,7 @@ class Limits:
 
     form: str  # its name in messages
     pages: int
-    depths: int  # below the home page; deeper branches are cut, and say so
+    depths: int  # below the home page; deeper branches are cut, with a note
 
 
 def transformed(
@@ -133,7 +133,7 @@ def _parser() -> etree.XMLParser:
 def _document(
     site_map: SiteMap, facts: PageColumns, about: About, values: tuple[str, ...], depth: int
 ) -> etree._ElementTree:
-    """The map's XML, with the words for reasons and, where titles are wanted, names that tell siblings apart."""
+    """The map's XML, with the words for reasons and, with titles, names that distinguish siblings."""
     written = io.BytesIO()
     text = io.TextIOWrapper(written, "utf-8", newline="")
     write_map_xml(site_map, facts, about, text, values=values, max_depth=depth)
@@ -177,11 +177,11 @@ def write_map_xhtml(
     values: tuple[str, ...] = SHOWN,
     max_depth: int = -1,
 ) -> None:
-    """One XHTML page in UTF-8 that needs nothing else and is read alike as XML (.xhtml) and as HTML (.html).
+    """One self-contained XHTML page in UTF-8, valid as XML (.xhtml) and as HTML (.html).
 
-    values: which of VALUES stand beside each page; those that no page has take no room. max_depth: the last depth
-    shown, -1: down to LIMITS.depths; what is cut is counted where it would stand. Bytes behind links are drawn as a
-    small bar. Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
+    values: keys of VALUES beside each page; a value that no page has takes no space. max_depth: the last depth shown,
+    -1: down to LIMITS.depths; pages cut off are counted in their place. Bytes behind links are drawn as a small bar.
+    Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
     """
     # lxml-stubs lacks it
     transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]
@@ -210,10 +210,9 @@ def write_map_pdf(
 ) -> None:
     """A4 pages with a head, a legend, bookmarks of the branches in depth 1, and a row a page that links to it.
 
-    values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Latin, Greek and
-    Cyrillic are in the fonts that typst brings; for other scripts (Chinese, Japanese, Arabic, ...) it takes the
-    system's, and where there are none, boxes stand for the signs. Nothing is loaded from a network.
-    Raises UsageError for an unknown value or more than LIMITS.pages.
+    values, max_depth: as in `write_map_xhtml`. The same map gives the same bytes on the same fonts. Typst's own fonts
+    have Latin, Greek and Cyrillic; other scripts (Chinese, Japanese, Arabic, ...) need fonts of the system, or are
+    shown as boxes. Nothing is loaded from a network. Raises UsageError for an unknown value or more than LIMITS.pages.
     """
     with extra_needed():
         import typst

@@ -15,7 +15,7 @@ from periplus.model.web import Url
 from periplus.present.wording import visible, without_controls
 from periplus.urls.canonical import resolve
 
-DEEPEST = 100  # elements within one another; what lies deeper is a paragraph: 95 of 100 pages have no more than 30
+DEEPEST = 100  # nested elements; deeper content becomes a paragraph: 95 of 100 pages have no more than 30
 _OF_BLOCKS = (
     "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer "
     "form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p plaintext pre "
@@ -32,7 +32,7 @@ _LANGUAGE = re.compile(
 )
 _NO_LANGUAGE = frozenset(("default", "none", "notranslate", "plain", "plaintext", "text"))
 _PERMALINK = frozenset(("¶", "#", "§", "🔗", "⚓"))
-# everywhere a mark: \ ` * [ ] ~ < (what follows may stand in another element); _ but within a word; & before what
+# everywhere a mark: \ ` * [ ] ~ < (the next character may be in another element); _ but within a word; & before what
 # makes a character
 _MARK = re.compile(r"[\\`*\[\]~]|(?<![^\W_])_|_(?![^\W_])|<|&(?=#?\w+;)")
 _LINE_MARK = re.compile(r"^(\s*)(?:(\d{1,9})([.)])(?=\s|$)|(#{1,6}(?=\s|$)|[+-](?=\s|$)|>|=+\s*$|-{3,}\s*$))")
@@ -49,11 +49,10 @@ def pieces_of_xml(
     xml: bytes, url: Url, title: str = "", blocks: Sequence[Block] = (), is_shown: Sequence[bool] | None = None
 ) -> list[str] | None:
     """A page's canonical XML (XHTML) as Markdown, a heading, paragraph, list, table or code a piece: code with its
-    language, links and pictures with whole addresses. None: it is no XHTML.
+    language, links and pictures with whole addresses. None: it is not XHTML.
 
-    is_shown: of each block; None: all are. title: stands above a text without a heading
-    of the first level. Tables that only lay a page out, and those whose cells hold more than lines, are written cell by
-    cell.
+    is_shown: of each block; None: all are. title: written above a text without a first-level heading. Layout tables,
+    and tables with blocks in cells, are written cell by cell.
     """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True, recover=True)
     try:
@@ -71,8 +70,8 @@ def pieces_of_xml(
 
 
 def _shown_test(blocks: Sequence[Block], is_shown: Sequence[bool] | None) -> Callable[[str], bool]:
-    """Whether a piece of text is to be shown. Pieces come in the order of the blocks; one that is no block goes with
-    the one before it.
+    """Whether a piece of text is shown. Pieces come in the order of the blocks; a piece without a block follows the one
+    before.
     """
     if is_shown is None:
         return lambda text: True
@@ -100,7 +99,7 @@ def _folded(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text that stands for itself within a line."""
+    """A literal text within a line."""
     return _MARK.sub(r"\\\g<0>", text)
 
 
@@ -156,7 +155,7 @@ class _Writer:
     # blocks
 
     def blocks(self, element: etree._Element, depth: int = 0) -> list[str]:
-        """What stands in an element, a paragraph, heading, list, table or code a piece."""
+        """Content of an element, one piece a paragraph, heading, list, table or code."""
         if depth > DEEPEST:
             text = _folded("".join(_strings(element)))
             return [_line_start(_escaped(text))] if text and self._is_shown(text) else []
@@ -339,10 +338,10 @@ def _destination(address: str) -> str:
 
 
 def _strings(element: etree._Element, *, as_written: bool = False) -> Iterator[str]:
-    """The texts in an element, of a break its line; those of what is not shown left out."""
+    """The shown texts in an element, with a line end for a break."""
     if element.text:
         yield element.text
-    # an explicit walk: elements may lie thousands deep
+    # an explicit walk: elements may be nested thousands deep
     stack = [iter(element)]
     tails: list[str | None] = []
     while stack:
@@ -390,7 +389,7 @@ def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:
 
 
 def _language(element: etree._Element) -> str:
-    """Of code, as its class or that of what it stands in says it; empty: nothing does."""
+    """Language of code, from its class or its parent's; empty: unknown."""
     inner = [child for child in element if _tag(child) == "code"][:1]
     around = [above for above, _ in zip(element.iterancestors(), range(2), strict=False)]
     for one in (*inner, element, *around):

@@ -82,7 +82,7 @@ def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Htm
 
 
 def environment(**filters: Callable[..., object]) -> jinja2.Environment:
-    """What fills the templates of this package: every value is escaped and without control and bidi signs.
+    """Renders the templates of this package: every value is escaped and without control and bidi characters.
 
     filters: beside those for all templates.
     """
@@ -173,13 +173,13 @@ def document(title: Html, head: Html, body: Html, *, foot: Html = "", rules: str
 
 
 def _digest(code: str, around: tuple[str, str]) -> str:
-    """What a content security policy lets run: the script as one of the two parsers sees it."""
+    """Hashes for a Content-Security-Policy: of the script as seen by the HTML and the XML parser."""
     script = f"{around[0]}{code}{around[1]}".encode()
     return f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode('ascii')}'"
 
 
-# The first rows stand in the page as HTML, for readers without script and for paper; all rows stand beside them as
-# data, of which nothing is read until the reader sorts, filters or turns the page (`paged.js`). Whatever came from
+# The first rows are HTML, for readers without script and for paper; all rows are beside them as
+# data, which is not parsed until the reader sorts, filters or turns the page (`paged.js`). Text from
 # the web is text there too.
 
 SHOWN = 200  # rows of one page of a table, and on paper: some six sheets
@@ -254,7 +254,7 @@ def _row(row: Sequence[Cell], table: PagedTable) -> Html:
 
 
 def at_home(url: str, origin: str) -> str:
-    """A URL as it is shown: those of the site itself by their path."""
+    """A URL for display: URLs of the site itself by their path."""
     return url.removeprefix(origin) if origin and url.startswith(origin + "/") else url
 
 
@@ -269,7 +269,7 @@ def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
 
 
 def _written(row: Sequence[Cell]) -> str:
-    """As JSON that neither an HTML nor an XML parser takes for its own: `<`, `>` and `&` never stand in it."""
+    """JSON without `<`, `>` and `&`, which an HTML or XML parser would read."""
     plain = [
         [visible(part) for part in value]
         if isinstance(value, tuple)

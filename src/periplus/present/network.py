@@ -37,7 +37,7 @@ TARGET = "target"
 
 @frozen
 class NetworkSite:
-    """One vertex. pages: fetched ones, or those that are cited of a site that was not fetched."""
+    """One vertex. pages: number of fetched pages, or of cited pages of a site that was not fetched."""
 
     unit: int
     name: str
@@ -63,8 +63,8 @@ class Network:
 def network_of(
     results: SurveyResults, max_sites: int = 200, classes: Collection[CompanionClass] = SHOWN_CLASSES
 ) -> Network:
-    """The target set, of more than max_sites those of most links, and as far as there is room the companion sites of
-    these classes that most units link to.
+    """The target set (at most max_sites, by links), and up to the limit the companion sites of these classes that most
+    units link to.
     """
     sites = [
         NetworkSite(
@@ -111,7 +111,7 @@ def shown(results: SurveyResults, most: int) -> list[UnitFigures]:
 # more is a tangle in which no single arrow can be followed; the strongest are kept, and each site's own strongest
 ARROWS = 280
 ARROWS_A_SITE = 2.5  # of very many sites so many
-LEAST_RADIUS = 4.0  # px: smaller circles would not be seen, so theirs say less than their areas
+LEAST_RADIUS = 4.0  # px: smaller circles would be invisible, so below it areas are not exact
 TOP = 118.0  # px for title and legend
 LEAST_WIDTH = 760.0  # px of a sheet
 NAME_SIGNS = 22
@@ -215,8 +215,8 @@ def _network_legend(network: Network, most: int, widest: int, arrows: int) -> tu
     return [parts_row, row], max(parts_end, end, LEAST_WIDTH)
 
 
-EGO_ARROWS = 240  # more is a tangle; those of the middle are kept, then those of most links
-EGO_RADII = 30.0, 6.0  # px: the largest by rank, the least; under 6 a finger does not meet them
+EGO_ARROWS = 240  # more is unreadable; links of the middle are kept, then the strongest
+EGO_RADII = 30.0, 6.0  # px: the largest by rank, the smallest; below 6 a finger misses them
 EGO_NAME_SIGNS = 26
 EGO_TOP = 92.0  # px for the legend
 
@@ -225,8 +225,7 @@ EGO_TOP = 92.0  # px for the legend
 class EgoNode:
     """A circle.
 
-    part: what its colour stands for; rank: of all its pages; fetched: of pages; about: further
-    words for who points at it.
+    part: meaning of its colour; rank: of all its pages; fetched: number of pages; about: further text of the tooltip.
     """
 
     url: str
@@ -297,7 +296,7 @@ def _ego_legend(ego: Ego, hues: dict[str, str]) -> tuple[list[str], float]:
 
 
 def survey_caption(results: SurveyResults) -> str:
-    """What every figure needs beside it: run, unit, model, how much was read."""
+    """Caption of every figure: run, unit, model, share of pages read."""
     fetched = sum(figures.fetched for figures in results.figures)
     pages = fetched + sum(figures.waiting for figures in results.figures)
     share = f"{100 * fetched / pages:.0f} % of {pages:,} known pages fetched" if pages else "no page known"
@@ -344,7 +343,7 @@ def write_matrix_csv(results: SurveyResults, out: TextIO) -> None:
     writer.writerows([name, *row] for name, row in zip(names, matrix_rows(results), strict=True))
 
 
-STEPS = 7  # shades that eyes tell apart on a screen
+STEPS = 7  # shades that can be distinguished on a screen
 WITH_NUMBERS = 24  # sites: of more, the cells are too small to be read
 WITH_NAMES = 120  # sites: of more, the picture would be wider than a screen if a line of text had room in a row
 CELLS = 4, 12, 34  # px: the least side of a cell, the least beside which a name has room, the largest

@@ -39,8 +39,8 @@ DATED_BY = {
 }
 ORDERED_BY = {
     Order.DATES: "by the dates of the pages",
-    Order.LINKS: "by who links to whom, where dates do not tell",
-    Order.FIRST_SEEN: "by when the crawl saw them, where neither dates nor links tell",
+    Order.LINKS: "by links between the sites, if dates are unknown",
+    Order.FIRST_SEEN: "by when the crawl found them, without dates or links",
 }
 
 
@@ -116,7 +116,7 @@ def picture_type(picture: bytes) -> str:
 
 
 def picture_path(entry: Entry) -> str:
-    """Of the editor's picture; empty: there is none."""
+    """Path of the editor's picture; empty: none."""
     return f"story/{entry.key}.{picture_type(entry.picture)}" if entry.picture else ""
 
 
@@ -139,13 +139,13 @@ def _meter(amount: int, most: int) -> Markup:
 
 
 def _first_pages(entry: Entry) -> list[StoryPage]:
-    """The first page of each site, in the order in which they told the story."""
+    """The first page of each site, in the order of publication."""
     first = {page.site: page for page in reversed(entry.story.pages)}
     return [first[site] for site in entry.story.sites]
 
 
 def _strip(entry: Entry) -> list[str]:
-    """Where on a line of time each site told the story, px; nothing of one site alone."""
+    """Position of each site on the time line, px; empty for a single site."""
     times = [page.date.when for page in _first_pages(entry)]
     begin, end, (length, edge) = min(times), max(times), STRIP_PX
     if end > begin:
@@ -167,7 +167,7 @@ def _page(edition: Edition, path: str, template: str, title: str = "", **values:
 def front_page(edition: Edition) -> tuple[str, str]:
     """(its path, the page)"""
     spelling: dict[str, str] = {}
-    times: Counter[str] = Counter()  # keywords of several stories first, then those of the heaviest
+    times: Counter[str] = Counter()  # keywords of several stories first, then of the heaviest story
     for word in (word for entry in edition.front for word in entry.keywords):
         spelling.setdefault(word.casefold(), word)
         times[word.casefold()] += 1
@@ -191,7 +191,7 @@ def _story_page(edition: Edition, entry: Entry) -> tuple[str, str]:
 
 
 def _origin(entry: Entry, place: int) -> list[str]:
-    """When a page came, and from whom it has the story."""
+    """Time of a page and the source of its story."""
     pages, page = entry.story.pages, entry.story.pages[place]
     notes = [delay(pages[0].date, page.date)] if place else []
     cited = dict.fromkeys(name_of(pages[other].site) for one, other in entry.story.links if one == place)
@@ -216,13 +216,13 @@ def _archive(edition: Edition) -> Iterator[tuple[str, str]]:
 
 
 def _reach(entry: Entry) -> tuple[int, int, float, str]:
-    """Within a week what counts is who told it, not when in it."""
+    """Within a week the order is by sites, not by days."""
     return (-len(entry.story.sites), -len(entry.story.pages), -entry.published, entry.key)
 
 
 def portal_files(edition: Edition) -> dict[str, bytes]:
-    """Path below the portal's folder -> content, in the order in which they may be written:
-    what a page leads to comes before it.
+    """Path below the portal's folder -> content, in a safe order of writing: link targets come before the pages that
+    link to them.
 
     The same edition gives the same bytes; another moment alone changes the front page and the one about the portal.
     """
@@ -252,9 +252,7 @@ TEXT_SITES = 10
 
 
 def feed_id(edition: Edition, key: str = "") -> str:
-    """The same for ever, wherever the portal is moved: made from its name and the moment of its
-    creation (RFC 4122, name-based).
-    """
+    """Permanent, also if the portal moves: derived from its name and time of creation (RFC 4122, name-based)."""
     return uuid.uuid5(uuid.NAMESPACE_URL, f"periplus portal {edition.portal.name} {edition.portal.created!r} {key}").urn
 
 
@@ -264,7 +262,7 @@ def fed(edition: Edition) -> list[Entry]:
 
 
 def _updated(edition: Edition) -> float:
-    """When the newest of them changed: a feed made anew with the same stories is the same."""
+    """Time of the newest change: a rebuilt feed with the same stories is equal."""
     return max((entry.updated for entry in fed(edition)), default=edition.portal.created)
 
 
@@ -388,7 +386,7 @@ def _plain(value: str) -> str:
 
 
 def opml(edition: Edition) -> str:
-    """The sources: those with a feed as subscriptions, the others as links."""
+    """The sources: sites with a feed as subscriptions, the rest as links."""
     outlines = "".join(map(_outline, edition.sites))
     made = format_datetime(datetime.fromtimestamp(_updated(edition), UTC), usegmt=True)
     return f"""<?xml version="1.0" encoding="utf-8"?>

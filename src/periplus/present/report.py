@@ -16,7 +16,7 @@ from periplus.model.audit import CausedBy, Fault, Grade, GradedField, Issue
 from periplus.model.page import MediaClass
 from periplus.model.results import (
     OTHERS,
-    DeadLink,
+    BrokenLink,
     IssueGroup,
     MapNode,
     PageColumns,
@@ -33,14 +33,14 @@ from periplus.present.wording import REASON_WORDS, count_of, labels
 
 FIRST = 5  # kinds of issues named on the first page
 GRADE_WORDS = {Grade.ERROR: "errors", Grade.WARNING: "warnings", Grade.NOTICE: "notices"}
-DEAD_IN_FULL = 50  # dead URLs with every page that links there; beyond, they are rows of a table
+BROKEN_IN_FULL = 50  # broken URLs listed with every page that links there; further ones are rows of a table
 
 
 def site_report(data: ReportData) -> str:
     """The report as one HTML page: nothing loaded from anywhere, no script but our own for long tables, light and dark,
     fit for paper.
 
-    Lists are shown in data's order; what is cut says so. All text that came from the web is escaped.
+    Lists keep data's order; cut lists have a note. All text from the web is escaped.
     """
     html: Any = macros("report.html")
     start = urlsplit(data.about.start)
@@ -48,7 +48,7 @@ def site_report(data: ReportData) -> str:
     shares = [(state, urls_in(data, state)) for state in State]
     counts = [count for state in State for count in data.counts if count.state is state]
     places = _places(data.tree, data.pages) if data.tree else None
-    dead_rows = _dead_rows(data, origin) if data.dead_urls > DEAD_IN_FULL else None
+    broken_rows = _dead_rows(data, origin) if data.broken_urls > BROKEN_IN_FULL else None
     widest = max((depth.fetched + depth.discovered for depth in data.depths), default=0)
     kinds = [
         ("Hosts", "host", data.hosts),
@@ -61,10 +61,10 @@ def site_report(data: ReportData) -> str:
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
         ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
-        ("urls", "What became of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
+        ("urls", "State of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
-        ("dead", "Dead links", html.dead(data.dead[:DEAD_IN_FULL], failure, dead_rows)),
+        ("broken", "Broken links", html.broken(data.broken[:BROKEN_IN_FULL], failure, broken_rows)),
         ("redirects", "Redirects", html.rows(_redirect_rows(data, origin))),
         ("duplicates", "Duplicates", html.duplicates(data.duplicates, data.notes, grounds_of, like_of)),
         ("sizes", "Sizes", html.sizes(data.sizes, _heaviest_rows(data, origin))),
@@ -99,7 +99,7 @@ def sites_page(data: SitesReport) -> str:
         ("worst", "Worst sites", html.worst([(site, gravest(site.groups)) for site in sites[:FIRST] if site.groups])),
         ("sites", "All sites", html.sites(_sum_rows(sites), GRADES_NOTE)),
         ("issues", "Everything that was found", html.rows(_shared_rows(shared))),
-        ("notes", "What was not looked at", html.notes(data.notes)),
+        ("notes", "Not checked", html.notes(data.notes)),
     ]
     nav, body = sectioned(sections)
     title = f"{count_of(len(data.sites), 'site')}: what the crawl found"
@@ -117,7 +117,7 @@ def figures_of(data: SitesReport) -> list[tuple[str, int, str]]:
             (name, sum(causes_of(site, grade) for site in data.sites), "bad" if grade is Grade.ERROR else "")
             for grade, name in GRADE_WORDS.items()
         ),
-        ("dead links", sum(site.dead_urls for site in data.sites), "bad"),
+        ("broken links", sum(site.broken_urls for site in data.sites), "bad"),
     ]
 
 
@@ -134,7 +134,7 @@ class SharedKind(NamedTuple):
 
 
 def shared_kinds(data: SitesReport) -> list[SharedKind]:
-    """The kinds that any site has: gravest first, of equal ones those of most sites."""
+    """The kinds of all sites: by severity, then by number of sites."""
     kinds: dict[str, SharedKind] = {}
     for site in data.sites:
         for group in site.groups:
@@ -153,7 +153,7 @@ def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
         HtmlColumn("site", lambda site: (site.start, ""), "link"),
         HtmlColumn("pages", lambda site: urls_in(site, State.FETCHED), "n"),
         HtmlColumn("not fetched", lambda site: urls_in(site, State.DISCOVERED), "n", wide=True),
-        HtmlColumn("dead links", lambda site: site.dead_urls, "n"),
+        HtmlColumn("broken links", lambda site: site.broken_urls, "n"),
         *(
             HtmlColumn(name, lambda site, grade=grade: causes_of(site, grade), "n", wide=grade is not Grade.ERROR)  # type: ignore[misc]
             for grade, name in GRADE_WORDS.items()
@@ -193,7 +193,7 @@ def causes_of(data: ReportData | SiteSum, grade: Grade) -> int:
 
 
 def gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
-    """The gravest kinds, of equal ones those on most pages; notices only where there is nothing else."""
+    """The most severe kinds, then by number of pages; notices only if there is nothing else."""
     grades = list(Grade)
     grave = [group for group in groups if group.grade is not Grade.NOTICE] or groups
     return sorted(grave, key=lambda group: (grades.index(group.grade), -group.pages))[:FIRST]
@@ -224,7 +224,7 @@ def _line(fault: Fault) -> str:
 
 
 def first_issue(fault: Fault) -> Issue:
-    """Of pages that are alike the cause is one: another is named beside it."""
+    """Similar pages have one cause: another page is named beside it."""
     return next((issue for issue in fault.issues if issue.url != fault.cause), fault.issues[0])
 
 
@@ -236,16 +236,18 @@ def first_address(fault: Fault) -> str:
 
 def _dead_rows(data: ReportData, origin: str) -> PagedTable:
     columns = [
-        HtmlColumn("dead URL", lambda dead: (dead.target, ""), "link"),
+        HtmlColumn("broken URL", lambda dead: (dead.target, ""), "link"),
         HtmlColumn("what", failure),
         HtmlColumn("pages", lambda dead: dead.pages, "n"),
         HtmlColumn("one of them", lambda dead: (dead.holders[0].url, "") if dead.holders else "", "link", wide=True),
         HtmlColumn("words", lambda dead: dead.holders[0].anchor if dead.holders else "", wide=True),
     ]
-    return PagedTable("dead-rows", columns, data.dead, data.dead_urls, origin, "`periplus links --broken` lists all.")
+    return PagedTable(
+        "broken-rows", columns, data.broken, data.broken_urls, origin, "`periplus links --broken` lists all."
+    )
 
 
-def failure(dead: DeadLink) -> str:
+def failure(dead: BrokenLink) -> str:
     return REASON_WORDS[dead.reason] + (f", status {dead.status}" if dead.status else "")
 
 

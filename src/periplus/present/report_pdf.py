@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from periplus.extras import extra_needed
 from periplus.model.audit import CausedBy, Fault, Grade
-from periplus.model.results import DeadLink, IssueGroup, ReportData, SitesReport
+from periplus.model.results import BrokenLink, IssueGroup, ReportData, SitesReport
 from periplus.model.visit import State
 from periplus.present.issues import place_of
 from periplus.present.report import (
@@ -35,7 +35,7 @@ ADDRESS_CHARS = 300
 
 
 def write_report_pdf(data: ReportData | SitesReport, shown: Callable[[str], str] = str) -> bytes:
-    """A4 pages: figures, grades, what to repair first, each kind of fault with its first causes, dead links.
+    """A4 pages: figures, grades, what to repair first, each kind of fault with its first causes, broken links.
 
     shown: what a URL is shown as. The same data gives the same bytes on the same fonts. Raises MissingExtra without
     typst.
@@ -52,7 +52,7 @@ def write_report_pdf(data: ReportData | SitesReport, shown: Callable[[str], str]
 
 
 def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
-    """What the sheet shows, as texts alone: they are set as they are, whatever they hold."""
+    """Content of the sheet as plain texts, without markup."""
 
     def address(url: str) -> str:
         return visible(shown(url))[:ADDRESS_CHARS]
@@ -62,7 +62,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
         ("pages fetched", urls_in(data, State.FETCHED)),
         ("not fetched", urls_in(data, State.DISCOVERED)),
         *((GRADE_WORDS[grade], causes_of(data, grade)) for grade in Grade),
-        ("dead addresses", data.dead_urls),
+        ("broken URLs", data.broken_urls),
     ]
     return {
         "host": visible(start.netloc or data.about.start),
@@ -71,8 +71,8 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
         "grades": [(one.field.value, one.letter, f"{one.score} of 100") for one in data.grades],
         "repair": [_kind(group) for group in gravest(data.groups)],
         "kinds": [_kind(group) | _causes(group, address) for group in data.groups],
-        "dead": [_dead(dead, address) for dead in data.dead[:DEAD]],
-        "left": _left(data.dead_urls - min(DEAD, len(data.dead)), "periplus links --broken"),
+        "broken": [_broken(dead, address) for dead in data.broken[:DEAD]],
+        "left": _left(data.broken_urls - min(DEAD, len(data.broken)), "periplus links --broken"),
         "notes": [visible(note) for note in data.notes],
         "sites": [],
     }
@@ -85,7 +85,7 @@ def _when(data: ReportData | SitesReport) -> str:
 def _sums(data: SitesReport) -> JsonObject:
     """The same of several sites: sums, what to repair first, a row a site."""
     rows = [
-        (visible(site.site), *(number(value) for value in (urls_in(site, State.FETCHED), site.dead_urls)),
+        (visible(site.site), *(number(value) for value in (urls_in(site, State.FETCHED), site.broken_urls)),
          *(number(causes_of(site, grade)) for grade in Grade), number(site.depth), size(site.size_bytes),
          " ".join(one.letter for one in site.grades))
         for site in worst_first(data)
@@ -99,9 +99,9 @@ def _sums(data: SitesReport) -> JsonObject:
         "about": f"{visible(data.about.run)}, {_when(data)}. `periplus report --site NAME -o NAME.pdf` writes one "
         f"site's report. {GRADES_NOTE}",
         "figures": [(name, number(value)) for name, value, _ in figures_of(data)],
-        "grades": [], "repair": repair, "kinds": [], "dead": [], "left": "",
+        "grades": [], "repair": repair, "kinds": [], "broken": [], "left": "",
         "notes": [visible(note) for note in data.notes],
-        "sites": [("site", "pages", "dead links", *GRADE_WORDS.values(), "clicks", "size", "grades"), *rows],
+        "sites": [("site", "pages", "broken links", *GRADE_WORDS.values(), "clicks", "size", "grades"), *rows],
     }  # fmt: skip
 
 
@@ -126,14 +126,14 @@ def _causes(group: IssueGroup, address: Callable[[str], str]) -> JsonObject:
 
 
 def _first(fault: Fault, address: Callable[[str], str]) -> str:
-    """The first page that it is met on, with line and column; of what is a page itself where on it."""
+    """The first page of a cause, with line and column; if the cause is a page, the place on it."""
     issue = first_issue(fault)
     if issue.url != fault.cause or issue.line:
         return address(place_of(issue))
     return address(first_address(fault)) if first_address(fault) != fault.cause else ""
 
 
-def _dead(dead: DeadLink, address: Callable[[str], str]) -> JsonObject:
+def _broken(dead: BrokenLink, address: Callable[[str], str]) -> JsonObject:
     return {
         "url": address(dead.target), "what": failure(dead), "pages": count_of(dead.pages, "page"),
         "first": address(dead.holders[0].url) if dead.holders else "",

@@ -1,4 +1,4 @@
-"""A whole site as a graph: where each page lies, by its folder and its links; for a canvas that zooms, and as SVG."""
+"""A whole site as a graph: positions of pages by their folders and links, for a zooming canvas, and as SVG."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from periplus.values import frozen
 
 MOST = 10_000  # circles; of a larger site folders are drawn, each of which leads to its pages
 FEWEST = 60  # folders that are worth drawing: under that one more step of their paths is taken
-CLOSER = 0.45  # folders stand to one another, of the way apart that circles with names would
+CLOSER = 0.45  # distance of folders, as a share of the distance for circles with names
 STEP = 14.0  # units between two pages of a folder
-ROUNDS = 90  # after 60 branches of a manual of 5,000 pages still lay across one another
+ROUNDS = 90  # after 60, branches of a manual of 5,000 pages still overlapped
 NEAR = 2.2  # STEPs within which circles push one another away
 LEADING = 3  # links of a page that pull, beside that to its place in the map: those to pages that few others link to
-PARTS = 60  # folders that have a place of their own; the pages of smaller ones share one
+PARTS = 60  # folders with their own place; the pages of smaller folders share one
 NAMED = 60  # names in a file
 NAME_SIGNS = 28
 LEAST_R, MOST_R = 3.0, 16.0  # of circles
@@ -53,8 +53,7 @@ OTHERS = "other folders"
 class SiteGraph:
     """n circles, pages or folders: the columns of a drawing.
 
-    x, y, r: units. part: of `parts`; parent: the circle that it hangs from in the map; -1: none. pages: how many it
-    stands for.
+    x, y, r: units. part: index in `parts`; parent: its parent in the map; -1: none. pages: number of its pages.
     """
 
     title: str
@@ -103,7 +102,7 @@ class _Nodes(NamedTuple):
     parts: tuple[list[str], Ints]
     parent: Ints
     pages: Sequence[int]
-    weight: Floats  # what their areas stand for
+    weight: Floats  # the meaning of their areas
 
 
 def _drawn(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bool = False) -> SiteGraph:
@@ -143,7 +142,7 @@ def _radii(weight: Floats) -> Floats:
 
 
 def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
-    """(m, 2): of each page those of its links that tell most of where it belongs."""
+    """(m, 2): for each page its most specific links."""
     counts = np.diff(graph.offsets)
     sources = np.repeat(np.arange(len(counts)), counts)
     inlinks = np.bincount(graph.targets, minlength=len(counts))
@@ -157,7 +156,7 @@ def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
 
 
 def _laid(part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: Floats) -> tuple[Floats, Floats]:
-    """Where each circle lies: folders beside those that they link with, within each what belongs together."""
+    """Position of each circle: linked folders side by side, and linked pages together within each folder."""
     count = len(part)
     if not count:
         return np.zeros(0), np.zeros(0)
@@ -189,7 +188,7 @@ def _spirals(part: Ints, weight: Floats) -> Floats:
 
 
 def _moves(position: Floats, pairs: Ints, centres: Floats, heat: float) -> Floats:
-    """What links, neighbours and the folder's middle move each circle by."""
+    """Movement of each circle by its links, neighbours and the folder's centre."""
     from scipy.spatial import cKDTree
 
     count = len(position)

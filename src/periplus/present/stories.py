@@ -82,11 +82,11 @@ def _when(story: Story) -> str:
 
 
 def cascade_lines(story: Story, width: int) -> Iterator[str]:
-    """One story, its pages in order: when, on which site, from whom."""
+    """One story, its pages in order, with time, site and source."""
     yield visible(story.title)
     yield f"{_extent(story)}, ordered {ORDER_WORDS[story.order]}"
     if story.disordered:
-        yield f"{count_of(story.disordered, 'link')} from a page dated before the one that it links to"
+        yield f"{count_of(story.disordered, 'link')} from a page dated before its link target"
     yield ""
     site_width = min(max(cells(page.site) for page in story.pages), 30)
     cited = dict(reversed(story.links))  # of several the first
@@ -187,7 +187,7 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
     }  # fmt: skip
 
 
-LANES_MOST = 60  # sites drawn; the later ones share the last lane
+LANES_MOST = 60  # sites drawn; later sites share the last lane
 WIDTH, TOP, LANE, FOOT = 1000, 96, 26, 44
 LEFT, RIGHT = 190, 960
 NAME_SIGNS = 27
@@ -239,7 +239,7 @@ def write_cascade_svg(story: Story, out: TextIO) -> None:
 
 
 def _late(story: Story) -> list[float]:
-    """Seconds after the source; no page stands left of the one before it in the order."""
+    """Seconds after the source, never decreasing in the order of pages."""
     first = story.pages[0].date.when
     return list(accumulate((page.date.when - first for page in story.pages), max, initial=0.0))[1:]
 
@@ -268,7 +268,7 @@ def _lanes(sites: Sequence[SiteKey]) -> Iterator[str]:
 
 
 def _arc(start: complex, end: complex, kind: str, hint: str) -> str:
-    """From the later page to the earlier one, bent so that arcs between the same lanes lie apart."""
+    """An arc from the later page to the earlier one, bent so that arcs between the same lanes are separate."""
     bend = (start + end) / 2 + (18 - 18j if kind == _LINK else -18 + 18j)
     points = (f"{px(point.real)} {px(point.imag)}" for point in (start, bend, end))
     return element("path", kind, "", hint, d="M{}Q{} {}".format(*points))

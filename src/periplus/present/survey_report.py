@@ -31,7 +31,7 @@ UNITS = Table(
     (
         *columns_of("""
         site text searched: the unit's name
-        prefixes text searched: what URLs of the unit begin with
+        prefixes text searched: prefixes of the unit's URLs
         bundle text searched facet: the organisation that it belongs to
         official boolean facet: whether it is the organisation's official site
         fetched integer: documents that were fetched
@@ -47,7 +47,7 @@ UNITS = Table(
         self_links integer: links within the site
         linking_pages integer: pages that link into the site, its own among them: the numerator of wif
         external_linking_pages integer: pages of other sites that link into it: the numerator of external_wif
-        wif real: linking_pages / fetched; empty where fetched is 1 or 0: linking_pages says it all
+        wif real: linking_pages / fetched; empty if fetched is 1 or 0: use linking_pages
         external_wif real: external_linking_pages / fetched; empty as wif is
         state text facet wide: empty, or why no page of the site was fetched
     """),
@@ -69,23 +69,23 @@ COMPANIONS = Table(
         strong_gain integer: of communicators: sites that the largest strong component gains by it
         pairs_gain integer: of communicators: ordered pairs of sites that come into reach of each other by it
         status text facet: what the user decided: in, out, undecided, discovered
-        tags text searched: what the user noted, parted by blanks
+        tags text searched: the user's tags, separated by blanks
         run text: the run that the figures come from
     """),
 )
 CO_LINKS = Table(
     "colinks",
-    "Pairs of sites that the same sites link to, or that link to the same ones.",
+    "Pairs of sites with common inlinks or common outlinks.",
     columns_of("""
         kind text facet: co-inlink: sites that link to both; coupling: sites that both link to
         first text searched: a site of the target set
         second text searched: another one
-        sites integer: how many sites, global ones left out
+        sites integer: how many sites, without global sites
     """),
 )
 SUFFIXES = Table(
     "suffixes",
-    "What the names of the sites outside are registered under.",
+    "Public suffixes of the outside sites.",
     (
         *columns_of("""
         direction text facet: out: linked to from the target set; in: linking to it
@@ -102,7 +102,7 @@ CONNECTIVITY = Table(
     "connectivity",
     "How the sites hang together by direct links.",
     columns_of("""
-        vertices text searched: all sites of the target set, official ones, bundles, or all with the communicators
+        vertices text searched: all sites of the target set, official sites, bundles, or all with the communicators
         sites integer: vertices
         arcs integer: linked ordered pairs
         density real: arcs of all that could be
@@ -115,7 +115,7 @@ CONNECTIVITY = Table(
 )
 INTERLINKING = Table(
     "interlinking",
-    "Who links to whom.",
+    "Links between sites.",
     (
         *columns_of("""
         source text searched: the site of the target set that links
@@ -127,10 +127,10 @@ INTERLINKING = Table(
 )
 RECORDS = Table(
     "records",
-    "What became of each site’s URLs.",
+    "States of each site’s URLs.",
     columns_of("""
         site text searched: the unit's name
-        prefixes text searched: what URLs of the unit begin with
+        prefixes text searched: prefixes of the unit's URLs
         fetched integer: URLs that were fetched
         waiting integer: URLs that are known and were not asked for
         robots integer: URLs that robots.txt forbids
@@ -142,18 +142,18 @@ RECORDS = Table(
 )
 STANDING = Table(
     "standing",
-    "How far each site was read and what it brought.",
+    "Progress and yield of each site.",
     columns_of("""
         site text searched: the site's name
         prefixes text searched: the first prefix of each of its units
         pages integer: pages that were asked for
-        links integer: external items that its pages were the first of the site to show
+        links integer: external items found first on this site's pages
         recent real: of them a page, over the site's last pages
-        score real: what the rule thinks of it; empty: too early
-        share real: of the known pages, those that were asked for
+        score real: the rule's score; empty: too early
+        share real: share of the known pages that was requested
         waiting integer: pages that are known and were not asked for
         state text facet wide: reading, read, waiting, or why it is not available
-        tags text searched: what the user noted, parted by blanks
+        tags text searched: the user's tags, separated by blanks
     """),
 )
 
@@ -288,11 +288,9 @@ figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
 
 
 def survey_report(results: SurveyResults) -> str:
-    """The report as one page of XHTML that every browser takes as HTML too: nothing loaded from anywhere,
-    light and dark, fit for paper.
+    """The report as one self-contained page of XHTML that is valid HTML too, light and dark, fit for paper.
 
-    Every figure stands under the run, the document model and the share of pages that was read; texts
-    from the web are escaped.
+    Every figure has the run, the document model and the share of pages that was read; texts from the web are escaped.
     """
     html: Any = macros("survey_report.html")
     method, harvest, caption = results.method, results.harvest, survey_caption(results)
@@ -311,7 +309,7 @@ def survey_report(results: SurveyResults) -> str:
     sections = [
         ("network", "How the sites hang together", html.drawing(network, _NETWORK)),
         ("indicators", "Sites of the target set", html.indicators(_figure_rows(results), method.model, results.totals)),
-        ("matrix", "Who links to whom", html.matrix(matrix, results.chosen)),
+        ("matrix", "Links between sites", html.matrix(matrix, results.chosen)),
         ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
         ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
         ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
@@ -335,7 +333,7 @@ def survey_report(results: SurveyResults) -> str:
     return document(title, head, body, foot=foot, rules=_STYLE)
 
 
-_NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, global ones not."
+_NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, without global sites."
 _FRAGMENT = "The target set, the classes of its companion set, and the links between them."
 
 

@@ -20,7 +20,7 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 _CELL_TYPES = frozenset({int, str, type(None)})
 CSV_ROWS = 500  # written at once
 CELLS_AT_HAND = 50_000  # some 10 MB
-# the full-width ones too: spreadsheets in Japanese take them for the others
+# full-width characters too: Japanese spreadsheets treat them alike
 _COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
 
 
@@ -92,7 +92,7 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: Te
 
 
 class _Cells(dict[object, str]):
-    """Values as they stand in a CSV, each made once: most of a table of links is said again and again."""
+    """Values as texts of a CSV, each converted once: a table of links repeats most values."""
 
     def __missing__(self, value: object) -> str:
         if type(value) is str and value.isascii() and value[:1] not in _COMPUTED:  # a third of the time

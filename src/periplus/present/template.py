@@ -80,7 +80,7 @@ def _page(page: TemplatePage) -> JsonObject:
     }
 
 
-NAME_CHARS = 40  # of a file's name that tell its page
+NAME_CHARS = 40  # characters of a file's name for its page
 INDEX = "index.html"
 _UNFIT = re.compile(r"[^a-z0-9]+")
 
@@ -94,7 +94,7 @@ class Shown(NamedTuple):
 
 
 def file_name(number: int, url: str, suffix: str) -> str:
-    """`0007-about-us.html`: unique by its number, safe on any disk, and it says which page it is."""
+    """`0007-about-us.html`: unique by its number, safe on any file system, and readable."""
     parts = urlsplit(url)
     words = _UNFIT.sub("-", f"{parts.path} {parts.query}".lower()).strip("-")
     return f"{number:04}-{words[-NAME_CHARS:].strip('-') or 'home'}{suffix}"

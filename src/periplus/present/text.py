@@ -36,7 +36,7 @@ class PlanLines:
 
 
 def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
-    """In the order of what matters to the one who deletes."""
+    """Most important for the user first."""
     read = f", with what was read of {'it' if plan.pages == 1 else 'them'}"
     orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
     texts = f" that no other page has, {number(plan.texts)} with text and blocks"
@@ -90,9 +90,9 @@ BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
 INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
 TEXT_CHARS = 160  # of a block in the table for reading
 _CHARSET_WORDS = {
-    "bom": "its first bytes say so", "header": "the HTTP header says so", "meta": "its meta element says so",
-    "xml": "its XML declaration says so",
-    "statistics": "the statistics of its letters speak for it", "default": "nothing says otherwise",
+    "bom": "by its first bytes", "header": "by the HTTP header", "meta": "by its meta element",
+    "xml": "by its XML declaration",
+    "statistics": "by the statistics of its letters", "default": "by default",
     "text": "its text speaks against what is declared",
 }  # fmt: skip
 _SAME_WORDS = {
@@ -149,7 +149,7 @@ def _with_source(value: str | None, source: str | None) -> str:
 
 
 def _language(declared: str, language: str) -> str:
-    """language: by its words, where they tell it."""
+    """language: by its words, if known."""
     if not declared:
         return f"{language} (by its words; it does not say)" if language else ""
     if declared.partition("-")[0] == language.partition("-")[0]:
@@ -223,17 +223,17 @@ _IN_FULL = {
     Likeness.NEAR: "nearly the same",
 }
 COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
-GROUPS_TO_PAGES = 10  # groups shown for each page shown of one
+GROUPS_TO_PAGES = 10  # groups shown for each page shown of a group
 _LIKE_CELLS = 15
 
 
 def grounds_of(group: DuplicateGroup) -> str:
-    """Why its page stands for the group, in words."""
+    """Why its page represents the group, in words."""
     return ", ".join(GROUND_WORDS[ground] for ground in group.grounds)
 
 
 def like_of(page: Duplicate) -> str:
-    """How like it is to the page that stands for it, in words; a percentage is rounded down, so that 100 % is all."""
+    """Its similarity to its representative, in words; percentages are rounded down, so that 100 % means equal."""
     share = f"{int(page.similarity * 100)} % " if page.like is Likeness.NEAR else ""
     return share + LIKE_WORDS[page.like]
 
@@ -271,7 +271,7 @@ def _summary(duplicates: Duplicates) -> str:
 
 
 def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
-    """How many are how like the page that stands for them."""
+    """Numbers of pages by similarity to their representative."""
     counts = Counter(page.like for page in pages)
     return ", ".join(f"{number(counts[like])} {like_words}" for like, like_words in words.items() if counts[like])
 
@@ -281,7 +281,7 @@ def _duplicate_charset(charset: str) -> str:
 
 
 def duplicate_rows(duplicates: Duplicates) -> Iterator[tuple[object, ...]]:
-    """A row a page, as COLUMNS; the page that stands for a group comes first."""
+    """A row a page, as COLUMNS; a group's representative comes first."""
     for place, group in enumerate(duplicates.groups, 1):
         yield place, group.url, True, "", 1.0, 1.0, group.charset, [ground.value for ground in group.grounds]
         for page in group.pages:
@@ -299,7 +299,7 @@ def write_duplicate_json(duplicates: Duplicates, out: TextIO) -> None:
 
 
 def health_lines(points: Sequence[TrendPoint]) -> list[str]:
-    """A line or two on how a collection stands after its last run, and what changed since the one before."""
+    """One or two lines on a collection after its last run, with the changes since the run before."""
     if not points:
         return []
     last, before = points[-1], points[-2] if len(points) > 1 else None
@@ -322,11 +322,11 @@ def _figure(value: int, before: int | None, one: str, many: str) -> str:
     return count_of(value, one, many) + change
 
 
-NAMED_IN_TITLE = 80  # signs of the one subject that a title names
+NAMED_IN_TITLE = 80  # characters of the subject in a title
 
 
 class _NoticeWords(NamedTuple):
-    """A kind's title of one and of several, if it counts, and its screen."""
+    """A kind's title in singular and plural, if it counts, and its screen."""
 
     one: str
     many: str = ""
@@ -334,13 +334,13 @@ class _NoticeWords(NamedTuple):
 
 
 _NOTICES = {
-    NoticeKind.DEAD: _NoticeWords("{} new dead address", "{} new dead addresses", "t/dead"),
+    NoticeKind.BROKEN: _NoticeWords("{} new broken URL", "{} new broken URLs", "t/dead"),
     NoticeKind.VANISHED: _NoticeWords("{} page vanished", "{} pages vanished", "compare"),
     NoticeKind.SITES: _NoticeWords("{} new site", "{} new sites", "t/sites"),
     NoticeKind.PORTAL: _NoticeWords("the portal has {} new entry", "the portal has {} new entries", "live"),
     NoticeKind.FAILED: _NoticeWords("a job failed"),
     NoticeKind.SUSPICIOUS: _NoticeWords("a crawl ended suspicious", screen="t/runs"),
-    NoticeKind.REPORT: _NoticeWords("how it stands", screen="live"),
+    NoticeKind.REPORT: _NoticeWords("status", screen="live"),
 }
 
 
@@ -377,7 +377,7 @@ def screen(notice: Notice, address: str) -> str:
 
 
 def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
-    """(subject, text) of a letter that tells them all."""
+    """(subject, text) of a letter with all notices."""
     more = f", and {count_of(len(notices) - 1, 'other notice')}" if len(notices) > 1 else ""
     parts = []
     for notice in notices:
@@ -387,7 +387,7 @@ def letter(notices: Sequence[Notice], address: str) -> tuple[str, str]:
 
 
 def as_values(notice: Notice, address: str = "") -> JsonObject:
-    """For programs. `id` is the same in each delivery: who has seen it needs not look again."""
+    """For programs. `id` is the same in each delivery, so that repeats can be skipped."""
     return {
         "id": notice.key, "kind": notice.kind.value, "collection": notice.collection, "made": iso(notice.made),
         "title": title(notice),

@@ -89,7 +89,7 @@ REASON_WORDS = {
     Reason.TRAP: "looks like an endless series",
     Reason.REFUSED: "refused to us",
     Reason.HOST_DOWN: "host given up",
-    Reason.ALIVE: "was dead, answers again",
+    Reason.ALIVE: "failed before, answers again",
     Reason.NOT_ARCHIVED: "not in the archive",
     Reason.SCOPE: "outside the crawl",
     Reason.OTHER_PART: "another part's",
@@ -144,7 +144,7 @@ def duration(seconds: float) -> str:
 
 
 def utc(moment: float, form: str = "%d %B %Y, %H:%M UTC") -> str:
-    """A time in seconds since the epoch, said in UTC."""
+    """A time in seconds since the epoch, written in UTC."""
     return datetime.fromtimestamp(moment, UTC).strftime(form).lstrip("0")
 
 
@@ -154,7 +154,7 @@ def iso(moment: float) -> str:
 
 
 def why_waits(host: HostRow, state: str) -> str:
-    """Why a host with work is not asked at this moment. state: of the run, as `Status` says it."""
+    """Why a host with waiting URLs is not fetched now. state: of the run, as in `Status`."""
     if state not in ("running", "paused"):
         return "no crawl goes on"
     if host.leased:
@@ -178,8 +178,9 @@ def short(url: str) -> str:
 
 
 def labels(urls: Sequence[str], titles: Sequence[str], parent_title: str = "") -> list[str]:
-    """What siblings are called: their titles; with the end of the URL where a title is its sibling's or parent's too.
-    On one line, without characters that are no sign."""
+    """Names of siblings: their titles, with the end of the URL if a sibling or the parent has the same title. On one
+    line, without invisible characters.
+    """
     clean = [visible(title) for title in titles]
     seen = Counter([*clean, visible(parent_title)])
     names = []
@@ -192,7 +193,7 @@ def labels(urls: Sequence[str], titles: Sequence[str], parent_title: str = "") -
 
 
 def without_site_name(titles: Sequence[str]) -> Sequence[str]:
-    """The titles without the ending that more than half of them share: ` — Example Docs` on each line helps nobody.
+    """The titles without the ending that more than half of them share, such as ` — Example Docs`.
 
     Nothing is cut from fewer than four titles, nor from a title that is nothing else.
     """
@@ -244,9 +245,9 @@ _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: t
 def job_remedy(
     note: str, private: str = "the consent for private addresses", own: str = "the consent for your own site"
 ) -> str:
-    """What to do about a job that failed, by the sentence of its error; empty where that says it itself.
+    """Advice for a failed job, by the text of its error; empty if the error has its own.
 
-    private, own: what consents where it is read.
+    private, own: the consents in the reader's words.
     """
     signs = ((f": {REASON_WORDS[why]}" if isinstance(why, Reason) else why, remedy) for why, remedy in _REMEDIES)
     return next((remedy for sign, remedy in signs if sign in note), "").format(private=private, own=own)

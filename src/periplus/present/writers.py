@@ -1,4 +1,4 @@
-"""Writes tables as files: the formats of exports and downloads, and those that installed packages add.
+"""Writes tables as files: the formats of exports and downloads, and formats of installed packages.
 
 A new format is a function and a row of WRITERS, or an entry point of the group `periplus.writers`.
 """
@@ -37,8 +37,8 @@ class Writer:
     """A file format of tables.
 
     media_type: as HTTP names it. write: takes the table, its rows (values in the order of its columns; streamed, so to
-    be read once) and the path of the file to write; returns what the user is told of the file beside its name, as
-    "3 rows", or nothing. It raises OSError for a file that cannot be written, UsageError where something is missing.
+    be read once) and the path of the file to write; returns a note for the user, such as "3 rows", or nothing. It
+    raises OSError for a file that cannot be written, UsageError if a package is missing.
     """
 
     media_type: str
@@ -47,7 +47,7 @@ class Writer:
 
 @cache
 def writers() -> Mapping[str, Writer]:
-    """Every writer by the ending of its files: ours, then those of installed packages, which replace none of ours."""
+    """Every writer by the ending of its files: ours, then writers of installed packages, which never replace ours."""
     added = {
         name: replace(writer, write=guarded(package, writer.write))
         for name, (package, writer) in loaded("writers", Writer).items()
@@ -124,10 +124,10 @@ def _arrow_array(kind: ColumnKind, type: pyarrow.DataType, values: Sequence[Any]
 
 
 def write_xlsx(name: str, columns: Sequence[Column], rows: Rows, path: Path, sheet_rows: int = SHEET_ROWS) -> int:
-    """Writes an Excel workbook; returns its sheets: what is more than sheet_rows goes on in `name 2`, `name 3`, ...
+    """Writes an Excel workbook; returns its sheets: rows beyond sheet_rows are in `name 2`, `name 3`, ...
 
-    Texts are written as texts, so that none is computed or becomes a link, whatever it begins with; longer ones than a
-    cell holds are cut, and whole numbers that a double does not hold are texts.
+    Texts are written as texts, so that none is computed or becomes a link; texts too long for a cell are cut, and
+    integers that a double cannot represent are texts.
     """
     with extra_needed():
         import xlsxwriter

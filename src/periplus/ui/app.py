@@ -52,7 +52,7 @@ async def _login(request: Request) -> Response:
 def _refused(request: Request, error: Exception) -> Response:
     """Why a request cannot be granted, in a sentence."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
-    # the collection's screens stay at hand
+    # the collection's screens stay cached
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
     values = {"title": "Request failed", "status": status, "name": name, "detail": str(error)}

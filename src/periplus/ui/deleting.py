@@ -1,4 +1,4 @@
-"""What goes when somebody deletes: shown before anything does; done at once, or by a job where it is much."""
+"""Deletion in the browser: lists what will be deleted, then deletes it at once or, if it is large, in a job."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from periplus.urls.canonical import url_id
 MOST_PAGES = 3_000  # at once: their keys fit into a form; more than a table shows on a page
 READ_S = 5.0
 CHOICES = ("links_to", "again", "keep_pages")
-JOBS = 10_000  # the last so many are looked through for those of a collection that goes
-SITES = 1_000  # offered by name; others are typed
+JOBS = 10_000  # the latest jobs, searched for jobs of the deleted collection
+SITES = 1_000  # offered by name; further ones are typed
 
 
 def delete(request: Request) -> Response:
@@ -130,8 +130,8 @@ def take(request: Request) -> Response:
 
 
 def _call_off(state: AppState, folder: Path) -> None:
-    """What is asked for of a collection that is gone: a crawl that waits would make it anew,
-    and what is scheduled would fail for ever.
+    """Cancels jobs and schedules of a deleted collection: a waiting crawl would create it again, and a schedule would
+    always fail.
     """
     words = {state.folder_word(folder), str(folder.resolve())}
     with state.queue() as queue:

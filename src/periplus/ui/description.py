@@ -1,7 +1,7 @@
-"""What the interface answers to programs: its table of routes as an OpenAPI description.
+"""The table of routes as an OpenAPI description.
 
-Clients can be made of it, and tests check it. The rows of `ui.routes` are the source: a screen is described by its
-handler's first sentence, the names in its path, and the types of the row.
+For generated clients and for tests. The rows of `ui.routes` are the source: a screen is described by its handler's
+first sentence, the names in its path, and the types of the row.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PART = re.compile(r"\{(\w+)(?::\w+)?\}")  # of a path
 
 @frozen
 class Screen:
-    """A row of the table of routes: what an address shows, as a page and as JSON.
+    """A row of the table of routes: a screen, as a page and as JSON.
 
-    show: the handler of GET; take: that of the screen's form, by POST to the same address; answer: type by name of what
-    the JSON has beside `title`, a name that ends in ? may be missing; parameters: schema and sentence by name, one that
-    ends in ! must be there.
+    show: the handler of GET; take: the handler of the screen's form, by POST to the same address; answer: type by name
+    of the keys beside `title`, optional if the name ends in ?; parameters: schema and sentence by name, required if the
+    name ends in !.
     """
 
     path: str
@@ -68,13 +68,13 @@ _PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the co
 
 
 def described(screens: Sequence[Screen], choices: Mapping[str, Sequence[str]], *, locked: bool) -> Schema:
-    """The description. choices: what may stand in a path, by the part's name; locked: whether one must log in."""
+    """The description. choices: values of a part of a path, by its name; locked: whether a login is required."""
     schemas: dict[str, Schema] = {"Problem": PROBLEM_SCHEMA}
     paths = {screen.path: {"get": _operation(screen, choices, schemas)} for screen in screens}
     document: Schema = {
         "openapi": "3.1.0",
         "info": {"title": "Periplus", "version": VERSION,
-            "description": "What the screens show, as JSON. docs/serve.md tells of them."},
+            "description": "The values of the screens as JSON; see docs/json.md."},
         "servers": [{"url": "/"}], "paths": paths, "components": {"schemas": schemas},
     }  # fmt: skip
     if locked:
@@ -140,7 +140,7 @@ _PLAIN: dict[object, Schema] = {
 
 
 def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:
-    """The JSON that `rendering.plain` makes of a value of this type. Named ones enter schemas."""
+    """Schema of the JSON that `rendering.plain` makes of a value of this type. Dataclasses are added to schemas."""
     kind = getattr(kind, "__supertype__", kind)  # a NewType is what it is made of
     if kind in _PLAIN:
         return _PLAIN[kind]
@@ -162,12 +162,12 @@ def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:
         return {"enum": [member.value for member in kind]}
     if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         return _named(kind, schemas)
-    return {}  # arrays and the like, of which a description would say no more than their JSON
+    return {}  # arrays and the like: any JSON value
 
 
 def _named(kind: type, schemas: dict[str, Schema]) -> Schema:
     if kind.__name__ not in schemas:
-        schemas[kind.__name__] = {}  # for those that hold others of their kind
+        schemas[kind.__name__] = {}  # for types that contain themselves
         hints = typing.get_type_hints(kind)
         # a NamedTuple
         fields = (

@@ -1,4 +1,4 @@
-"""One cause of faults: what a reader meets, what to do, where it is met, and what is decided on it."""
+"""One cause of faults: its effect on readers, its remedy, its pages, and the user's decision."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def decide(request: Request) -> Response:
     if state_of(request).browser.fault(folder, note.code, note.cause) is None:
         raise NoCollection("there is no such fault (any longer): it may be mended")
     homes.home_of(place).note_fault(note)
-    homes.folder_of(place)  # the copy of one in a database has the note too, then
+    homes.folder_of(place)  # the local copy of a database gets the note too
     query = rendering.query({}, code=note.code, cause=note.cause)
     return RedirectResponse(rendering.address(name, "fault") + query, 303)

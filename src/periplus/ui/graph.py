@@ -110,9 +110,9 @@ class NeighbourRequest:
 class Neighbour(NamedTuple):
     """A node.
 
-    url: its page, of several the one of greatest rank; name: of a page its title, else its directory or site; fetched:
-    of its pages; links_here, linked: links from it to the middle, and from the middle to it; score: 0 to 100,
-    logarithmic, among all nodes of its kind.
+    url: its page with the greatest rank; name: the title of a page, or a directory or site; fetched: number of fetched
+    pages; links_here, linked: links to the middle, and from it; score: 0 to 100, logarithmic, among all nodes of its
+    kind.
     """
 
     url: str
@@ -238,7 +238,7 @@ def _site(url: str) -> str:
 
 
 def _part(url: str, grouping: Grouping, home: str) -> str:
-    """What a node's colour stands for: of pages their directory on the middle's site, else their site."""
+    """Meaning of a node's colour: the directory of a page on the middle's site, else the site."""
     if grouping is Grouping.PAGE and _site(url) == home:
         folder = inlinks.directory(url)
         return "/" + folder.split("/", 3)[3]

@@ -1,4 +1,4 @@
-"""Screens of a crawl that goes on, pushed second by second to those who watch."""
+"""Screens of a running crawl, pushed every second to the browsers that show it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from periplus.ui.start import allows_private, offered
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
-EVERY_S = 1.0  # between two looks for those who watch
+EVERY_S = 1.0  # seconds between updates
 SHARED_S = 0.9  # as old a picture may be that is shown to others too
 WAIT_S = 0.5  # for what takes long; it goes on, and comes by the stream
-ALIVE_S = 15  # looks without change after which a word is sent all the same, so that nobody takes silence for death
+ALIVE_S = 15  # updates without change after which a comment keeps the connection alive
 
 
 def pushed(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
@@ -72,7 +72,7 @@ def _sequence(text: str) -> int:
 
 
 def _part(request: Request, key: str, make: Callable[[Request], str]) -> str:
-    """The moving part of the screen: made once a second for all who watch."""
+    """The moving part of the screen: made once a second for all browsers."""
     parts = state_of(request).parts
     with parts.lock:
         part = parts.of(key, MovingPart)
@@ -86,14 +86,14 @@ def _part(request: Request, key: str, make: Callable[[Request], str]) -> str:
 
 
 def live(request: Request) -> Response:
-    """The collection at one look; while a crawl goes on, as it moves."""
+    """Overview of the collection, live during a crawl."""
     return rendering.answer(request, "live.html", {"title": "Overview", **_values(request, WAIT_S)})
 
 
 def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
-    """What the screen shows; of a collection that waits for its first job no more than that.
+    """Values of the screen; for a collection that waits for its first job only that job.
 
-    wait_s: for what is wrong, which is looked for when no crawl goes on.
+    wait_s: for the faults, which are computed when no crawl is running.
     """
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
@@ -166,7 +166,7 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """What a crawl of the collection takes. source: the file that says it; empty: the default."""
+    """A setting of the collection. source: its file; empty: the default."""
 
     name: str
     value: str
@@ -176,7 +176,7 @@ class SettingValue:
 
 
 def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
-    """What a crawl of the collection takes, and where that is said; other limits; the way to delete."""
+    """Settings of the collection with their sources, limits, and deletion."""
     name, folder, place = place_of(request)
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
@@ -213,7 +213,7 @@ def name_segments(request: Request) -> Response:
     (name, _, place), form = place_of(request), form_of(request)
     try:
         write_rules(place, form.get("rules", ""))
-        homes.folder_of(place)  # the copy of one in a database has them too, then
+        homes.folder_of(place)  # the local copy of a database gets them too
     except UsageError as error:
         return settings(request, (form, str(error)))
     return rendering.to_screen(name, "settings#segments")
@@ -242,9 +242,9 @@ def _login_tables(tables: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any
 
 
 def sign_in(request: Request) -> Response:
-    """Writes the login that a form gives into the collection's periplus.toml, for all of its crawls; or takes it out.
+    """Stores the form's login in the collection's periplus.toml, for all of its crawls, or removes it.
 
-    Only where nobody from another machine can ask: it says to which host a variable of the environment is sent.
+    Only if no other machine can connect: it decides which host receives a variable of the environment.
     """
     (name, folder, place), form = place_of(request), form_of(request)
     path, login = folder / SETTINGS_FILE, form.get("login_name", "").strip() or "site"
@@ -282,7 +282,7 @@ def jobs_about(state: AppState, name: str, is_about: Callable[[JobOrder], bool])
 
 
 def pause(request: Request) -> Response:
-    """Has the crawl that goes on ask for nothing more, whoever began it."""
+    """Pauses the running crawl, also one started elsewhere."""
     name, _, place = place_of(request)
     if not homes.home_of(place).pause(now()):
         raise UsageError("no crawl goes on in it: there is nothing to pause")
@@ -290,7 +290,7 @@ def pause(request: Request) -> Response:
 
 
 def stop(request: Request) -> Response:
-    """Has the collection's job store what it has in hand and end."""
+    """Stops the collection's job; it stores its answers first."""
     name = request.path_params["name"]
     if not state_of(request).stop_jobs(name):
         raise UsageError(
@@ -300,9 +300,9 @@ def stop(request: Request) -> Response:
 
 
 def resume(request: Request) -> Response:
-    """Goes on with a paused crawl; else with the collection's last one, with other limits where the form says some.
+    """Resumes a paused crawl, or continues the collection's last crawl, with the form's limits if it has any.
 
-    A first run that failed left no collection: its job is done again.
+    A failed first run left no collection: its job is repeated.
     """
     state, form = state_of(request), form_of(request)
     name = request.path_params["name"]

@@ -91,7 +91,7 @@ def site_of(request: Request) -> tuple[list[str], Site]:
 
 
 def _drawing_options(request: Request) -> tuple[str, str, str]:
-    """(what areas of the picture stand for, its form, what its colours stand for). Raises UsageError."""
+    """(meaning of areas, form of the picture, meaning of colours). Raises UsageError."""
     asked = request.query_params
     form = choice(asked, "form", FORMS, next(iter(FORMS)))
     return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
@@ -166,7 +166,7 @@ def _matches(facts: PageColumns, text: str) -> Iterator[TreeLine]:
 
 
 def picture(request: Request) -> Response:
-    """Where the weight lies, as an image."""
+    """The map as areas, as an image."""
     return rendering.drawing(_written(request, "svg"))
 
 
@@ -232,7 +232,7 @@ class MapPlace:
 
 
 def place_of(site: Site, url: Url) -> MapPlace | None:
-    """Where the page stands in the map; None: its site has no such page."""
+    """Position of the page in the map; None: its site has no such page."""
     pages = site.facts.url
     page = bisect_left(pages, url)
     if page == len(pages) or pages[page] != url:

@@ -1,4 +1,4 @@
-"""Who is told what changed, how that fared, and where the feeds are."""
+"""Subscriptions to changes, their deliveries, and feeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from periplus.ui.state import state_of
 
 SHOWN = 50
 KIND_WORDS = {
-    NoticeKind.DEAD: "new dead links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
+    NoticeKind.BROKEN: "new broken links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
     NoticeKind.PORTAL: "new entries of portals",
     NoticeKind.FAILED: "failed jobs", NoticeKind.SUSPICIOUS: "crawls that end suspicious",
     NoticeKind.REPORT: "a report after each run (only where ticked)",
@@ -61,7 +61,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
 
 
 def change(request: Request) -> Response:
-    """Adds, removes, tries a subscription, as a form says."""
+    """Adds, removes or tests a subscription."""
     form, base = form_of(request), state_of(request).places.base
     what = form.get("what", "")
     if what == "add":
@@ -71,7 +71,9 @@ def change(request: Request) -> Response:
         except UsageError as error:
             return _screen(request, fault=str(error))
         return _screen(
-            request, secret=secret if made.channel.value == "webhook" else "", message=f"{made.target} will be told."
+            request,
+            secret=secret if made.channel.value == "webhook" else "",
+            message=f"{made.target} will get notices.",
         )
     if what == "remove":
         with api_notices.book(base) as book:
@@ -85,7 +87,7 @@ def change(request: Request) -> Response:
 
 
 def feed(request: Request) -> Response:
-    """The newest notices as Atom: of one collection, by its name, or of all."""
+    """The newest notices as Atom, of the named collection or of all."""
     places, name = state_of(request).places, request.path_params["name"]
     collection = "" if name == "all" else api_notices.noticed_name(places.place(places.folder(name)))
     text = api_notices.feed(places.base, collection)

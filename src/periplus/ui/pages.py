@@ -80,7 +80,7 @@ def page(request: Request) -> Response:
 
 
 def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> JsonObject:
-    """What a view adds; where nothing was stored, why."""
+    """Values that a view adds, or why nothing was stored."""
     try:
         if view == "blocks":
             return _blocks(page, parts)
@@ -110,7 +110,7 @@ def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Se
 
 
 def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
-    """The page's place in its site's map; without waiting only where the map is at hand."""
+    """Position of the page in its site's map; without waiting only if the map is cached."""
     _, folder = folder_of(request)
     maps, site = state_of(request).maps, str(site_key(url))
     try:
@@ -164,7 +164,7 @@ def decoded(content: bytes, charset: str) -> str:
 
 
 def _raw(page: Page, view: str) -> Response:
-    """As a file that no browser opens by itself; a picture as a part of our own page."""
+    """As a download; a picture as a part of our own page."""
     if view == "screenshot":
         return Response(page.screenshot(), media_type="image/webp")
     content = page.xml()[0] if view == "xml" else page.source() if view == "sent" else page.rendered()
@@ -186,7 +186,7 @@ _SHOWN = re.compile(
 
 
 def as_it_was(request: Request) -> Response:
-    """A stored page, or a part of one, as a browser is to show it; what is neither is no answer."""
+    """A stored page, or a part of a page, for the browser; 404 for anything else."""
     _, folder = folder_of(request)
     if not (url := request.query_params.get("url", "")):
         raise UsageError("name a page with url=")
@@ -208,7 +208,7 @@ def as_it_was(request: Request) -> Response:
 
 
 HITS = 10
-CATCH_UP_S = 0.4  # for bringing one index up to date; what is left is said, and the work goes on
+CATCH_UP_S = 0.4  # for updating an index; the screen shows how many pages are left, and the update continues
 SEARCH_READ_S = 15.0
 FACETS = {
     "site": "site:",
@@ -220,7 +220,7 @@ FACETS = {
 
 @frozen
 class PageSearch:
-    """What one collection answers, or all of them. fault: why it does not."""
+    """Results of one collection, or of all. fault: why there are none."""
 
     name: str  # empty: all
     result: SearchResult | None
@@ -267,8 +267,8 @@ def _query(request: Request) -> str:
 
 
 def _searched(request: Request, name: str, folders: Mapping[str, Path], at: int, like: str = "") -> PageSearch:
-    """What collections, by the names that hits have of them, answer as one. like: a page to which others are near by
-    the collection's vectors; empty: words alone.
+    """Results of several collections, by their names, merged. like: a page for similarity by the collection's vectors;
+    empty: words only.
     """
     shown = state_of(request).places
     places = {one: shown.place(folder) for one, folder in folders.items()}

@@ -1,4 +1,4 @@
-"""Which portals are made of a collection, what lies on their editor's desk, and how they look."""
+"""The portals of a collection, their editor's queue, and their preview."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from periplus.ui.safety import files_of, form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.values import JsonObject
 
-PER = 20  # entries of one page of the desk
-SITES = 60  # that are named on the desk; all of them stand in the table
+PER = 20  # entries a page
+SITES = 60  # named on the screen; the table has all
 PICKED = "pick-"  # fields of a form that name chosen entries
 # A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style
 # sheet would be a stranger's.
@@ -107,7 +107,7 @@ def desk(request: Request) -> Response:
 
 
 def _kind(desk: Desk, asked: Mapping[str, str]) -> str:
-    """Which entries are shown: those asked for; else those that wait, where any do."""
+    """The list of entries shown: as requested, else the waiting entries, if any."""
     kind = choice(asked, "show", KINDS)
     return kind or next((one for one in KINDS if any(entry.kind == one for entry in desk.entries)), KINDS[0])
 
@@ -140,7 +140,7 @@ def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
 
 
 def decide(request: Request) -> Response:
-    """What the editor decided of one entry or site (a button of its own), or of all that are picked."""
+    """Stores the editor's decision on one entry or site (its own button), or on all selected ones."""
     name, folder, place = place_of(request)
     chosen, form = request.path_params["portal"], form_of(request)
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
@@ -166,7 +166,7 @@ def entry(request: Request, refused: rendering.Refused | None = None) -> Respons
     key = request.query_params.get("key", "")
     chosen = next((entry for entry in one.entries if entry.key == key), None)
     if chosen is None:
-        raise NoCollection(f"there is no entry {key[:50]!r} (any longer): gather the entries anew")
+        raise NoCollection(f"there is no entry {key[:50]!r} (any longer): gather the entries again")
     form, fault = refused or ({"words": chosen.words, "alt": chosen.alt}, "")
     values = {"title": chosen.title, "name": name, "portal": one.portal, "entry": chosen, "fault": fault}
     answer = rendering.answer(request, "entry.html", values | {"form": form})
@@ -200,7 +200,7 @@ def entry_picture(request: Request) -> Response:
 
 
 def _next(listed: list[str], picked: list[str]) -> str:
-    """Where one goes on reading: the entry after the one decided on."""
+    """The entry after the decided entry."""
     places = [listed.index(key) for key in picked if key in listed]
     if not places:
         return "#sites"
@@ -209,7 +209,7 @@ def _next(listed: list[str], picked: list[str]) -> str:
 
 
 def act(request: Request) -> Response:
-    """What a portal's screen asks for: build, gather, schedule, change, remove."""
+    """Actions of a portal's screen: build, gather, schedule, change, remove."""
     state, form = state_of(request), form_of(request)
     name, folder, place = place_of(request)
     chosen, what = work.portal_named(folder, request.path_params["portal"]), form.get("what", "")
@@ -236,7 +236,7 @@ def act(request: Request) -> Response:
 
 
 def _schedule(state: AppState, folder: Path, made: Portal) -> None:
-    """The portal's period as a schedule of the queue: bring the collection up to date, then build its portals.
+    """The portal's period as a schedule of the queue: refresh the collection, then build its portals.
 
     Without a period, it builds the others.
     """

@@ -1,4 +1,4 @@
-"""Maps and surveys that somebody just looked at, remembered for the next click."""
+"""Cache of maps, surveys and search indexes for the next click."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Key = tuple[object, ...]
 
 
 class Maps:
-    """The latest maps, made anew when a collection has changed. For many threads; one map is made at a time."""
+    """The latest maps, recomputed when a collection has changed. Thread-safe; one map is computed at a time."""
 
     def __init__(self) -> None:
         self._sites: Remembered[_Key, Site] = Remembered(MAPS)
@@ -63,7 +63,7 @@ class Maps:
 
 
 class Indexing:
-    """Search indexes that are brought up to date beside the screens, by a thread for those that are asked together."""
+    """Search indexes updated in the background, by one thread for the collections of a query."""
 
     def __init__(self) -> None:
         self._lock, self._threads = threading.Lock(), dict[tuple[Path, ...], threading.Thread]()
@@ -83,7 +83,7 @@ class Indexing:
 
 
 def _caught_up(*folders: Path) -> None:
-    """What keeps them from that is said by the search itself."""
+    """The search itself reports errors of the update."""
     for folder in folders:
         with contextlib.suppress(PeriplusError, IndexBusy):
             search_index.catch_up(folder)
@@ -91,9 +91,9 @@ def _caught_up(*folders: Path) -> None:
 
 SURVEYS = 4  # as they were counted
 TABLES = 24
-AGAIN_S = 10.0  # while pages come in, figures are counted anew after so long at the soonest
+AGAIN_S = 10.0  # shortest time between recounts during a crawl
 SHARE = 0.1  # and so that counting takes no more than this share of the time
-LINKS = 50_000  # of one look at links: more are filtered first, or written by `periplus survey links`
+LINKS = 50_000  # links shown at once: filter further, or use `periplus survey links`
 
 
 @frozen
@@ -104,7 +104,7 @@ class Counted:
     results: SurveyResults
     marks: Mapping[str, SiteMark]
     made: float
-    good_until: float  # by the monotonic clock; later they are counted anew, if anything has changed
+    good_until: float  # by the monotonic clock; later they are recounted after a change
 
 
 @frozen
@@ -123,7 +123,7 @@ def result_table(counted: Counted, name: str) -> LazyTable:
 
 
 def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
-    """The sites as they stand while the survey is read."""
+    """The current sites while the survey is read."""
     key = (folder.resolve(), moment.seq, tuple(marks.values()))
     return LazyTable(STANDING, key, lambda: standing_rows(moment.standing, marks))
 
@@ -150,7 +150,7 @@ class Surveys:
     )
 
     def of(self, folder: Path, order: SurveyOrder) -> Counted:
-        """What the survey in folder finds, counted as order says; title and item are the survey's own.
+        """Results of the survey in folder, counted by order; title and item are the survey's own.
 
         Raises UsageError, NoCollection, StoreError.
         """

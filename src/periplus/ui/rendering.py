@@ -122,12 +122,12 @@ def _environment() -> jinja2.Environment:
 
 
 def page_key(url: str) -> str:
-    """A page's number as a form's field holds it; empty for what is no address of one."""
+    """A page's number for a form's field; empty for a text that is no URL."""
     return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
 
 
 def filled(form: Mapping[str, str], prefix: str = "") -> list[str]:
-    """Names of a form's fields that hold something; of those that begin so."""
+    """Names of a form's filled fields with this prefix."""
     return [name for name, text in form.items() if name.startswith(prefix) and text.strip()]
 
 
@@ -156,7 +156,7 @@ def web_link(url: str, name: str = "") -> Markup:
 
 
 def address(name: str, path: str) -> str:
-    """Of a screen of a collection."""
+    """Address of a screen of a collection."""
     return f"/c/{quote(name, safe='')}/{path}"
 
 
@@ -166,7 +166,7 @@ def to_screen(name: str, path: str) -> RedirectResponse:
 
 
 def drawing(content: str | bytes, file: str = "") -> Response:
-    """What we made of a site's own words, in a sandbox: a picture, or a file of this name, to be kept, not opened."""
+    """Content derived from a site, in a sandbox: a picture, or a download with this name."""
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     attached = {"content-disposition": f"attachment; filename*=UTF-8''{quote(file, safe='')}"} if file else {}
     return Response(data, media_type=MEDIA[file.rpartition(".")[2] or "svg"], headers=SANDBOX | attached)

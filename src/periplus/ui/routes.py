@@ -1,4 +1,4 @@
-"""Which address shows which screen, takes which form, gives which file."""
+"""The routes: screens, forms and files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SCREENS = (
         {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
             "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
             "every": str, "works": bool, "base": str, "open_jobs": int},
-        {"url": (TEXT, "starts: `line` says which command fetches them"), "every": (one_of(*PERIODS), "how often"),
+        {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
             "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
             "sort": (TEXT, "a column; - turns it round")},
     ),
@@ -188,7 +188,7 @@ FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it t
 
 
 def description(request: Request) -> Response:
-    """What the interface answers to programs."""
+    """The OpenAPI description."""
     state = state_of(request)
     choices = {"name": list(state.places.collections()), "table": list(tables.SCREENS)}
     return JSONResponse(described(SCREENS, choices, locked=state.locks.are_shut))

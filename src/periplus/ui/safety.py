@@ -1,11 +1,9 @@
-"""Who may ask, and what may an answer do? Every request passes here before any screen, and every answer after it.
+"""Access control and headers. Every request passes here before a screen, and every answer after it.
 
-Always: (1) a request that names a host which is not ours is refused, so that no foreign name can be bound to our
-address (DNS rebinding); (2) where there is a token or there are users, nothing but the login page answers without their
-cookie, feeds apart, which have a key of their own, and a user is answered as far as the role of the route lets (see
-`routes`); (3) what changes things is a POST that carries the form's secret and comes from our own
-pages; (4) no answer may run a script but the one that we serve, load anything from elsewhere, or be framed. Whatever
-the screens do wrong, these hold.
+Always: (1) a request for a foreign host name is refused, against DNS rebinding; (2) with a token or users, only the
+login page answers without a cookie, except feeds, which have their own key, and each route requires a role (see
+`routes`); (3) changes are POST requests with the form's secret from our own pages; (4) an answer may run only our
+script, loads nothing from elsewhere, and cannot be framed. A faulty screen cannot break these rules.
 """
 
 from __future__ import annotations
@@ -57,11 +55,10 @@ class NotAllowed(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """What the doors are shut with.
+    """Secrets and names of the server.
 
-    token: of the administrator who started the server; empty: there is none; names: further host names of the server;
-    users: each with a token and a role; host: the address that the server listens on; csrf_token: of this process's
-    forms.
+    token: the administrator's; empty: none; names: further host names of the server; users: each with a token and a
+    role; host: the address that the server listens on; csrf_token: for forms of this process.
     """
 
     token: str = ""
@@ -76,12 +73,12 @@ class Locks:
 
     @property
     def session(self) -> str:
-        """The cookie's value: made of the token, so that a restart logs nobody out, and does not tell it."""
+        """The cookie's value: derived from the token, so that sessions survive a restart, and does not reveal it."""
         return hmac.new(self.token.encode(), b"periplus session", hashlib.sha256).hexdigest()
 
     @property
     def feed_key(self) -> str:
-        """What opens the feeds for readers that cannot log in, and nothing else; empty where none is needed."""
+        """Key of the feeds, and of nothing else, for readers that cannot log in; empty if none is needed."""
         secret = self.token or self.users.secret
         return hmac.new(secret.encode(), b"periplus feeds", hashlib.sha256).hexdigest()[:32] if secret else ""
 
@@ -98,7 +95,7 @@ class Locks:
         return self.are_shut or bool(self.names) or needs_token(self.host)
 
     def role_of(self, cookie: str) -> Role | None:
-        """What whoever has the cookie may do; None: nothing."""
+        """Role of the owner of the cookie; None: no access."""
         if not self.are_shut:
             return Role.ADMINISTER
         if self.token and hmac.compare_digest(cookie.encode("utf-8", "replace"), self.session.encode()):
@@ -107,14 +104,14 @@ class Locks:
         return user.role if user is not None else None
 
     def role_of_token(self, token: str) -> Role | None:
-        """What whoever sends the token itself may do; None: nothing."""
+        """Role of the owner of the token; None: no access."""
         if not self.are_shut or self.opens(token):
             return Role.ADMINISTER
         user = self.users.of_token(token)
         return user.role if user is not None else None
 
     def session_of(self, token: str) -> str:
-        """The cookie that a token opens a session with; empty: it is nobody's."""
+        """The cookie of a token's session; empty: an unknown token."""
         if self.opens(token):
             return self.session
         user = self.users.of_token(token)
@@ -123,17 +120,16 @@ class Locks:
     def opens(self, token: str) -> bool:
         """Whether this is the token, where there is one.
 
-        Takes the same time whatever both are, and does not depend on what was tried before.
+        Constant time for all values.
         """
         given, right = (hashlib.sha256(text.encode()).digest() for text in (token, self.token))
         return hmac.compare_digest(given, right) and bool(self.token)
 
     def wait_s(self, address: str, right: bool) -> float:
-        """How many seconds the answer to a token waits;
-        a wrong one is noted for those that follow it from this address.
+        """Seconds that the answer to a token waits; a wrong token delays the following answers to this address.
 
-        A right one waits too, or whoever guesses would take silence for a no and go on. IPv6 addresses count by
-        their /64, one visitor's.
+        A right token waits too, so that a delay does not reveal a wrong guess. IPv6 addresses count by their /64, the
+        range of one client.
         """
         who, now = visitor(address), self.clock()
         count, last = self.wrong.get(who, (0, now))
@@ -147,16 +143,16 @@ class Locks:
 
 
 def visitor(address: str) -> str:
-    """Whom an address is counted as: an IPv6 address by its /64."""
+    """Key of a client for the count of failures: an IPv6 address by its /64."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:  # a name, or what a proxy says in place of one
+    except ValueError:  # a name, or a proxy's replacement of it
         return address
     return str(ip) if ip.version == 4 or ip.ipv4_mapped else str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 def needs_token(host: str) -> bool:
-    """Whether who binds to this address can be reached by others."""
+    """Whether a server on this address can be reached from other machines."""
     if host == "localhost":
         return False
     try:
@@ -195,7 +191,7 @@ def is_ours(host: str, names: tuple[str, ...]) -> bool:
 
 
 def is_own_origin(headers: Headers, scheme: str, names: tuple[str, ...]) -> bool:
-    """Whether the browser says that a request comes from a page of the server itself: the same scheme, host and port.
+    """Whether Origin is the server's own: the same scheme, host and port.
 
     A request without Origin passes: no page of a browser sent it. With further names TLS may end at a proxy, so that
     https:// is accepted beside the scheme of the connection.
@@ -247,7 +243,7 @@ class Guard:
             return None
         try:
             role = self._locks.role_of(Request(scope).cookies.get(COOKIE, ""))
-        except StoreError as error:  # nobody knows who may come in
+        except StoreError as error:  # the list of users is unknown
             return PlainTextResponse(str(error), 503)
         scope["periplus"]["role"] = role
         if role is not None:
@@ -260,7 +256,7 @@ class Guard:
         return RedirectResponse(LOGIN, 303) if scope["method"] == "GET" else PlainTextResponse("Log in first.", 403)
 
     async def _refused_form(self, scope: Scope, receive: Receive) -> Response | None:
-        """Reads a POST's form for the screens; says why it is refused, where it is."""
+        """Reads a POST's form for the screens; returns why it is refused, or an empty text."""
         if scope["method"] != "POST":
             return None
         headers = Headers(scope=scope)
@@ -294,10 +290,10 @@ class Guard:
 
 
 def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Fields and files of a `multipart/form-data` body by their names; of several of one name the last.
+    """Fields and files of a `multipart/form-data` body by their names; the last of equal names.
 
-    A file that was not chosen (sent without name and bytes) is left out. Raises ValueError for what is no such body.
-    Source: RFC 7578; names and file names as the HTML Living Standard, 4.10.21.8, escapes them.
+    A file that was not chosen (sent without name and bytes) is left out. Raises ValueError for another body. Source:
+    RFC 7578; names and file names as the HTML Living Standard, 4.10.21.8, escapes them.
     """
     boundary = parse_options(content_type).get("boundary", "")
     if not boundary:
@@ -322,7 +318,7 @@ def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[
 
 
 def parse_options(header: str) -> dict[str, str]:
-    """What stands after the first `;` of a header: `name=value` or `name="value"`, of browsers' forms."""
+    """Parameters of a header after the first `;`: `name=value` or `name="value"`."""
     return {name.lower(): quoted or plain for name, quoted, plain in _OPTION.findall(header)}
 
 
@@ -343,7 +339,7 @@ def set_headers(headers: MutableHeaders, nonce: str) -> None:
 
 
 def needing(role: Role, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """The handler for those whose role allows it; others are told which one it takes, and nothing is done."""
+    """The handler for users with the role; other users get an error that names the role."""
 
     @functools.wraps(handler)
     def answer(request: Request) -> Response:
@@ -362,15 +358,15 @@ def files_of(request: Request) -> dict[str, bytes]:
 
 
 def form_of(request: Request) -> dict[str, str]:
-    """The fields of a POST that passed; of several of one name the last."""
+    """The fields of a POST that passed; the last of equal names."""
     form: dict[str, str] = request.scope["periplus"]["form"]
     return form
 
 
 async def log_in(request: Request, locks: Locks) -> Response | None:
-    """The answer to a login form: onward with the cookie; None: the token is wrong.
+    """The answer to a login form: a redirect with the cookie; None: the token is wrong.
 
-    Waits where wrong ones came before.
+    Waits after earlier wrong tokens.
     """
     session = locks.session_of(form_of(request).get("token", ""))
     right = bool(session)
@@ -389,7 +385,7 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
     return answer
 
 
-STOP_S = 2  # for answers under way when the server is told to stop: streams would never end by themselves
+STOP_S = 2  # for open answers when the server stops: streams never end on their own
 
 
 def serve_until_stopped(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
@@ -411,6 +407,6 @@ def serve_until_stopped(application: ASGIApp, host: str, port: int, connections:
     server = uvicorn.Server(config)
     try:
         server.run()
-    except SystemExit:  # how uvicorn says that it cannot listen
+    except SystemExit:  # uvicorn's exit code if it cannot listen
         return False
     return server.started

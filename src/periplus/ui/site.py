@@ -46,7 +46,7 @@ def _graph(request: Request, wait_s: float | None) -> SiteGraph | None:
 
 
 def values(request: Request) -> Response:
-    """The drawing as columns; 202 while it is being laid out."""
+    """The drawing as columns; 202 while its layout is computed."""
     graph = _graph(request, WAIT_S)
     if graph is None:
         return JSONResponse({}, PREPARING)
@@ -96,7 +96,7 @@ class _Directory:
 
 
 def folders(request: Request) -> Response:
-    """The tree of directories, beside that by links: how many pages lie below each."""
+    """The tree of directories, beside the tree by links: number of pages below each."""
     name, _ = folder_of(request)
     sites, shown = site_of(request)
     nodes = whole(request.query_params, "nodes", NODES, 1, MOST_NODES)

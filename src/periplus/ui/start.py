@@ -34,7 +34,7 @@ READ_S = 3.0  # for one collection of the list
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """A collection in the list. fault: why nothing else is known."""
+    """A collection in the list. fault: why it cannot be read."""
 
     name: str
     state: str = ""
@@ -48,7 +48,7 @@ class CollectionRow:
     fault: str = ""
 
 
-# what asks for a look comes first: by state, of those that there are
+# states that need attention first
 STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
 MANY = 8  # collections: from so many on the list can be narrowed
 _SUMS = ("fetched", "urls", "failed", "hosts", "size_bytes")
@@ -120,7 +120,7 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
 
 
 def offered(state: AppState) -> dict[str, str]:
-    """Consents that this server takes: of private addresses only while nobody from elsewhere can ask."""
+    """Consents of this server: for private addresses only if no other machine can connect."""
     return {
         name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.others_can_ask
     }
@@ -241,7 +241,7 @@ def jobs(request: Request) -> Response:
 
 
 def change(request: Request) -> Response:
-    """Cancels, repeats, schedules, as a form says."""
+    """Cancels, repeats or schedules a job."""
     state, form = state_of(request), form_of(request)
     what = form.get("what", "")
     with state.queue() as queue:
@@ -266,12 +266,12 @@ def change(request: Request) -> Response:
 def _order(state: AppState, form: dict[str, str]) -> JobOrder:
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
-        raise UsageError("what comes again is to bring a collection up to date, or to check its links")
+        raise UsageError("schedules refresh a collection or check its links")
     return JobOrder((kind, "-c", state.folder_word(state.places.folder(form.get("collection", "")))))
 
 
 def number(form: Mapping[str, str], name: str) -> int:
-    """Of a row that a form names. Raises UsageError."""
+    """The row named by a form. Raises UsageError."""
     return whole(form, name, 0, 1, 10**17)
 
 

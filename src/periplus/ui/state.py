@@ -1,4 +1,4 @@
-"""What all screens share as long as the server runs: its collections, its queue, and what was just looked at."""
+"""Values that all screens share while the server runs: its collections, its queue, and its caches."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class BeingCopied(StoreError):
 
 @frozen
 class Places:
-    """Which collections this server shows, under which names.
+    """The collections of this server, by their names.
 
-    base: where new collections are made and the queue lies; folders: whose collections are all shown, as they come;
-    single: others; stored: the addresses of those in databases, by the folders that their copies have, or will have
-    when something is asked that a copy answers; copies: those that were made, or are being made.
+    base: the folder of new collections and of the queue; folders: all their collections are shown, also new ones;
+    single: further collections; stored: addresses of collections in databases, by the folders of their local copies,
+    which are made on first use; copies: finished and unfinished copies.
     """
 
     base: Path
@@ -59,7 +59,7 @@ class Places:
     copies: Background[str, Path] = field(default_factory=lambda: Background(COPIES_REMEMBERED))
 
     def collections(self) -> dict[str, Path]:
-        """Name to folder, by name. Of two of one name the later one is numbered."""
+        """Name to folder, sorted by name. Equal names get a number."""
         folders = {address: folder for folder, address in self.stored.items()}
         named = collections_at([*self.single, *folders, *self.folders], self.base)
         return {name: folders[path] if isinstance(path, str) else path for name, path in sorted(named.items())}
@@ -88,7 +88,7 @@ class Places:
         return self.stored.get(folder, folder)
 
     def is_read(self, folder: Path) -> bool:
-        """Whether it is no copy, or one that was made."""
+        """Whether it is a collection's own folder, or a finished copy."""
         return folder not in self.stored or self.copies.is_made(self.stored[folder])
 
     def copy(self, place: Path | str) -> Path:
@@ -128,7 +128,7 @@ def places(given: Iterable[Path | str]) -> Places:
 
 @dataclass(slots=True)
 class MovingPart:
-    """The moving part of a screen, for all who watch it. made: when, by the monotonic clock."""
+    """The moving part of a screen, for all browsers. made: by the monotonic clock."""
 
     html: str = ""
     made: float = 0.0
@@ -186,11 +186,11 @@ class AppState:
         return [job for job in jobs if works_on(job, name, folder) or word in job.order.command]
 
     def job_of(self, name: str) -> Job | None:
-        """The latest job that works on the collection: one that is open, else the last that ended."""
+        """The latest job of the collection: an open job, else the last ended job."""
         return next(iter(self.jobs_of(name)), None)
 
     def stop_jobs(self, name: str) -> bool:
-        """Has the collection's open jobs store what they have in hand and end. False: there are none."""
+        """Stops the collection's open jobs; they store their answers first. False: there are none."""
         jobs = [job for job in self.jobs_of(name) if job.state in OPEN]
         with self.queue() as queue:
             for job in jobs:

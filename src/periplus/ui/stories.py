@@ -1,4 +1,4 @@
-"""Which stories went through a collection's sites, who is worth reading for them, and what pages are about."""
+"""Stories of a collection's sites, the best sites to read, and keywords of pages."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
 from periplus.values import JsonObject
 
-SHOWN = 30  # stories on the screen; all of them stand in the table
-SITES = 20  # chosen where nobody says how many
+SHOWN = 30  # stories on the screen; the table has all
+SITES = 20  # sites chosen by default
 SITES_MOST = 200
 ENTRIES_MOST = 20_000  # (story, site) of which a choice is made while one waits: a second
 KEYWORDS = 15
@@ -67,7 +67,7 @@ def _row(number: int, story: Story) -> JsonObject:
 
 
 def find(request: Request) -> Response:
-    """Asks for stories to be found anew."""
+    """Queues a new search for stories."""
     state = state_of(request)
     name, folder = folder_of(request)
     state.add_job(JobOrder(("stories", "-c", state.folder_word(folder), "--keep")))
@@ -75,7 +75,7 @@ def find(request: Request) -> Response:
 
 
 def _reading(stories: Stories, asked: Mapping[str, str]) -> JsonObject:
-    """What the choice of sites says; or why there is none."""
+    """Values of the choice of sites, or why there is none."""
     objective, most = _objective(asked)
     values: JsonObject = {
         "objective": objective.value,
@@ -108,7 +108,7 @@ def _chosen(stories: Stories, objective: Objective, most: int) -> tuple[Cascades
     """Raises UsageError where there is nothing to choose by, or so much that one would wait."""
     entries = sum(len(one.sites) for one in stories.stories)
     if not stories.stories:
-        raise UsageError("no story that two sites tell was found, so there is nothing to choose by")
+        raise UsageError("no story on two sites was found, so there is nothing to choose by")
     if entries > ENTRIES_MOST:
         raise UsageError(
             f"{len(stories.stories):,} stories take longer than one waits for: `periplus influence -k {most} "
@@ -170,7 +170,7 @@ def story(request: Request) -> Response:
 
 
 def _number(request: Request) -> int:
-    """Of the story in the list. Raises UsageError."""
+    """Number of the story in the list. Raises UsageError."""
     return whole(request.query_params, "n", 0, 1, 10**9)
 
 
@@ -182,7 +182,7 @@ def picture(request: Request) -> Response:
 
 
 def keywords(request: Request) -> Response:
-    """What a page, a site, or the answers to a query are about; of nothing, the form that asks."""
+    """Keywords of a page, a site, or the results of a query; without any, the form."""
     name, folder = folder_of(request)
     of, query = request.query_params.get("of", "").split(), request.query_params.get("query", "").strip()
     if of and query:

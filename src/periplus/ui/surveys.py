@@ -58,13 +58,13 @@ from periplus.urls.units import UnitChoice
 from periplus.values import JsonObject, Pairs, frozen
 
 READ_S = 3.0  # for one collection of the list
-SITES = 50  # that are shown while they change; all of them stand in the table
+SITES = 50  # shown while they change; the table has all
 CHOSEN = "site:"  # what a ticked site's field is called, with its prefixes
 
 
 @frozen
 class SurveyRow:
-    """A survey in the list. fault: why nothing else is known."""
+    """A survey in the list. fault: why it cannot be read."""
 
     name: str
     title: str = ""
@@ -140,7 +140,7 @@ def create(request: Request) -> Response:
         job = survey_request(form, state.folder_word(folder))
         assert job.campaign is not None
         api_survey.create(place, job.campaign)
-        homes.folder_of(place)  # the copy of one in a database has it too, then
+        homes.folder_of(place)  # the local copy of a database gets it too
     except UsageError as error:
         if within and campaign_here(place) is not None:
             raise
@@ -151,7 +151,7 @@ def create(request: Request) -> Response:
 
 
 def survey(request: Request, refused: Refused | None = None) -> Response:
-    """How the survey stands; of a collection without one, the form that makes one."""
+    """Progress of the survey; for a collection without a survey, the form that creates it."""
     name, folder = folder_of(request)
     word = state_of(request).folder_word(folder)
     if campaign_here(folder) is None:
@@ -179,7 +179,7 @@ def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def values(request: Request) -> JsonObject:
-    """What the moving part shows."""
+    """Values of the moving part."""
     state = state_of(request)
     name, folder = folder_of(request)
     survey_moment, moment = state.survey_watchers.look(folder), state.watchers.look(folder)
@@ -216,7 +216,7 @@ def harvest_figures(moment: SurveyMoment) -> JsonObject:
 
 
 def _kinds(sites: tuple[SiteProgress, ...]) -> dict[str, int]:
-    """Sites by state; the reasons of those that are not available stand beside each."""
+    """Sites by state; the reason of each unavailable site is in its row."""
     return dict(Counter(row.state.partition(":")[0] for row in sites).most_common())
 
 
@@ -236,7 +236,7 @@ def events(request: Request) -> Response:
 
 
 def change(request: Request) -> Response:
-    """Runs, stops, adds sites, takes some in or out, as a form says; then back to where the form was."""
+    """Runs or stops the survey, adds, includes or excludes sites; then redirects to the form's screen."""
     state, form = state_of(request), form_of(request)
     name, folder, place = place_of(request)
     match form.get("what", ""):
@@ -252,7 +252,7 @@ def change(request: Request) -> Response:
             decide(place, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
             raise UsageError(f"nothing is known of {what[:50]!r}")
-    homes.folder_of(place)  # the copy of one in a database has it too, then
+    homes.folder_of(place)  # the local copy of a database gets it too
     return rendering.to_screen(name, _back(form))
 
 
@@ -265,13 +265,13 @@ def _stop(state: AppState, name: str, folder: Path, place: Path | str) -> None:
 
 
 def chosen(form: Mapping[str, str]) -> list[str]:
-    """Prefixes of the sites that are ticked, and of those that are written."""
+    """Prefixes of the ticked sites and of the typed ones."""
     ticked = [prefix for field in form if field.startswith(CHOSEN) for prefix in field.removeprefix(CHOSEN).split()]
     return [*ticked, *form.get("others", "").split()]
 
 
 def _back(form: Mapping[str, str]) -> str:
-    """The screen that the form stood on: of ours, whatever the form says."""
+    """The form's screen, always one of ours."""
     view, _, query = form.get("back", "").partition("?")
     if view not in ("standing", "companions", "sites"):
         return "survey"
@@ -284,7 +284,7 @@ MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SI
 MARKED = 200  # decisions that are listed
 NETWORK_SITES = 200
 TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
-HEADS = {  # of columns whose name says too little
+HEADS = {  # labels of columns with unclear names
     "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
     "back": "links back to", "in_links": "links in", "in_units": "from sites", "out_links": "links out",
     "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF", "wif": "WIF",
@@ -308,7 +308,7 @@ class SurveyView:
 
 VIEWS = {
     "standing": SurveyView(
-        "Sites", "How far each site was read and what it brought; tick some to decide on them.", "standing",
+        "Sites", "Progress and yield of each site; tick sites to decide on them.", "standing",
         ("site", "pages", "links", "recent", "score", "share", "waiting", "state", "tags"),
     ),
     "companions": SurveyView(
@@ -324,7 +324,7 @@ VIEWS = {
             "external_linking_pages", "external_wif", "linking_pages", "wif", "state"),
     ),
     "matrix": SurveyView(
-        "Who links to whom", "Rows link to columns; on the diagonal self-links.", "interlinking",
+        "Links between sites", "Rows link to columns; on the diagonal self-links.", "interlinking",
         ("source", "target", "links"),
         (("matrix", "Interlinking matrix: rows link to columns, shades by the logarithm of the links"),),
     ),
@@ -341,11 +341,11 @@ VIEWS = {
     ),
     "colinks": SurveyView(
         "Linked together",
-        "Pairs of sites that the same sites link to, or that link to the same ones; global sites left out.", "colinks",
+        "Pairs of sites with common inlinks or common outlinks, without global sites.", "colinks",
         ("kind", "first", "second", "sites"),
     ),
     "suffixes": SurveyView(
-        "Countries and domains", "What the names of the sites outside are registered under.", "suffixes",
+        "Countries and domains", "Public suffixes of the outside sites.", "suffixes",
         ("direction", "suffix", "domain", "country", "sites", "links"),
     ),
     "harvest": SurveyView(
@@ -353,7 +353,7 @@ VIEWS = {
         "How many external items were found over pages, beside a round robin, and how many there may be in all.",
         "standing",
         ("site", "pages", "links", "recent", "share", "waiting"),
-        (("yield", "Found over pages, with round robin and estimate; and each site by itself"),),
+        (("yield", "Found over pages, with round robin and estimate; and each site separately"),),
     ),
     "links": SurveyView("Links found",
         "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
@@ -426,12 +426,12 @@ def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> JsonO
 
 
 def _query(request: Request) -> tuple[TableQuery, int]:
-    """Of the address without what says how is counted. Raises UsageError."""
+    """Query parameters without the options of counting. Raises UsageError."""
     return query_of({name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)})
 
 
 def _figures(shown: str, counted: Counted) -> JsonObject:
-    """What a view says beside its table."""
+    """Values of a view beside its table."""
     results = counted.results
     match shown:
         case "companions":
@@ -467,7 +467,7 @@ def _figures(shown: str, counted: Counted) -> JsonObject:
 
 
 def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
-    """What the user noted, left out ones too: they stand in no list."""
+    """The user's notes on sites, with excluded sites, which are in no list."""
     return sorted(
         (mark for mark in marks.values() if mark.status is not SiteStatus.DISCOVERED),
         key=lambda mark: (mark.status.value, mark.prefix),
@@ -475,7 +475,7 @@ def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
 
 
 def _gains(companions: tuple[CompanionSite, ...]) -> list[JsonObject]:
-    """What each communicator adds by itself to the connectivity of the survey's sites."""
+    """Contribution of each communicator alone to the connectivity of the survey's sites."""
     return [
         {
             "site": site.name,

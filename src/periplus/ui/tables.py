@@ -34,8 +34,8 @@ _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 @frozen
 class TableScreen:
-    """A table as it is shown. columns: those shown where none are asked for; fixed: conditions that make it what it is;
-    sentence: what it shows, where the table's own does not say it.
+    """A table on a screen. columns: shown by default; fixed: its permanent conditions; sentence: its description, if it
+    differs from the table's own.
     """
 
     title: str
@@ -57,7 +57,7 @@ SCREENS = {
         "links",
         ("source", "anchor", "target", "target_site", "kind", "position", "nofollow"),
         (("internal", "no"), ("target_state", "!failed")),
-        "Links to other sites. Those to dead places stand among the dead links.",
+        "Links to other sites, without broken links.",
     ),
     "dead": TableScreen(
         "Dead links",
@@ -99,7 +99,7 @@ SCREENS = {
 }
 
 
-OF_ONE = {  # tables of one topic or portal, named with it
+OF_ONE = {  # tables of a topic or portal, with its name
     "judged": TableScreen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
     "words": TableScreen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
     "entries": TableScreen(
@@ -174,7 +174,7 @@ def waiting(request: Request, name: str, title: str) -> Response:
 
 
 def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> JsonObject:
-    """What every screen of a table shows; for people more than for programs."""
+    """Values of every screen of a table."""
     values: JsonObject = {
         "table": page.table, "columns": page.columns, "rows": page.rows, "count": page.count,
         "facets": [facet for facet in page.facets if tells(facet, request.query_params)],
@@ -194,8 +194,8 @@ def columns_of(asked: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def shortened(asked: QueryParams) -> dict[str, str] | None:
-    """The address that forms mean, as one writes it: `where=title&is=~a` is `title=~a`, columns stand in one word;
-    None: it is so already.
+    """The short address of a form's query: `where=title&is=~a` becomes `title=~a`, columns one parameter; None: it is
+    short already.
     """
     if "where" not in asked and len(asked.getlist("columns")) < 2:
         return None
@@ -205,7 +205,7 @@ def shortened(asked: QueryParams) -> dict[str, str] | None:
 
 
 def screen_of(shown: str) -> TableScreen:
-    """A table by its name in the address; `judged:films` is that of one topic. Raises NoCollection."""
+    """A table by its name in the address; `judged:films` is the table of a topic. Raises NoCollection."""
     kind, _, which = shown.partition(":")
     if kind in OF_ONE:
         return replace(OF_ONE[kind], title=f"{OF_ONE[kind].title}: {which}", table=shown)
@@ -215,7 +215,7 @@ def screen_of(shown: str) -> TableScreen:
 
 
 def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
-    """A facet of one value tells nothing, unless it is that which was chosen."""
+    """A facet with a single value is useless, unless it was chosen."""
     return len(facet.values) > 1 or facet.name in asked
 
 
@@ -247,12 +247,12 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     )
 
 
-SHOWN = 100  # entries of a list; all of them stand in the JSON
+SHOWN = 100  # entries of a list; the JSON has all
 READ_S = 60.0
 
 
 def compare(request: Request) -> Response:
-    """Two runs side by side; by default the last two. Of one run alone, that there is nothing to compare."""
+    """Two runs compared, by default the last two; after a single run there is nothing to compare."""
     name, folder = folder_of(request)
     asked = request.query_params
     before, after = asked.get("before", "last-1"), asked.get("after", "last")

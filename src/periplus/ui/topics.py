@@ -36,7 +36,7 @@ ANSWERS = {"yes": True, "no": False}
 
 @frozen
 class TopicRow:
-    """A topic in the list. fault: why nothing else is known; judged: when, 0.0: never."""
+    """A topic in the list. fault: why it cannot be read; judged: when, 0.0: never."""
 
     name: str
     method: str = ""
@@ -122,7 +122,7 @@ def topic(request: Request) -> Response:
 
 
 def _judged(folder: Path, topic: str) -> JsonObject:
-    """What was judged last: when, how many, the best; and whether the topic was learned anew since."""
+    """The last judgement: time, number of pages, the best; and whether the topic was retrained since."""
     when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
     best: list[JudgedPage] = []
@@ -138,14 +138,14 @@ def _best(one: JudgedPage) -> JsonObject:
 
 
 def _starts(collection: Collection) -> tuple[Url, ...]:
-    """Of the last topical crawl, else of the first run."""
+    """Starts of the last topical crawl, else of the first run."""
     runs = collection.runs()
     chosen = next((run for run in reversed(runs) if run.kind == "topical"), runs[0] if runs else None)
     return tuple(map(Url, chosen.starts)) if chosen else ()
 
 
 def _moving_values(request: Request) -> JsonObject:
-    """What changes while a topical crawl runs."""
+    """Values that change during a topical crawl."""
     name, folder = folder_of(request)
     chosen = request.path_params["topic"]
     points = harvest_of(folder, chosen)
@@ -179,7 +179,7 @@ def harvest(request: Request) -> Response:
 
 
 def act(request: Request) -> Response:
-    """What a topic's screen asks for: judge, learn, crawl, remove."""
+    """Actions of a topic's screen: judge, learn, crawl, remove."""
     state, form = state_of(request), form_of(request)
     name, folder, place = place_of(request)
     chosen, what, word = request.path_params["topic"], form.get("what", ""), state.folder_word(folder)
@@ -224,7 +224,7 @@ def label(request: Request) -> Response:
 
 
 def _blocks(folder: Path, url: Url) -> Iterator[str]:
-    """What one reads of a page: the first blocks of its content, of all its text where that is not marked."""
+    """Excerpt of a page: the first blocks of its content, or of all its text if content is not marked."""
     try:
         with Collection(folder, time_limit_s=READ_S) as collection:
             page = collection.page(url)

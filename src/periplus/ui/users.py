@@ -1,4 +1,4 @@
-"""Users of the interface: who may look, work or administer, each by a token of their own that only its owner knows."""
+"""Users of the interface with the roles look, work or administer, each with a token."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from periplus.values import frozen
 
 FILE = "users.json"  # in the folder of collections; only its owner may read it
 _NAME = re.compile(r"[\w][\w.@+-]{0,63}")
-TOKEN_BYTES = 24  # of chance: so a plain digest is enough, for nobody guesses such a token
+TOKEN_BYTES = 24  # random bytes: cannot be guessed, so a plain digest is enough
 
 
 class Role(StrEnum):
-    """What a user may do, least first; each may do what those before it may. The value is what users see: stable."""
+    """A role, least first; each includes the roles before it. The value is visible to users: stable."""
 
-    LOOK = "look"  # all screens and files but those of administrators
+    LOOK = "look"  # all screens and files except administrators' ones
     WORK = "work"  # start, stop and change crawls, surveys, topics, portals
-    ADMINISTER = "administer"  # delete collections, see and change who is told of what
+    ADMINISTER = "administer"  # delete collections, see and change subscriptions
 
     def allows(self, needed: Role) -> bool:
         return list(Role).index(self) >= list(Role).index(needed)
@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 @frozen
 class User:
-    """One who may log in. digest: SHA-256 of the token, hexadecimal; made: seconds since the epoch, UTC."""
+    """A user. digest: SHA-256 of the token, hexadecimal; made: seconds since the epoch, UTC."""
 
     name: str
     role: Role
@@ -44,7 +44,7 @@ class User:
 
     @property
     def session(self) -> str:
-        """The cookie's value: made of the token's digest and does not tell it; another token ends the session."""
+        """The cookie's value: derived from the token's digest and does not reveal it; a new token ends the session."""
         return hmac.new(self.digest.encode(), b"periplus session", hashlib.sha256).hexdigest()
 
 
@@ -54,7 +54,9 @@ def digest_of(token: str) -> str:
 
 @dataclass(slots=True)
 class Users:
-    """The users of a folder of collections, read anew when their file has changed: who was removed is out at once."""
+    """The users of a folder of collections, reread when their file has changed, so that a removed user loses access at
+    once.
+    """
 
     folder: Path | None = None  # None: there are none
     _stamp: tuple[int, int, int] = (0, 0, 0)
@@ -62,7 +64,7 @@ class Users:
     _secret: str = ""
 
     def all(self) -> Sequence[User]:
-        """Raises StoreError for a file that is damaged: nobody is let in by it."""
+        """Raises StoreError for a damaged file: then no user has access."""
         if self.folder is None:
             return ()
         try:
@@ -78,7 +80,7 @@ class Users:
 
     @property
     def secret(self) -> str:
-        """What keys are derived from that no user's token may open; empty where there are no users."""
+        """Secret for derived keys that no user's token may open; empty without users."""
         return self._secret if self.all() else ""
 
     def of_token(self, token: str) -> User | None:
@@ -139,4 +141,6 @@ def _parsed(path: Path) -> tuple[str, tuple[User, ...]]:
         users = tuple(replace(User(**row), role=Role(row["role"])) for row in content["users"])
         return str(content["secret"]), users
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"{path} cannot be read as a list of users: {error}. Remove it, and add them anew.") from None
+        raise StoreError(
+            f"{path} cannot be read as a list of users: {error}. Remove it, and add the users again."
+        ) from None

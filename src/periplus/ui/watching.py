@@ -1,6 +1,4 @@
-"""How a crawl or a campaign stands at this moment, and how its tree of directories grows,
-for however many who watch.
-"""
+"""Live state of a crawl or a survey and of its tree of directories, for any number of browsers."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from periplus.store.sqlite.listing import RecentVisit
 from periplus.values import frozen
 
 STEPS = 3  # of a branch: host, and two of its path
-BRANCHES = 20_000  # that are counted apart, some 5 MB; pages of further ones count for the branch that they grow on
+BRANCHES = 20_000  # counted separately, some 5 MB; pages of further branches count for their parent
 SHOWN = 40  # more is no overview
 FOLDERS = 24  # that a picture names
 
@@ -57,8 +55,8 @@ class Folder(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The largest branches, each before those on it, larger ones first; more: branches that are not named; depths:
-    (clicks, pages). folders: every page in one of them, the largest first, what is left last.
+    """The largest branches, parents before children, largest first; more: number of unnamed branches; depths: (clicks,
+    pages). folders: a partition of all pages, largest first, the rest last.
     """
 
     branches: tuple[Branch, ...]
@@ -76,10 +74,10 @@ class Growth:
     pages: Counter[Key] = field(default_factory=Counter)
     grown: Counter[Key] = field(default_factory=Counter)
     depths: Counter[int] = field(default_factory=Counter)
-    earlier: set[int] = field(default_factory=set)  # hashes of the URLs of earlier runs, which a refresh brings again
+    earlier: set[int] = field(default_factory=set)  # hashes of the URLs of earlier runs, which a refresh visits again
 
     def add(self, pages: Iterable[tuple[str, int | None]], *, new: bool = True) -> None:
-        """Pages, as (URL, depth). new: of this run; those of earlier ones are told once, before it."""
+        """Adds pages (URL, depth). new: of this run; pages of earlier runs are added once, before it."""
         for url, depth in pages:
             if hash(url) in self.earlier:
                 continue
@@ -96,7 +94,7 @@ class Growth:
                     self.grown[key] += 1
 
     def tree(self, most: int = SHOWN) -> Tree:
-        """As it stands; the next look begins."""
+        """The present tree; starts the next update."""
         # a branch holds no more than what it grows on
         best = heapq.nsmallest(most, self.pages, key=lambda key: (-self.pages[key], len(key), key))
         order = {key: tuple((-self.pages[key[:end]], key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
@@ -140,9 +138,9 @@ def branch_of(url: str) -> Key:
     return tuple(place.split("/")[:-1][:STEPS])
 
 
-# A crawl is read once a second, whoever asks; only what is new is read.
+# A crawl is read once a second for all clients; only new rows are read.
 
-LOOK_S = 0.9  # a younger look serves all who ask
+LOOK_S = 0.9  # a younger result is shared
 READ_S = 10.0
 # visits taken up at once, some 0.1 s where they are in memory; a long run is caught up with in several looks
 ROWS_A_LOOK = 10_000
@@ -151,14 +149,14 @@ ROWS_A_STEP = 500  # of these
 TAKE_S = 0.25
 RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
-TREE_URLS = 300_000  # known; of more, what earlier runs brought is not read for the tree: 0.5 s, once a run
+TREE_URLS = 300_000  # URLs; of larger collections, pages of earlier runs are not read for the tree: 0.5 s, once a run
 HOSTS = 12
 REMEMBERED = 50  # collections that are watched at once
 
 
 @frozen
 class TypeTally:
-    """What a run brought of one media type."""
+    """Answers of a run with one media type."""
 
     media_type: str
     pages: int
@@ -167,7 +165,7 @@ class TypeTally:
 
 @frozen
 class Moment:
-    """A collection as it stands, its last run in detail.
+    """A collection now, its last run in detail.
 
     seq: grows with every change that is seen; by_type: most bytes first.
     """
@@ -188,11 +186,11 @@ class Moment:
 
 @dataclass(slots=True)
 class _Watch:
-    """What is remembered of one collection between two looks."""
+    """State of a collection between updates."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     run_id: int = -1
-    began: float = 0.0  # the run: one that failed first left nothing, and the next has its number
+    began: float = 0.0  # the run: a failed first run left nothing, and the next has its number
     last: int = 0  # visit
     asked: int = 0
     types: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -232,7 +230,7 @@ class _Watch:
 
 
 class Watchers:
-    """Looks at collections for all who watch. For many threads."""
+    """Reads collections for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
         self._watches: Remembered[Path, _Watch] = Remembered(REMEMBERED)
@@ -275,7 +273,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
 
 
 def _take_new(watch: _Watch, read: Callable[[int], list[RecentVisit]]) -> bool:
-    """Whether there are more visits than one look takes up. read: at most ROWS_A_STEP that follow the one given."""
+    """Whether there are more visits than one update reads. read: at most ROWS_A_STEP rows after the given visit."""
     ends = time.monotonic() + TAKE_S
     for _ in range(ROWS_A_LOOK // ROWS_A_STEP):
         rows = read(watch.last)
@@ -299,13 +297,13 @@ def _numbered(made: Moment, before: Moment | None) -> Moment:
 
 SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
 LEAST_S = 1.0  # so long each look is shown
-CATCH_UP_S = 0.7  # a long campaign that nobody watched so far is caught up with in several looks of so long
+CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
 SURVEY_REMEMBERED = 20  # campaigns that are watched at once: 8 bytes a link each
 
 
 @frozen
 class SurveyMoment:
-    """A campaign as it stands. seq: grows with every change; behind: stored pages that are not in it yet."""
+    """A survey now. seq: grows with every change; behind: stored pages that are not in it yet."""
 
     seq: int
     standing: CampaignProgress
@@ -314,7 +312,7 @@ class SurveyMoment:
 
 @dataclass(slots=True)
 class _SurveyWatch:
-    """What is remembered of one campaign between two looks."""
+    """State of a survey between updates."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     plan: str = ""
@@ -326,7 +324,7 @@ class _SurveyWatch:
 
 
 class SurveyWatchers:
-    """Looks at campaigns for all who watch. For many threads."""
+    """Reads surveys for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
         self._watches: Remembered[Path, _SurveyWatch] = Remembered(SURVEY_REMEMBERED)
@@ -356,7 +354,7 @@ def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connec
     deleted, watch.fetched = fetched < watch.fetched, fetched
     if watch.policy is None or plan != watch.plan or deleted:
         watch.plan = plan
-        # pages of a site need not be told apart: orders take half a megabyte a site
+        # pages of a site need not be distinguished: orders take half a megabyte a site
         by_depth = dataclasses.replace(campaign, within="breadth")
         watch.policy = survey_policy(by_depth, depth_settings(runs.run_records(connection)))
     reader = survey.SurveyReader(connection)

@@ -251,7 +251,7 @@ def _delivery(row: Row) -> Delivery:
 
 MOST = 100_000  # of one kind: who has more dead links needs no letter
 _QUESTIONS = {
-    NoticeKind.DEAD: (
+    NoticeKind.BROKEN: (
         "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'failed'"
         " AND u.reason NOT IN ('bug', 'private-address')"
         " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id"
