@@ -33,7 +33,7 @@ def places(tmp_path, address):
     folder = stored(tmp_path / "c.periplus", ANSWERS, ["https://e.org/"])
     copy = stored(tmp_path / "copy.periplus", ANSWERS, ["https://e.org/"])
     into_database(copy, address.text, silent)
-    return ("-c", folder), ("--store", address.text)
+    return ("-c", folder), ("-c", address.text)
 
 
 def records(path):
@@ -75,7 +75,7 @@ def test_an_import_into_a_database_is_that_into_a_folder(tmp_path, address):
         warc(answer("http://e.org/", page("Home", "/a", "/lost")), answer("http://e.org/a", page("A")))
     )
     done("import", "warc", tmp_path / "x.warc.gz", "-o", tmp_path / "c")
-    said = done("import", "warc", tmp_path / "x.warc.gz", "--store", address.text)
+    said = done("import", "warc", tmp_path / "x.warc.gz", "-c", address.text)
     assert re.search("2 answers from 2 records", said)
     into_folder(address.text, tmp_path / "back", silent)
     rows = []
@@ -87,6 +87,6 @@ def test_an_import_into_a_database_is_that_into_a_folder(tmp_path, address):
 
 def test_an_import_names_one_place(tmp_path):
     (tmp_path / "x.warc.gz").write_bytes(warc(answer("http://e.org/", page("Home"))))
-    words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "--store", "postgresql://x/y"]
+    words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "-c", "postgresql://x/y"]
     ended = CliRunner().invoke(main, words)
     assert ended.exit_code and "name one of them" in ended.output + str(ended.exception)

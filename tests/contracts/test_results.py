@@ -243,14 +243,14 @@ def test_the_map_is_the_same_byte_for_byte(made, kept):
 
 
 def named(place):
-    return ["-c", str(place)] if isinstance(place, Path) else ["--store", place]
+    return ["-c", str(place)] if isinstance(place, Path) else ["-c", place]
 
 
 def test_what_a_database_does_not_give_is_told(address, tmp_path):
     for wish, told in (
-        (["map", "--store", address.text, "-c", str(tmp_path)], "name one of them"),
-        (["map", "--store", address.text], "the collection has no run yet"),
-        (["map", "--store", address.text + "x"], "holds no collection"),
+        (["map", "-c", address.text, "-c", str(tmp_path)], "name one of them"),
+        (["map", "-c", address.text], "the collection has no run yet"),
+        (["map", "-c", address.text + "x"], "holds no collection"),
     ):
         ended = CliRunner().invoke(main, wish)
         assert ended.exit_code == 2 and told in ended.output, ended.output

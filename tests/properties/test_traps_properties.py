@@ -149,6 +149,15 @@ def test_which_lines_are_in_memory_follows_from_their_sequence(pages, generation
     assert again.shown == memory.shown
 
 
+def test_of_a_series_in_doubt_what_was_read_under_another_session_is_in_no_doubt():
+    watch = TrapDetector(10, 1000, TrapMemory(), Past(Host()))
+    for number in range(12):
+        url = f"{HOST}/a{number}?sid={number:016x}"
+        watch.learn(Url(url), 1, document(url, ""), (candidate(f"{HOST}/a{number}?sid={number + 100:016x}"),))
+    assert "under another sid" in (watch.admit(Url(f"{HOST}/a3?sid={'7' * 16}"), 1) or "")
+    assert (watch.admit(Url(f"{HOST}/a99?sid={'7' * 16}"), 1) or "").startswith("/a*: ")
+
+
 def test_memory_is_bounded():
     watch = TrapDetector(10, 100, TrapMemory(), Past(Host()))
     for number in range(3 * MAX_PATTERNS):

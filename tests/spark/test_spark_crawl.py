@@ -83,7 +83,7 @@ def driver_of(web, store, on, folder):
     hosts = hosts_of(web)
     limits = {"total_timeout_s": 2.0, "first_byte_timeout_s": 2.0, "connect_timeout_s": 2.0, "lease_s": LEASE_S}
     flags = [*flags_for(web.resolve, hosts, **QUICK | limits | {"delay_s": DELAY_S, "workers": 6}), "--no-sitemaps"]
-    words = command("crawl", *(web.url(host) for host in hosts), "--store", store, "--on", on, *flags)
+    words = command("crawl", *(web.url(host) for host in hosts), "-c", store, "--on", on, *flags)
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder
     ) as driver:

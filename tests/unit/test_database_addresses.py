@@ -60,11 +60,11 @@ def test_segments_that_no_other_process_sees_are_refused(place):
         ("jobs add --stoer x crawl x", "No such option '--stoer'"),
         ("demo -c postgresql://me:s3cret@db/x", "No such option '-c'"),
         ("map -c postgresql:/me:s3cret@db/x", "a folder is meant here"),
-        ("map -c postgresql://me:s3cret@db/x -c here", "name one of them"),
-        ("map -c here --store postgresql://me:s3cret@db/x", "name one of them"),
+        ("map -c postgresql://me:s3cret@db/x -c here", "name only one"),
+        ("map -c here -c postgresql://me:s3cret@db/x", "name only one"),
         ("report postgresql://me:s3cret@db/x", "unexpected extra argument (postgresql://me@db/x)"),
         ("postgresql://me:s3cret@db/x", "No such command 'postgresql://me@db/x'"),
-        ("crawl --store postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
+        ("crawl -c postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
     ],
 )
 def test_commands_refuse_options_that_they_do_not_know_and_show_no_password(line, sentence, tmp_path, monkeypatch):
@@ -81,7 +81,7 @@ REFUSED = "periplus: postgresql://me@127.0.0.1:1/x?collection=press cannot be op
 
 def test_a_collection_is_named_by_any_of_its_options_and_by_the_environment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for line in (f"status -c {NOWHERE}", f"status --store {NOWHERE}", f"refresh -c {NOWHERE}", "map", "status"):
+    for line in (f"status -c {NOWHERE}", f"status -c {NOWHERE}", f"refresh -c {NOWHERE}", "map", "status"):
         ran = CliRunner().invoke(main, line.split(), env={"PERIPLUS_COLLECTION": NOWHERE})
         assert REFUSED in ran.output, line
     ran = CliRunner().invoke(main, ["status", "-c", "elsewhere"], env={"PERIPLUS_COLLECTION": NOWHERE})

@@ -60,12 +60,31 @@ def test_a_folder_that_is_no_collection_is_no_reason_to_fail(tmp_path, monkeypat
 def test_help_shows_the_flags_of_every_day_in_groups_and_names_the_rest(command):
     short, whole = answer(*command.split(), "--help"), answer(*command.split(), "--help-all")
     heads = [line for line in short.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    order = ["Where:", "How much:", "How polite:", "What to keep:", "Network:", "Limits:", "Output:", "Help:"]
+    order = ["Where:", "How much:", "How polite:", "What to keep:", "Network:", "Output:", "Help:"]
     assert [head for head in heads if head in order] == order
     assert "--inflation-ratio" not in short
     flags = [row.flag for row in rows() if row.group != "searching"]
     assert [flag for flag in flags if flag not in whole] == []
-    assert len(short.splitlines()) < len(whole.splitlines()) * 0.7
+    assert len(short.splitlines()) < len(whole.splitlines()) * 0.5
+
+
+def test_help_of_a_crawl_fits_a_screen_and_ends_with_several_machines():
+    short, whole = answer("crawl", "--help"), answer("crawl", "--help-all")
+    assert len(short.splitlines()) <= 57
+    assert "--part K/N" not in short and whole.index("Output:") < whole.index("Several machines:") < whole.index(
+        "--part K/N"
+    )
+
+
+def test_help_shows_some_twenty_commands_and_help_all_the_others():
+    assert "\n  segments " not in answer("--help") and "\n  crawl " in answer("--help")
+    assert "\n  segments " in answer("--help-all")
+
+
+@pytest.mark.parametrize(("word", "meant"), [("crwal", "crawl"), ("jobs ad", "add"), ("segment", "segments")])
+def test_an_unknown_command_names_the_nearest(word, meant):
+    ran = CliRunner().invoke(main, word.split())
+    assert ran.exit_code == 2 and f"Did you mean '{meant}'?" in ran.output
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))

@@ -199,7 +199,7 @@ def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypat
     (tmp_path / "periplus.toml").write_text('[segments]\nall = "/"\n', "utf-8")
     assert set(urls(address.text).values()) == {"all"}, "those beside the command come before"
     (tmp_path / "periplus.toml").unlink()
-    result = run("rules", "segments", "--store", address.text)
+    result = run("rules", "segments", "-c", address.text)
     assert result.exit_code == 0 and "docs" in result.stdout
 
 

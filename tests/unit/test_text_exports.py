@@ -62,7 +62,7 @@ def test_a_folder_and_a_database_give_the_same_files(tmp_path, address: Address,
         texts = tides.text(), tides.markdown(), tides.markdown(ALL_PARTS)
     text = Address(address.dsn, address.collection, str(tmp_path / "segments") if has_segments else "").text
     move(str(folder), text)
-    assert written(["--store", text], tmp_path / "there", monkeypatch) == here
+    assert written(["-c", text], tmp_path / "there", monkeypatch) == here
     assert "pages/e.org/docs/tides.html.md" in here
     with DatabaseCollection(text) as there:
         page_there = there.page("/docs/tides.html")
@@ -77,7 +77,7 @@ def test_a_folder_and_a_database_give_the_same_files(tmp_path, address: Address,
 def test_a_collection_without_texts_says_so(tmp_path, address: Address):
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": 404}, ["https://e.org/"])
     move(str(folder), address.text)
-    for place in (["-c", str(folder)], ["--store", address.text]):
+    for place in (["-c", str(folder)], ["-c", address.text]):
         done = CliRunner().invoke(export, ["chunks", "-o", str(tmp_path / "c.jsonl"), *place])
         assert isinstance(done.exception, UsageError)
         assert "no page with a text" in str(done.exception)

@@ -692,15 +692,6 @@ def test_session_names_are_believed_after_three_equal_texts():
     assert watch.admit(Url(f"{HOST}/b?PHPSESSID={tokens[5]}"), 0) is None
 
 
-def test_of_a_series_in_doubt_what_was_read_under_another_session_is_in_no_doubt():
-    watch = detector()
-    for number in range(12):
-        url = f"{HOST}/a{number}?sid={number:016x}"
-        watch.learn(Url(url), 1, document(url, ""), (candidate(f"{HOST}/a{number}?sid={number + 100:016x}"),))
-    assert "under another sid" in (watch.admit(Url(f"{HOST}/a3?sid={'7' * 16}"), 1) or "")
-    assert (watch.admit(Url(f"{HOST}/a99?sid={'7' * 16}"), 1) or "").startswith("/a*: ")
-
-
 def test_a_token_that_names_documents_is_never_believed():
     watch = detector()
     for number in range(30):

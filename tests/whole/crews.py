@@ -50,7 +50,7 @@ class Crew:
             folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store
         )
         flags = [*flags_for(web.resolve, **values), "--no-sitemaps"]
-        words = command("crawl", *self._order.starts, *(("--store", store) if store else ("-o", folder)), "-q", *flags)
+        words = command("crawl", *self._order.starts, *(("-c", store) if store else ("-o", folder)), "-q", *flags)
         self._said = folder.with_name(f"{folder.name}-said.txt")
         with self._said.open("wb") as file:
             self.boss = subprocess.Popen(words, stderr=file, env=environment(), start_new_session=True)

@@ -195,7 +195,7 @@ def test_a_site_of_several_hosts_is_read_as_one_in_a_database(address, server):
 
 
 def test_the_commands_of_a_survey_in_a_database(address, tmp_path, server):
-    store = ("--store", address.text)
+    store = ("-c", address.text)
     starts = [server.url(host) for host in (POOR, RICH)]
     made = told("survey", "create", *starts, *store, "--pages", "12", "--rule", "r2:2", cwd=tmp_path)
     assert made.returncode == 0 and "A survey of 2 sites" in made.stderr

@@ -38,7 +38,7 @@ def test_depth_is_the_number_of_clicks_in_the_crawl_and_in_the_map(tmp_path, add
             where = ("-c", tmp_path / "c")
         else:
             collection, _ = crawled_into(address.text, server, HOST)
-            where = ("--store", address.text)
+            where = ("-c", address.text)
         clicks = server.truth.depths
         assert max(clicks.values()) > 4, "else no head link is a short cut"
         assert {url: collection.depths[url] for url in clicks} == clicks

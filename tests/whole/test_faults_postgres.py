@@ -221,7 +221,7 @@ def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_
     try:
         with served_apart("linked seed=9 sites=6 pages=40 links_between=12 links_per_page=8", tmp_path) as web:
             flags = [*flags_for(web.resolve, delay_s=0.2, workers=5), "--no-sitemaps", "-q"]
-            words = ("crawl", *map(web.url, hosts_of(web)), "--store", place, *flags)
+            words = ("crawl", *map(web.url, hosts_of(web)), "-c", place, *flags)
             ran = subprocess.run(
                 command(*words), env=environment(), capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
             )
@@ -250,7 +250,7 @@ def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_wh
         place = crawls_of_me(database, "TABLESPACE small").replace("me@", "postgres@")
         with served_apart("graph seed=2 pages=500 page_bytes=30000", tmp_path) as web:
             flags = [*flags_for(web.resolve, delay_s=0.01, workers=2), "--no-sitemaps", "-q"]
-            words = command("crawl", *map(web.url, hosts_of(web)), "--store", place, *flags)
+            words = command("crawl", *map(web.url, hosts_of(web)), "-c", place, *flags)
             with subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, text=True) as crawl:
                 until(lambda: web.lines() > 100 or crawl.poll() is not None, "the first pages")
                 (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free - 300_000))
@@ -492,7 +492,7 @@ def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_
         workers = stack.enter_context(crew(web, tmp_path / "c", hosts_of(web), place, **values))
         away = stack.enter_context(island())
         stack.enter_context(passed_on(away, web.port, tmp_path))
-        words = command("worker", "--store", place.replace("127.0.0.1", HERE), "-q", "-v")
+        words = command("worker", "-c", place.replace("127.0.0.1", HERE), "-q", "-v")
         messages = stack.enter_context((tmp_path / "messages.txt").open("w+"))
         victim = away.start(*words, env=environment(), stderr=messages)
         stack.callback(victim.wait)

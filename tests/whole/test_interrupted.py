@@ -75,7 +75,7 @@ def test_so_is_one_that_is_kept_in_a_database(tmp_path: Path, address, seed: int
     with served_apart(f"series seed={seed}", tmp_path) as web:
         calm = tmp_path / "calm"
         assert run(web, ["-o", str(calm)]).wait(PATIENCE_S) == IN_DOUBT
-        print(list(interruptions(web, ["--store", address.text], rng)))
+        print(list(interruptions(web, ["-c", address.text], rng)))
     stored = StoredCollection(address.text)
     assert stored.sane() == []
     assert stored.tables == Collection(calm).tables

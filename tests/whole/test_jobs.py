@@ -46,7 +46,7 @@ def queue(tmp_path: Path):
 def shared(address: Address):
     """A queue in a database, as workers of many machines have it."""
     queue = database_queue(Session(address))
-    yield queue, ("--store", address.text)
+    yield queue, ("-c", address.text)
     queue.close()
 
 
@@ -194,7 +194,7 @@ def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> N
         with closing(psycopg.connect(server.dsn("postgres"), autocommit=True)) as admin:
             admin.execute("CREATE DATABASE jobs")
         address = address_of(server.dsn("jobs"))
-        where = ("--store", address.text)
+        where = ("-c", address.text)
         asked_for(tmp_path, web, where, delay_s=0.1)
         with closing(database_queue(Session(address))) as queue:
             runner = worker(tmp_path, "worker", *where)

@@ -22,7 +22,7 @@ class Elsewhere(Voyage):
     def __init__(self, voyage: Voyage, address: Address) -> None:
         self.web, self.folder, self._said = voyage.web, voyage.folder, voyage.folder.with_name("elsewhere-said.txt")
         self.words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + [
-            "--store",
+            "-c",
             address.text,
         ]
 

@@ -47,24 +47,24 @@ def rows_of(address: Address) -> str:
 def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Address) -> None:
     store = with_password(address)
     with served_apart("linked seed=5 sites=1 pages=4 links_per_page=3", tmp_path) as web:
-        crawl = ("crawl", web.url("a.test"), "--store", store, "-vv", *flags_for(web.resolve, delay_s=0.005))
+        crawl = ("crawl", web.url("a.test"), "-c", store, "-vv", *flags_for(web.resolve, delay_s=0.005))
         lines: list[tuple[str, ...]] = [
             (*crawl, "--max-pages", "2"),  # says how to go on
-            ("jobs", "add", "--store", store, *crawl),
-            ("jobs", "add", "--store", store, "--every", "24h", "map", "--store", store),
+            ("jobs", "add", "-c", store, *crawl),
+            ("jobs", "add", "-c", store, "--every", "24h", "map", "-c", store),
             ("jobs", "add", *crawl),
-            ("jobs", "add", "--every", "24h", "refresh", "--store", store),
-            ("worker", "--store", store, "--until-done"),
+            ("jobs", "add", "--every", "24h", "refresh", "-c", store),
+            ("worker", "-c", store, "--until-done"),
             ("worker", "--until-done"),
-            ("jobs", "list", "--store", store, "-f", "json"),
+            ("jobs", "list", "-c", store, "-f", "json"),
             ("jobs", "list", "-f", "json"),
-            ("status", "--store", store),
-            ("map", "--store", store),
-            ("export", "pages", "--store", store),
+            ("status", "-c", store),
+            ("map", "-c", store),
+            ("export", "pages", "-c", store),
             ("segments", store),
             ("move", store, "moved.periplus"),
-            ("status", "--store", store),
-            ("map", "--store", store.replace("@", "/@")),
+            ("status", "-c", store),
+            ("map", "-c", store.replace("@", "/@")),
         ]
         outputs = {line: told(*line, cwd=tmp_path) for line in lines}
     for line, ran in outputs.items():
@@ -167,19 +167,19 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path):
 
 def test_a_queue_keeps_no_password(queue: JobQueue) -> None:
     store = f"postgresql://me:{SECRET}@db/x"
-    order = JobOrder(("map", "--store", store), then=(("report", "--store", store),))
+    order = JobOrder(("map", "-c", store), then=(("report", "-c", store),))
     queue.add(order, 1.0)
     queue.repeat(order, 3_600.0, 1.0)
     find = "SELECT command, next FROM job UNION ALL SELECT command, next FROM schedule"
     assert SECRET not in str(queue.database.read(lambda statements: statements.rows(find)))
-    assert queue.jobs()[0].order.command == ("map", "--store", "postgresql://me@db/x")
+    assert queue.jobs()[0].order.command == ("map", "-c", "postgresql://me@db/x")
 
 
 @pytest.mark.parametrize("place", ["sftp://me:{}@host/pages", "sftp%3A%2F%2Fme%3A{}%40host%2Fpages"])
 def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
     store = f"postgresql://me@db/x?segments={place.format(SECRET)}&collection=press"
-    added = told("jobs", "add", "map", "--store", store, cwd=tmp_path)
-    refused = told("crawl", "http://a.test/", "--store", store, cwd=tmp_path)
+    added = told("jobs", "add", "map", "-c", store, cwd=tmp_path)
+    refused = told("crawl", "http://a.test/", "-c", store, cwd=tmp_path)
     assert refused.returncode == 2 and "FSSPEC_SFTP_PASSWORD" in refused.stderr
     assert SECRET not in added.stderr + refused.stderr
     assert SECRET.encode() not in (tmp_path / "jobs.db").read_bytes()

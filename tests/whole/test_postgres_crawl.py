@@ -112,8 +112,8 @@ def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_a
         with contextlib.closing(connect(address)) as connection:
             connection.execute("CREATE TABLE mine AS SELECT 7 AS number")
         before = {path.name for path in (tmp_path / "segments").iterdir()}
-        told("jobs", "add", "--store", address.text, "map", "--store", address.text, cwd=tmp_path)
-        words = ["crawl", server.url("a.test"), "--store", address.text, "--fresh", "-q", "--max-pages", "3"]
+        told("jobs", "add", "-c", address.text, "map", "-c", address.text, cwd=tmp_path)
+        words = ["crawl", server.url("a.test"), "-c", address.text, "--fresh", "-q", "--max-pages", "3"]
         words += flags_for(server.resolve)
         with home_of(address.text).only_crawl():
             refused = told(*words, cwd=tmp_path)

@@ -149,7 +149,7 @@ def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(
     address = replace(address, segments=str(tmp_path / "segments"))
     with served_apart("graph seed=2 pages=24 page_bytes=3000", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.02)
-        words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + ["--store", address.text]
+        words = [word for word in voyage.words if word not in ("-o", str(voyage.folder))] + ["-c", address.text]
         killed = subprocess.run(
             [sys.executable, "-c", program, *words[3:]], env=environment(), capture_output=True, check=False, timeout=60
         )

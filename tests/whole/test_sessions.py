@@ -392,7 +392,7 @@ def test_a_form_on_a_host_that_is_not_crawled_is_reached_by_way_of_a_database_to
         file = tmp_path / "door.toml"
         file.write_text(f'hosts = ["{door.url}", "{site.url}"]\n' + form_login(door), "utf-8")
         words = ["--login", str(file), "--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--no-sitemaps", "-q"]
-        more = ["--max-time", "60", "--store", address.text]
+        more = ["--max-time", "60", "-c", address.text]
         result = CliRunner().invoke(main, ["crawl", f"{site.url}/", *more, *words])
     assert result.exit_code == 0, result.output
     with connect(address) as connection:
@@ -405,7 +405,7 @@ def test_a_collection_in_a_database_is_signed_in_to_as_one_in_a_folder(tmp_path,
         file = tmp_path / "door.toml"
         file.write_text(form_login(site), "utf-8")
         words = ["--login", str(file), "--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--no-sitemaps", "-q"]
-        result = CliRunner().invoke(main, ["crawl", f"{site.url}/", "--store", address.text, *words])
+        result = CliRunner().invoke(main, ["crawl", f"{site.url}/", "-c", address.text, *words])
     assert result.exit_code == 0, result.output
     assert f"in all {len(whole(site))} read" in result.output
     with connect(address) as connection:

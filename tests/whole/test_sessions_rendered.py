@@ -39,7 +39,7 @@ def run(
         '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
     )
     polite = ["--allow-private", "--mine", "127.0.0.1", "--delay", "0", "--retry-wait", "0.05", "--no-sitemaps", "-q"]
-    place = ["--store", store] if store else ["-o", str(tmp_path / "c")]
+    place = ["-c", store] if store else ["-o", str(tmp_path / "c")]
     order = ["crawl", start, *place, "--login", str(file), "--render", "always", *polite, *words]
     return CliRunner().invoke(main, order, catch_exceptions=False)
 

@@ -35,7 +35,7 @@ def test_each_number_is_that_of_the_tables_after_a_killed_worker_and_a_stop(
         workers.boss.terminate()
         workers.boss.wait(PATIENCE_S)
         ask = workers.collection.ask
-        place = ["--store", address] if address else ["-c", str(tmp_path / "c")]
+        place = ["-c", address] if address else ["-c", str(tmp_path / "c")]
         answer = told("status", "-f", "json", *place, cwd=tmp_path)
         status, text = json.loads(answer.stdout), told("status", *place, cwd=tmp_path).stdout
         ((waiting, known),) = ask("SELECT count(*) FILTER (WHERE reason = 'waiting'), count(*) FROM url")

@@ -101,10 +101,6 @@ def crawl(
     Stays on the start's site, sends one request at a time with 0.5 s between them, and obeys robots.txt. You can kill
     it at any time: the same command continues where it stopped. Afterwards: `periplus map`, `periplus report`.
 
-    With --from-archive it reads the site from a web archive only: a WACZ or WARC file, a folder of them, or an
-    archive's server. --at: as of a date.
-
-    With -o postgresql://... the collection is in a database, and `periplus worker` joins the crawl from any machine.
     Flags override the collection's periplus.toml, which overrides the one in the current folder.
     """
     from periplus.api.crawling import CrawlOrder, check_order

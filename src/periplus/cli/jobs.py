@@ -83,9 +83,9 @@ def _queue_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "The queue of a collection in PostgreSQL: postgresql://USER@HOST/DATABASE?collection=NAME; by default that of "
         f"{COLLECTION_VARIABLE}. The folder keeps what its jobs print."
     )
-    command = click.option(
-        "-c", "--collection", "--store", "store", default=_database_here, metavar="ADDRESS", help=sentence
-    )(command)
+    command = click.option("-c", "--collection", "store", default=_database_here, metavar="ADDRESS", help=sentence)(
+        command
+    )
     sentence = "The folder of collections whose queue is meant. By default the current one."
     return click.option("-d", "--folder", type=FOLDER, default=Path(), help=sentence)(command)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from periplus.cli import HELP_ALL, show_all
 from periplus.errors import PeriplusError, UsageError
 from periplus.extensions import extensions
 from periplus.masking import masked_command, without_secrets
@@ -104,6 +105,11 @@ _SECTIONS = {
     },
 }
 _COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
+_RARE = frozenset([
+    "pause", "resume", "import", "trends", "index", "template", "analyse", "keywords", "influence", "delete", "move",
+    "split", "segments", "mcp", "worker", "notices", "rules", "completion",
+])  # fmt: skip
+"""Commands that only `--help-all` shows."""
 _FUNCTIONS = {
     "map": "site_map",
     "import": "imports",
@@ -200,11 +206,12 @@ class _Commands(click.Group):
         }
         if added := _added():
             sections["Of installed packages"] = added
+        hidden = frozenset() if HELP_ALL in ctx.meta else _RARE
         # of all sections together, so that the sentences form one column
         width = max(len(name) for section in sections.values() for name in section)
         for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), sentence) for name, sentence in rows.items()])
+                formatter.write_dl([(name.ljust(width), rows[name]) for name in rows if name not in hidden])
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; any other error is a bug and shows its traceback."""
@@ -269,9 +276,18 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) 
 
 @click.command(
     cls=_Commands,
+    commands=dict.fromkeys(_COMMANDS),  # their names, for suggestions
     invoke_without_command=True,
     epilog=_EXIT_CODES,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_all,
+    help=f"Show every command, these and {len(_RARE)} more, and exit.",
 )
 @click.option(
     "--version",

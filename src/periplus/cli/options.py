@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
+from periplus.cli import HELP_ALL, show_all
 from periplus.errors import NoCollection, UnknownSetting, UsageError
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
@@ -129,7 +131,6 @@ class WholeNumber(click.IntRange):
 
 # in the order of help; the group of a setting gives the title where no flag is named here
 _TITLES = {
-    "": "What it does",
     "scope": "Where",
     "budget": "How much",
     "politeness": "How polite",
@@ -139,6 +140,7 @@ _TITLES = {
     "past": "Archives",
     "limits": "Limits",
     "auditing": "Output",
+    "": "More",
 }
 _PLACED = {
     "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
@@ -147,23 +149,16 @@ _PLACED = {
     "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
     "near": "Output", "segment": "Output", "fail_on": "Output", "fail_below": "Output", "baseline": "Output",
     "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",
+    "on": "Several machines", "part": "Several machines", "exchange": "Several machines",
+    "until_all_done": "Several machines",
 }  # fmt: skip
 _EVERYDAY = frozenset({
     "lists", "collection", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
-    "fragments", "offline", "every", "delay_s", "rate", "mine", "contact", "fresh", "keep_xml", "keep_parts",
-    "part_sizes", "render", "screenshots", "proxy", "auth", "login", "allow_private", "body_bytes", "total_timeout_s",
-    "fail_on", "fail_below", "baseline", "ignore", "format", "output", "quiet", "preset",
-    "verbose",
+    "fragments", "offline", "every", "delay_s", "mine", "contact", "fresh", "keep_parts", "render", "login",
+    "allow_private", "fail_on", "fail_below", "baseline", "format", "output", "quiet", "preset",
 })  # fmt: skip
 """Flags shown by `--help` of commands with many flags; --help-all shows the rest."""
-HELP_ALL = "periplus.help_all"  # where click keeps that every flag is to be shown
-
-
-def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        ctx.meta[HELP_ALL] = True
-        click.echo(ctx.get_help(), color=ctx.color)
-        ctx.exit()
+_PHRASE_END = re.compile(r"[.;:] | \(")  # `--help` shows the first phrase of a flag's sentence
 
 
 class LongCommand(click.Command):
@@ -175,14 +170,15 @@ class LongCommand(click.Command):
             is_flag=True,
             is_eager=True,
             expose_value=False,
-            callback=_show_all,
+            callback=show_all,
             help="Show every flag and exit.",
         )
         return [*super().get_params(ctx), every]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         group_of = {row.name: row.group for row in rows()}
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES.values()}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*_TITLES.values(), *_PLACED.values())}
+        is_whole = HELP_ALL in ctx.meta
         asides, left_out = [], 0
         for param in self.get_params(ctx):
             record, name = param.get_help_record(ctx), param.name or ""
@@ -190,8 +186,9 @@ class LongCommand(click.Command):
                 continue
             if name == "help_all" or param is self.get_help_option(ctx):
                 asides.append(record)
-            elif ctx.meta.get(HELP_ALL) or name in _EVERYDAY or name not in {*group_of, *_PLACED}:
-                sections[_PLACED.get(name) or _TITLES[group_of.get(name, "")]].append(record)
+            elif is_whole or name in _EVERYDAY or name not in {*group_of, *_PLACED}:
+                flags, sentence = record if is_whole else (record[0], _PHRASE_END.split(record[1])[0].rstrip("."))
+                sections[_PLACED.get(name) or _TITLES[group_of.get(name, "")]].append((flags, sentence))
             else:
                 left_out += 1
         if left_out:
@@ -280,7 +277,7 @@ Place = Path | str  # of a collection: a folder, or an address (postgresql://...
 
 
 def place_named(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
-    """An option that names one collection, in a folder or database; `--store` is among its names in every command.
+    """An option that names one collection, in a folder or database.
 
     many: the option can be repeated, and the command gets a tuple.
     """
@@ -289,12 +286,11 @@ def place_named(names: str, sentence: str, default: Path | None = None, *, many:
         if many:
             return given
         if len(given) > 1:
-            raise UsageError("a collection is in one folder or in one database (-c, --store): name only one")
+            raise UsageError("a collection is in one folder or in one database (-c): name only one")
         return given[0] if given else default
 
     return click.option(
         *names.split(),
-        "--store",
         "collection",
         type=PLACE,
         multiple=True,

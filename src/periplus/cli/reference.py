@@ -12,7 +12,7 @@ from types import ModuleType
 
 import click
 
-from periplus.cli.options import HELP_ALL
+from periplus.cli import HELP_ALL
 from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, rows
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.options import HELP_ALL, option
+from periplus.cli import HELP_ALL
+from periplus.cli.options import option
 from periplus.errors import PeriplusError, UsageError
 from periplus.present.wording import count_of, number, utc, visible
 from periplus.settings import SUFFIX
