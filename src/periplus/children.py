@@ -20,7 +20,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from periplus.model.job import PIPES, JobProgress
+from periplus.model.job import JobProgress
+from periplus.values import PIPES
 
 TELL_EVERY_S = 0.5
 AGAIN_S = 2.0  # before a signal that nobody took is sent again

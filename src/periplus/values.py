@@ -10,6 +10,10 @@ T = TypeVar("T")
 Row = tuple[object, ...]  # of a table
 JsonObject = dict[str, object]  # and what templates are filled with
 Pairs = tuple[tuple[str, str], ...]  # (name, value)
+PIPES = "PERIPLUS_RUNNER"
+"""In the environment of a job's process: the numbers of two pipes, "write,read". The process writes its progress to the
+first (JSON lines with the fields of `JobProgress`); the end of the second means that its runner has died.
+"""
 Watch = Callable[[str, int, int], None]  # is told what is done, how many are, of how many
 
 

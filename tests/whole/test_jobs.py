@@ -15,7 +15,7 @@ from voyage import PATIENCE_S, Collection, Served, command, environment, flags_f
 
 from periplus.errors import StoreError
 from periplus.jobs.runner import opened_queue
-from periplus.model.job import PIPES, Job, JobState
+from periplus.model.job import Job, JobState
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
 from periplus.store.job_queue import JobQueue
@@ -24,6 +24,7 @@ from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
 from periplus.store.postgres.job_table import database_queue
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.values import PIPES
 from postgres_server import own_server
 
 RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"

@@ -15,8 +15,7 @@ from periplus.cli import HELP_ALL, show_all
 from periplus.errors import PeriplusError, UsageError
 from periplus.extensions import extensions
 from periplus.masking import masked_command, without_secrets
-from periplus.model.job import PIPES
-from periplus.settings import VERSION
+from periplus.values import PIPES
 
 # of the help, each with its commands: name: (module, sentence); the sentence is here so that
 # `--help` imports nothing
@@ -268,6 +267,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) 
     if not is_asked:
         return
     from periplus.document.native import reason_interpreted
+    from periplus.settings import VERSION
 
     reason = reason_interpreted()
     click.echo(f"periplus, version {VERSION}\nreader: {f'interpreted (slow): {reason}' if reason else 'compiled'}")

@@ -22,12 +22,6 @@ class JobState(StrEnum):
     __hash__ = str.__hash__
 
 
-PIPES = "PERIPLUS_RUNNER"
-"""In the environment of a job's process: the numbers of the pipe that it tells its progress by (JSON lines with the
-fields of `JobProgress`) and of the one whose end says that its runner has died: "write,read".
-"""
-
-
 @frozen
 class JobOrder:
     """What is to be done: a command of the program with its arguments, as one would type it after `periplus`."""
