@@ -136,6 +136,8 @@ def test_excel_cuts_what_no_cell_holds_and_keeps_long_numbers(tmp_path):
 def test_what_cannot_be_written_is_said(folder, tmp_path):
     run = CliRunner().invoke
     assert "needs a name" in run(main, ["export", "pages", "-c", str(folder), "-f", "xlsx"]).output
+    refused = run(main, ["export", "pages", "-c", str(folder), "-o", str(tmp_path / "out.foo")])
+    assert refused.exit_code == 2 and "no format is called 'foo'" in refused.output
     for format in writers():
         ended = run(main, ["export", "runs", "-c", str(folder), "-f", format, "-o", str(tmp_path / "no" / "x")])
         assert ended.exit_code == 2 and "cannot be written" in ended.output, ended.output

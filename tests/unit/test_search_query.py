@@ -76,6 +76,7 @@ def test_columns_of_pages_narrow_a_query():
     [
         ("a)", "closing parenthesis"),
         ("(a", "not closed"),
+        ('"a b', "a quote is not closed"),
         ("after:soon a", "no date"),
         ("a -", "left aside"),
         ("OR a", "nothing before it"),

@@ -76,8 +76,11 @@ def _table_command(name: str) -> click.Command:
 
 
 def _format_of(output: Path | None) -> str:
+    """Raises UsageError for an ending that no format has."""
     ending = output.suffix.removeprefix(".").lower() if output else ""
-    return ending if ending in writers() else "csv"
+    if ending and ending not in writers():
+        raise UsageError(f"no format is called {ending!r}: name one with -f ({', '.join(writers())})")
+    return ending or "csv"
 
 
 def export_table(

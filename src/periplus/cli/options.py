@@ -93,13 +93,14 @@ def option(
     )
 
 
-def format_option(formats: Iterable[str]) -> Decorator:
-    """`-f FORMAT`, by default the first."""
+def format_option(formats: Iterable[str], sentence: str = "") -> Decorator:
+    """`-f FORMAT`, by default the first; where JSON is among them, `--json` too."""
     choices = tuple(formats)
-    return option("-f --format", "", choices, choices[0])
+    name = option("-f --format", sentence, choices, choices[0])
+    return options(name, _json_option) if "json" in choices else name
 
 
-json_option = click.option("--json", "format", flag_value="json", help="The same as -f json.")
+_json_option = click.option("--json", "format", flag_value="json", help="The same as -f json.")
 
 
 def options(*decorators: Decorator) -> Decorator:

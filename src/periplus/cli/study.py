@@ -22,7 +22,6 @@ from periplus.cli.options import (
     columns_of,
     draws_boxes,
     format_option,
-    json_option,
     opened,
     option,
     output_option,
@@ -48,7 +47,6 @@ FORMATS = ("text", "json", "csv")
 @collection_option
 @option("--near", "Runs of five words that near pages share; 1: none.", click.FloatRange(0.3, 1), 0.8)
 @format_option(FORMATS)
-@json_option
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
@@ -108,8 +106,7 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @option("--least-nav-length", "The last value it falls to.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
 @option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
 @option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
-@option("-f --format", "JSON names every page.", ("text", "json"), "text")
-@json_option
+@format_option(("text", "json"), "JSON names every page.")
 @option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
 @output_option
 def template(
@@ -382,9 +379,8 @@ def lines(keywords: KeywordList) -> list[str]:
 @option("-n --most", "Stories that are listed; -1: all.", click.IntRange(-1), 20)
 @option("--story", "Show this one of the list, page by page.", click.IntRange(1), metavar="NUMBER")
 @option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
-@option("-f --format", "svg draws one story's cascade.", ("text", "json", "svg"), "text")
+@format_option(("text", "json", "svg"), "svg draws one story's cascade.")
 @option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
-@json_option
 @output_option
 def stories(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find stories that several sites published, and how they spread.
@@ -449,7 +445,6 @@ POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
 )
 @option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
 @format_option(INFLUENCE_FORMATS)
-@json_option
 @output_option
 def influence(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Choose the few sites that see most of the stories.

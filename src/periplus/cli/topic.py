@@ -19,7 +19,6 @@ from periplus.cli.options import (
     collection_place,
     columns_of,
     format_option,
-    json_option,
     opened,
     opened_collection,
     option,
@@ -83,7 +82,6 @@ def topic() -> None:
 @option("--method", "svm: linear machine over tf-idf; online: hashed words.", METHODS, "calibrated")
 @option("--background", "Pages of the collection that the threshold is seen on.", click.IntRange(0), 2000)
 @format_option(("text", "json"))
-@json_option
 @collection_option
 @output_option
 def train(
@@ -158,7 +156,6 @@ def list_command(collection: Place | None, as_json: bool) -> None:
 @topic.command()
 @click.argument("name")
 @format_option(("text", "json"))
-@json_option
 @collection_option
 @output_option
 def show(name: str, collection: Place | None, format: str, output: Path | None) -> None:

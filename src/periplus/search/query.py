@@ -100,15 +100,16 @@ class Query:
     notes: tuple[str, ...]
 
 
+QUOTES = '"“”„«»'
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<open>\()|(?P<close>\))|(?P<either>\||\bOR\b(?!:))|(?P<both>\bAND\b(?!:)|&&)|(?P<without>\bNOT\b(?!:))
         |(?P<sign>[-+](?=[^\s\-+|)]))
         |(?P<field>(?i:FIELD_NAMES)):(?=[^\s):])
-        |["“”„«»](?P<phrase>[^"“”„«»]*)(?:["“”„«»]|$)
-        |(?P<word>[^\s()|"“”„«»]+)
+        |[QUOTES](?P<phrase>[^QUOTES]*)(?:[QUOTES]|$)
+        |(?P<word>[^\s()|QUOTES]+)
         |(?P<rest>\S)
-    )""".replace("FIELD_NAMES", "|".join(FIELDS)),
+    )""".replace("FIELD_NAMES", "|".join(FIELDS)).replace("QUOTES", QUOTES),
     re.VERBOSE,
 )
 
@@ -126,6 +127,8 @@ class _Parser:
         self._notes: list[str] = []
         if len(tokens) > MOST_TOKENS:
             self._notes.append(f"only the first {MOST_TOKENS} words were looked for")
+        if sum(map(text.count, QUOTES)) % 2:
+            self._notes.append("a quote is not closed: the phrase was taken to end with the query")
         self._tokens = tokens[:MOST_TOKENS]
         self._place = 0
 
