@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -110,6 +111,11 @@ class Collection:
 
     def __repr__(self) -> str:
         return f"<Collection {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        """How many URLs there are in each state, as an HTML table, for notebooks."""
+        rows = "".join(f"<tr><td>{tally.state}</td><td>{tally.urls}</td></tr>" for tally in self.counts())
+        return f"<p>{escape(str(self.place))}</p><table>{rows}</table>"
 
     def close(self) -> None:
         """Lets go of the folder; nothing can be asked afterwards."""

@@ -13,6 +13,7 @@ from periplus.model.tables import Column, ColumnKind, Row, row_maker
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 __all__ = ["Rows"]
@@ -58,20 +59,31 @@ class Rows:
         return [dict(zip(self.columns, row, strict=True)) for row in self]
 
     def to_arrow(self) -> pyarrow.Table:
-        """All rows as an Arrow table: text, 64-bit integers, doubles; missing values are null.
+        """All rows as an Arrow table: text, 64-bit integers, doubles, timestamps in UTC; missing values are null.
 
         Raises UsageError where pyarrow is not installed.
         """
         with extra_needed():
             import pyarrow
+        from periplus.model.dataset import arrow_schema
         from periplus.present.writers import arrow_batches
 
-        types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "boolean": pyarrow.bool_()}
-        schema = pyarrow.schema([(column.name, types.get(column.kind, pyarrow.string())) for column in self._columns])
+        schema = arrow_schema(self._columns)
         return pyarrow.Table.from_batches(arrow_batches(self._columns, schema, self), schema)
 
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a data frame of polars, made from the Arrow table.
+
+        Raises UsageError where polars or pyarrow is not installed.
+        """
+        try:
+            import polars
+        except ImportError:
+            raise UsageError("data frames of polars need it: pip install polars") from None
+        return polars.from_arrow(self.to_arrow())
+
     def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a data frame of nullable columns: string, Int64, Float64, boolean.
+        """All rows as a data frame of nullable columns: string, Int64, Float64, boolean, timestamps in UTC.
 
         Raises UsageError where pandas is not installed.
         """
@@ -79,12 +91,12 @@ class Rows:
             import pandas
         except ImportError:
             raise UsageError("data frames need pandas: pip install pandas") from None
-        types = {"integer": "Int64", "real": "Float64", "boolean": "boolean"}
+        types = {"integer": "Int64", "real": "Float64", "boolean": "boolean", "time": "datetime64[s, UTC]"}
         rows = [*self]
         values = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         return pandas.DataFrame(
             {
-                column.name: pandas.array(_values(part, column), dtype=types.get(column.kind, "string"))
+                column.name: pandas.Series(_values(part, column), dtype=types.get(column.kind, "string"))
                 for column, part in zip(self._columns, values, strict=True)
             }
         )

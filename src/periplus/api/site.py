@@ -55,6 +55,8 @@ from periplus.urls.hosts import host_key
 from periplus.values import frozen
 
 if TYPE_CHECKING:
+    import networkx
+
     from periplus.analyse.segments import Segmentation
 
 
@@ -212,6 +214,26 @@ class Site:
             (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
         else:
             raise UsageError(f"there is no graph format {format!r}: choose gexf or graphml")
+
+    def to_networkx(self) -> networkx.DiGraph[Url]:
+        """Pages and links as a graph of networkx: nodes are URLs with `title` and `fetched`.
+
+        Raises UsageError where networkx is not installed.
+        """
+        try:
+            import networkx
+        except ImportError:
+            raise UsageError("this graph needs networkx: pip install networkx") from None
+        graph = networkx.DiGraph()
+        for page, title, fetched in zip(self.graph.pages, self.facts.title, self.graph.fetched.tolist(), strict=True):
+            graph.add_node(page, title=title, fetched=fetched)
+        sources = np.repeat(np.arange(len(self.graph.pages)), np.diff(self.graph.offsets))
+        pages = self.graph.pages
+        graph.add_edges_from(
+            (pages[source], pages[target])
+            for source, target in zip(sources.tolist(), self.graph.targets.tolist(), strict=True)
+        )
+        return graph
 
     def _depth(self, max_depth: int | None) -> int:
         return self.shown_depth if max_depth is None else max_depth
