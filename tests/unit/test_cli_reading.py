@@ -82,7 +82,7 @@ def test_status_counts_in_plain_words(folder):
     ):
         assert words in out
     read = json.loads(run("status", "-f", "json")[0])
-    assert read["known"] == 5
+    assert read["urls"] == 5
     assert {"state": "failed", "reason": "not-found", "urls": 1} in read["counts"]
     assert read["runs"][0]["starts"] == [HOME]
 

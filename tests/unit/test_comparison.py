@@ -73,7 +73,9 @@ def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
         2,
         2,
     )
-    assert {(branch.url, branch.before, branch.after, branch.came, branch.left) for branch in found.branches} == {
+    assert {
+        (branch.url, branch.before, branch.after, branch.moved_in, branch.moved_out) for branch in found.branches
+    } == {
         (HOST + "/a", 3, 1, 0, 2),
         (HOST + "/b", 1, 3, 2, 0),
         (HOST + "/e", 0, 1, 0, 0),

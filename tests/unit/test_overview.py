@@ -54,7 +54,7 @@ def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> No
 def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Path) -> None:
     first, second = trends(folder / "e.periplus")
     assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
-    assert [point.faulty for point in (first, second)] == [None, None]
+    assert [point.pages_with_errors for point in (first, second)] == [None, None]
     assert second.pages + second.failed <= second.urls
 
 

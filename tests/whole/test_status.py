@@ -41,7 +41,7 @@ def test_each_number_is_that_of_the_tables_after_a_killed_worker_and_a_stop(
         ((waiting, known),) = ask("SELECT count(*) FILTER (WHERE reason = 'waiting'), count(*) FROM url")
         entries, others = ask("SELECT count(*) FROM queue")[0][0], ask(OTHERS)[0][0]
         assert entries > waiting + others, "some pages are listed twice"
-        assert (status["known"], status["entries_waiting"]) == (known, waiting + others)
+        assert (status["urls"], status["entries_waiting"]) == (known, waiting + others)
         assert {one["reason"]: one["urls"] for one in status["counts"]} == dict(
             ask("SELECT reason, count(*) FROM url GROUP BY reason")
         )

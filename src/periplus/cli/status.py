@@ -95,7 +95,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
                     point.bytes,
                     point.depth,
                     response_s,
-                    point.faulty,
+                    point.pages_with_errors,
                     *(scores.get(field) for field in GradedField),
                 )
             )
@@ -110,7 +110,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
             "bytes",
             "depth",
             "response_s",
-            "faulty",
+            "pages_with_errors",
         )
         write_table((*names, *(field.value for field in GradedField)), rows, format, out)
 
@@ -198,10 +198,10 @@ def as_json(report: Status) -> dict[str, object]:
     return {
         **({"store": report.store, "workers": report.workers} if report.store else {"folder": str(report.folder)}),
         "size_bytes": report.size_bytes,
-        "asked_at": time.time(),
+        "time": time.time(),
         "running": report.running,
         "paused": report.state == "paused",
-        "known": sum(tally.urls for tally in report.counts),
+        "urls": sum(tally.urls for tally in report.counts),
         "traps": [{"pattern": tally.pattern, "urls": tally.urls} for tally in report.traps],
         "counts": [{"state": tally.state.value, "reason": tally.reason.value,
                 "urls": tally.urls} for tally in report.counts],

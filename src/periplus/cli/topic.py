@@ -456,13 +456,13 @@ def _as_json(end: TopicalEnd) -> dict[str, object]:
     gathered, counts = end.gathered, end.end.counts
     return {
         "state": end.end.state,
-        "stopped_because": end.end.note,
+        "stop_reason": end.end.note,
         "fetched": counts.fetched,
         "waiting": counts.waiting,
         "pages": gathered.pages,
         "relevant": gathered.relevant,
         "harvest": round(gathered.harvest, 4),
-        "harvest_of_the_last": {"pages": len(gathered.last), "share": round(gathered.lately, 4)},
+        "recent_harvest": {"pages": len(gathered.last), "share": round(gathered.lately, 4)},
         "recall": end.recall,
         "elapsed_s": round(end.end.elapsed_s, 2),
     }

@@ -284,7 +284,7 @@ class TrendPoint:
     bytes: int  # as they travelled
     depth: int | None  # clicks to the deepest page
     response_s: float | None  # mean of a page, to its last byte
-    faulty: int | None  # pages with an error
+    pages_with_errors: int | None
     grades: tuple[FieldGrade, ...] = ()
 
 

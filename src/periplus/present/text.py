@@ -308,9 +308,11 @@ def health_lines(points: Sequence[TrendPoint]) -> list[str]:
         _figure(last.pages, before.pages if before else None, "page read", "pages read"),
         _figure(last.failed, before.failed if before else None, "failed URL", "failed URLs"),
     ]
-    if graded is not None and graded.faulty is not None:
-        earlier = next((one.faulty for one in reversed(points) if one.grades and one.run_id < graded.run_id), None)
-        figures.append(_figure(graded.faulty, earlier, "page with an error", "pages with an error"))
+    if graded is not None and graded.pages_with_errors is not None:
+        earlier = next(
+            (one.pages_with_errors for one in reversed(points) if one.grades and one.run_id < graded.run_id), None
+        )
+        figures.append(_figure(graded.pages_with_errors, earlier, "page with an error", "pages with an error"))
     lines = [f"run {last.run_id} ({last.kind}): {', '.join(figures)}"]
     if graded is not None:
         lines.append("grades: " + ", ".join(f"{one.field} {one.letter} {one.score}" for one in graded.grades))
@@ -497,7 +499,7 @@ def topic_values(topic: Topic) -> JsonObject:
         "f_interval": list(report.f_interval),
         "curve": [{"positives": size, "f": f} for size, f in report.curve],
         "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
-        "telling": [_word_values(word) for word in report.telling],
+        "top_words": [_word_values(word) for word in report.telling],
         "warnings": list(report.warnings),
     }
 
