@@ -323,7 +323,7 @@ class Auditing:
     ignore: tuple[str, ...] = _row(
         (), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes."
     )
-    grade: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another grade for a kind of issue.")
+    severity: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another severity for a kind of issue.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def test_segments_that_no_other_process_sees_are_refused(place):
     ("line", "sentence"),
     [
         ("search port --stoer postgresql://me:s3cret@db/x", "No such option '--stoer'"),
-        ("search port -storm", "within quotes"),
+        ("search port -storm", "in quotes"),
         ("jobs add crawl --stoer x", "No such option '--stoer'"),
         ("jobs add topic trane x", "periplus topic has no command trane"),
         ("jobs add --stoer x crawl x", "No such option '--stoer'"),

@@ -52,7 +52,7 @@ def test_the_summary_says_what_is_known(folder):
     for fact in (
         "title:        A",
         "status:       200",
-        "charset:      utf-8: the HTTP header says so",
+        "charset:      utf-8: by the HTTP header",
         "kept:         bytes, text",
     ):
         assert f"  {fact}\n" in said

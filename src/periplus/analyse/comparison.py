@@ -57,7 +57,7 @@ def side(view: RunView) -> Side:
 
 
 def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChanges:
-    """By `Issue.key`: another wording or grade makes no issue new."""
+    """By `Issue.key`: another wording or severity makes no issue new."""
     was = {issue.key: issue for issue in before}
     now = {issue.key: issue for issue in after}
     new = tuple(issue for key, issue in sorted(now.items()) if key not in was)

@@ -266,8 +266,8 @@ def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *,
     result = gate(conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
         sums = ", ".join(
-            f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}"
-            for grade in ("error", "warning", "notice")
+            f"{counted[severity]:,} {severity}{'' if counted[severity] == 1 else 's'}"
+            for severity in ("error", "warning", "notice")
         )
         sums += f", on {count_of(issues.pages(), 'page')}" if issues else ""
         say(

@@ -405,7 +405,8 @@ TOOLS = {
         Tool(
             "faults", "Faults", f"{FAULTS.sentence} The gravest first. {_CONDITION}.",
             {
-                **_narrowing(FAULTS, _FAULT_FILTERS), "severity": text_schema("its grade", enum=list(SEVERITIES)),
+                **_narrowing(FAULTS, _FAULT_FILTERS),
+                "severity": text_schema("error, warning or notice", enum=list(SEVERITIES)),
                 "text": text_schema("anywhere in cause, detail and address"), **_COLLECTION, **_ROWS,
             },
             _faults, (), row_schema(FAULTS),

@@ -34,7 +34,7 @@ def fault(request: Request) -> Response:
         raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be mended")
     kind, one = issue_kinds()[code], noted.fault
     values = {
-        "title": kind.title, "name": name, "code": code, "cause": cause, "grade": one.grade, "why": kind.why,
+        "title": kind.title, "name": name, "code": code, "cause": cause, "severity": one.severity, "why": kind.why,
         "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
         "rows": [[getattr(issue, field) for field in COLUMNS] for issue in some_looked_up(folder, one.issues)],
         "total": one.total,

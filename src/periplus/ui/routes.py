@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
-from periplus.model.audit import FaultNote, Grade
+from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
 from periplus.model.job import Job
@@ -83,7 +83,7 @@ SCREENS = (
     ),
     Screen(
         _C + "/fault", faults.fault,
-        {"name": str, "code": str, "cause": str, "grade": Grade, "why": str, "remedy": str, "pages": int,
+        {"name": str, "code": str, "cause": str, "severity": Severity, "why": str, "remedy": str, "pages": int,
             "since": float | None, "note": FaultNote, "rows": list[list[str | int]], "total": int},
         {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "what is to be mended: a URL or words")},
         take=faults.decide,
