@@ -34,4 +34,4 @@ def test_reasons_are_words() -> None:
 
 def test_a_remedy_is_named_where_the_sentence_has_none() -> None:
     assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: certificate or TLS failure (expired)")
-    assert job_remedy("nope.periplus holds no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""
+    assert job_remedy("nope.periplus has no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""

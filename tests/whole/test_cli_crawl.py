@@ -83,8 +83,8 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(
         (("file:///srv/none/",), "there is no such file"),
         (("http://a.test/", "--no-such-flag"), "No such option"),
         (("http://a.test/", "--max-depth", "deep"), "'deep' is not a valid integer"),
-        (("http://a.test/", "--max-depth", "-7"), "max_depth lies between -1 and"),
-        (("http://a.test/", "--delay", "nan"), "delay_s lies between"),
+        (("http://a.test/", "--max-depth", "-7"), "max_depth must be between -1 and"),
+        (("http://a.test/", "--delay", "nan"), "delay_s must be between"),
         (("http://a.test/", "--scope", "galaxy"), "'galaxy' is not one of"),
         (("http://a.test/", "--exclude", "("), "'(' is not a regular expression"),
         (("http://a.test/", "--ignore-robots"), "--mine HOST"),
@@ -147,7 +147,7 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, se
     lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
     assert lines and all("/s" in line and " waiting · " in line for line in lines)
     assert ran.returncode == 0 and "Stopped: max-time 4 s is over" in plain(ran.stderr)
-    assert "To go on: periplus crawl" in plain(ran.stderr)
+    assert "To continue: periplus crawl" in plain(ran.stderr)
 
 
 def test_quiet_and_verbose(tmp_path: Path, server: Server) -> None:

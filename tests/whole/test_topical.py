@@ -201,7 +201,7 @@ def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
     assert said["relevant"] >= 30 and said["recent_harvest"]["share"] > 0.25
     twice = len(asked(server)) - len(set(asked(server)))
     assert twice <= 6 and len(before) >= 20, "only what was under way when it was killed"
-    assert "To go on: periplus topic crawl ships" in ended.stderr
+    assert "To continue: periplus topic crawl ships" in ended.stderr
 
 
 def test_a_crawl_without_seeds_or_topic_is_refused(tmp_path, server):

@@ -160,13 +160,13 @@ def _runs(report: Status) -> Iterator[str]:
 
 
 def _goes_on(report: Status) -> str:
-    text = "paused: `periplus resume` has it go on" if report.paused else "goes on"
+    text = "paused: `periplus resume` continues it" if report.paused else "running"
     return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
 def _ended(run: RunRecord) -> str:
     if run.state == "running":
-        return "killed before its end; the same crawl command goes on with it"
+        return "killed before its end; the same crawl command continues it"
     took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"
     return run.state + took + (f": {visible(run.note)}" if run.note else "")
 
@@ -248,8 +248,8 @@ def pause(place: Place) -> None:
 
     home = home_of(place)
     if not home.pause(time.time()):
-        raise UsageError(f"no crawl goes on in {home}: there is nothing to pause")
-    say(f"Paused: {home} asks for nothing more. `periplus resume` has it go on.")
+        raise UsageError(f"no crawl is running in {home}: there is nothing to pause")
+    say(f"Paused: {home}. `periplus resume` continues it.")
 
 
 @click.command()
@@ -270,4 +270,4 @@ def resume(place: Place) -> None:
         raise UsageError(
             f"no crawl is paused in {home}. The original `periplus crawl` command continues a stopped or killed crawl."
         )
-    say(f"Resumed: {home} goes on.")
+    say(f"Resumed: {home}.")

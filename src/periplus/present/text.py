@@ -54,7 +54,7 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
         (deletion.run, f"the record of run {deletion.run}" + ("" if deletion.run_pages else "; its pages stay")),
         (plan.size_bytes, f"{size(plan.size_bytes)} in all; {stays_large}"),
     )
-    after = "they wait to be fetched again" if deletion.again else "they are not asked for until a crawl names them"
+    after = "they wait to be fetched again" if deletion.again else "they are not fetched until a crawl names them"
     linked = "that other pages link to, or that a start or a sitemap names"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
     return PlanLines(tuple(line for count, line in kinds if count), (stays,) if plan.staying else ())

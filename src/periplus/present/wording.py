@@ -156,7 +156,7 @@ def iso(moment: float) -> str:
 def why_waits(host: HostRow, state: str) -> str:
     """Why a host with waiting URLs is not fetched now. state: of the run, as in `Status`."""
     if state not in ("running", "paused"):
-        return "no crawl goes on"
+        return "no crawl is running"
     if host.leased:
         return "being asked"
     if state == "paused":
@@ -236,7 +236,7 @@ _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: t
     (Reason.REDIRECT, "Start again with the address that it redirects to."),
     (": the archive", "Look whether the archive is there and has the site, then start again."),
     ("killed by SIGKILL", "It was ended from outside, often for want of memory: free some, then do it again."),
-    ("killed by", "It was ended from outside: do it again, and it goes on where it was."),
+    ("killed by", "Another process ended it: start it again, and it continues."),
     ("net is down", "This machine reached no other site: look at its network, then do it again."),
     ("no page was read", "Look in a browser at what the address answers, then start again."),
 )

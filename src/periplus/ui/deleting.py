@@ -99,9 +99,9 @@ def _number(text: str) -> UrlId:
     try:
         value = int(text, 16)
     except ValueError:
-        raise UsageError(f"{text[:50]!r} is no page’s number") from None
+        raise UsageError(f"{text[:50]!r} is not a page number") from None
     if not 0 <= value < 1 << 64:
-        raise UsageError(f"{text[:50]!r} is no page’s number")
+        raise UsageError(f"{text[:50]!r} is not a page number")
     return UrlId(value - (1 << 64) if value >= 1 << 63 else value)
 
 

@@ -285,7 +285,7 @@ def pause(request: Request) -> Response:
     """Pauses the running crawl, also one started elsewhere."""
     name, _, place = place_of(request)
     if not homes.home_of(place).pause(now()):
-        raise UsageError("no crawl goes on in it: there is nothing to pause")
+        raise UsageError("no crawl is running: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
 
@@ -293,9 +293,7 @@ def stop(request: Request) -> Response:
     """Stops the collection's job; it stores its answers first."""
     name = request.path_params["name"]
     if not state_of(request).stop_jobs(name):
-        raise UsageError(
-            "no job of this queue works on it. A crawl that a terminal began is stopped there, with Ctrl-C."
-        )
+        raise UsageError("no job of this queue runs it. Stop a crawl of a terminal there, with Ctrl-C.")
     return rendering.to_screen(name, "live")
 
 
@@ -342,5 +340,5 @@ def _last_crawl(state: AppState, name: str, folder: Path) -> tuple[str, ...]:
     runs = state.watchers.look(folder).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
-        raise UsageError("no crawl is known to go on with")
+        raise UsageError("there is no crawl to continue")
     return ("crawl", *starts, "-o", state.folder_word(folder))

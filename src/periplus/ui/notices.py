@@ -82,7 +82,7 @@ def change(request: Request) -> Response:
         fault = api_notices.test(base, number(form, "subscription"))
         return _screen(request, message=f"It did not arrive: {fault}" if fault else "The test arrived.")
     else:
-        raise UsageError(f"nothing is known of {what[:50]!r}")
+        raise UsageError(f"unknown action {what[:50]!r}")
     return RedirectResponse("/notices", 303)
 
 

@@ -31,7 +31,7 @@ from periplus.urls.scope import site_key
 from periplus.values import JsonObject, frozen
 
 VIEWS = {
-    "": "What is known",
+    "": "Metadata",
     "place": "Place in the map",
     "blocks": "Text by blocks",
     "source": "Source",
@@ -118,7 +118,7 @@ def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
     except UsageError as error:
         return {"place": None, "no_place": str(error)}
     place = place_of(made, url) if made else None
-    return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
+    return {"place": place, "no_place": "" if made is None or place else f"It is not a page of the map of {made.key}."}
 
 
 def _blocks(page: Page, parts: Sequence[str]) -> JsonObject:

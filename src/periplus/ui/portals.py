@@ -145,7 +145,7 @@ def decide(request: Request) -> Response:
     chosen, form = request.path_params["portal"], form_of(request)
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
     if verb not in work.VERBS:
-        raise UsageError(f"nothing is known of {verb[:50]!r}: {', '.join(work.VERBS)}")
+        raise UsageError(f"unknown action {verb[:50]!r}: choose {', '.join(work.VERBS)}")
     picked = (
         [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
     )
@@ -231,7 +231,7 @@ def act(request: Request) -> Response:
             work.remove(place, chosen.name)
             return rendering.to_screen(name, "portals")
         case _:
-            raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
+            raise UsageError(f"unknown action {what[:50]!r}: choose build, gather, change or remove")
     return rendering.to_screen(name, f"portal/{chosen.name}")
 
 

@@ -234,9 +234,7 @@ class Guard:
         """Why this is not answered at all; None: it is."""
         headers = Headers(scope=scope)
         if not is_ours(headers.get("host", ""), self._locks.names):
-            return PlainTextResponse(
-                "This address is not known here. `periplus serve --name NAME` makes it known.", 421
-            )
+            return PlainTextResponse("Unknown host name. `periplus serve --name NAME` adds it.", 421)
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are understood.", 405)
         if scope["path"] == LOGIN or scope["path"].startswith(STATIC):
@@ -276,7 +274,7 @@ class Guard:
                 text = body.decode()
                 form = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
         except ValueError:  # UnicodeDecodeError is one
-            return PlainTextResponse("This is no form.", 400)
+            return PlainTextResponse("This is not a form.", 400)
         if not hmac.compare_digest(form.pop("csrf_token", "").encode(), self._locks.csrf_token.encode()):
             return PlainTextResponse(
                 (

@@ -251,7 +251,7 @@ def change(request: Request) -> Response:
             start = form.get("start", "").strip()
             decide(place, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
-            raise UsageError(f"nothing is known of {what[:50]!r}")
+            raise UsageError(f"unknown action {what[:50]!r}")
     homes.folder_of(place)  # the local copy of a database gets it too
     return rendering.to_screen(name, _back(form))
 
@@ -380,7 +380,7 @@ def view(request: Request) -> Response:
     name, folder = folder_of(request)
     shown, asked = request.path_params["view"], dict(request.query_params)
     if shown not in VIEWS:
-        raise NoCollection(f"there is no look at a survey called {shown!r}: choose among {', '.join(VIEWS)}")
+        raise NoCollection(f"there is no view of a survey called {shown!r}: choose among {', '.join(VIEWS)}")
     one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: JsonObject = {
