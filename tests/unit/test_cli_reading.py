@@ -75,7 +75,7 @@ def test_status_counts_in_plain_words(folder):
         "5 URLs on 2 hosts",
         "3    fetched and read",
         "1    not found",
-        "1    outside the crawl",
+        "1    outside the scope",
         "4 pages fetched",
         "done after 60 s",
         HOME,

@@ -64,7 +64,7 @@ def test_the_worst_site_stands_first_with_the_command_for_its_own_report(folder)
         alone = collection.report(folder / "one.html", "b.org").read_text("utf-8")
     assert worst_first(report)[0].site == "a.org"
     assert causes_of(report.sites[0], Severity.ERROR) > causes_of(report.sites[1], Severity.ERROR)
-    assert "<h1>3 sites: what the crawl found</h1>" in source
+    assert "<h1>3 sites: crawl report</h1>" in source
     assert "periplus report --site a.org -o a.org.html" in source
     places = [source.index(f'<a href="{start}" rel="noopener noreferrer nofollow">{start}</a>') for start in (A, B, C)]
     assert places == sorted(places), "a row a site, worst first"

@@ -124,7 +124,7 @@ def test_one_field_begins_a_crawl(folder, queue):
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/example.org/live")
     (job,) = queue.jobs()
     assert job.order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
-    assert "It waits for a worker" in asking.get("/c/example.org/live").text
+    assert "Waiting for a worker" in asking.get("/c/example.org/live").text
 
 
 def test_a_period_makes_a_schedule_too(folder, queue):

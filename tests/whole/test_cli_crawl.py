@@ -49,7 +49,7 @@ def flags(server: Server, **values: object) -> list[str]:
     ("host", "code", "words"),
     [
         ("good", 0, "Done — after"),
-        ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: refused to us — after"),
+        ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: access refused — after"),
         ("fails", 6, "Suspicious: 3 URLs failed and 1 were read; most often: server error (3)"),
         (
             "forbids",
@@ -57,7 +57,7 @@ def flags(server: Server, **values: object) -> list[str]:
             "Failed: no page was read; http://forbids.test:PORT/: disallowed by robots.txt "
             "(robots.txt line 2: Disallow: /)",
         ),
-        ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirects elsewhere (http://good.test:PORT/)"),
+        ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirect (http://good.test:PORT/)"),
     ],
 )
 def test_the_end_is_told_in_words_and_as_an_exit_code(

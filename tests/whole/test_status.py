@@ -49,5 +49,5 @@ def test_each_number_is_that_of_the_tables_after_a_killed_worker_and_a_stop(
         shown = {one["host"]: one["waiting"] for one in status["busiest"]}
         assert len(shown) >= 5 and shown == {host: by_host[host] for host in shown}
         assert list(shown.values()) == sorted(shown.values(), reverse=True)
-        assert f"{waiting:,}    waiting its turn" in text and f"{waiting + others:,} to fetch" in text
+        assert f"{waiting:,}    waiting\n" in text and f"{waiting + others:,} to fetch" in text
         assert status["runs"][-1]["fetched"] == ask("SELECT count(*) FROM visit WHERE purpose = 'page'")[0][0]

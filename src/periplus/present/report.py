@@ -60,7 +60,7 @@ def site_report(data: ReportData) -> str:
     sections = [
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
-        ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
+        ("issues", "All findings", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
         ("urls", "State of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
@@ -70,7 +70,7 @@ def site_report(data: ReportData) -> str:
         ("sizes", "Sizes", html.sizes(data.sizes, _heaviest_rows(data, origin))),
         ("depths", "Depth: clicks from the home page", html.depths(data.depths, widest)),
         ("sites", "Other sites linked to", html.rows(_site_rows(data))),
-        ("pages", "Pages that count most", html.ranked(_page_rows(data, origin))),
+        ("pages", "Most important pages", html.ranked(_page_rows(data, origin))),
         ("kinds", "Kinds of pages", html.kinds(kinds)),
         ("screenshots", "Screenshots", html.screenshots(pictures, origin)),
     ]
@@ -87,7 +87,7 @@ def site_report(data: ReportData) -> str:
     host = text(start.netloc or data.about.start)
     nav, body = sectioned(sections)
     head = f"<h1>{host}</h1>\n{html.head(data, fetched, figures)}\n{nav}"
-    return document(f"{host}: what the crawl found", head, body, foot=html.foot(data.about))
+    return document(f"{host}: crawl report", head, body, foot=html.foot(data.about))
 
 
 GRADES_NOTE = "Grades: " + ", ".join(GradedField) + "."
@@ -101,11 +101,11 @@ def sites_page(data: SitesReport) -> str:
         ("repair", "What to repair first", html.shared(shared[:FIRST])),
         ("worst", "Worst sites", html.worst([(site, gravest(site.groups)) for site in sites[:FIRST] if site.groups])),
         ("sites", "All sites", html.sites(_sum_rows(sites), GRADES_NOTE)),
-        ("issues", "Everything that was found", html.rows(_shared_rows(shared))),
+        ("issues", "All findings", html.rows(_shared_rows(shared))),
         ("notes", "Not checked", html.notes(data.notes)),
     ]
     nav, body = sectioned(sections)
-    title = f"{count_of(len(data.sites), 'site')}: what the crawl found"
+    title = f"{count_of(len(data.sites), 'site')}: crawl report"
     fetched = sum(urls_in(site, State.FETCHED) for site in data.sites)
     head = f"<h1>{title}</h1>\n{html.head(data, fetched, figures_of(data))}\n{nav}"
     return document(title, head, body, foot=html.foot(data.about))

@@ -40,7 +40,7 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
     read = f", with what was read of {'it' if plan.pages == 1 else 'them'}"
     orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
     texts = f" that no other page has, {number(plan.texts)} with text and blocks"
-    stays_large = "the file keeps its size for what comes next, unless it is shrunk"
+    stays_large = "the file keeps its size for new pages; --shrink reduces it"
     kinds = (
         (plan.pages, count_of(plan.pages, "page") + read),
         (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + f" that nothing names any longer{orphans}"),
@@ -93,12 +93,12 @@ _CHARSET_WORDS = {
     "bom": "by its first bytes", "header": "by the HTTP header", "meta": "by its meta element",
     "xml": "by its XML declaration",
     "statistics": "by the statistics of its letters", "default": "by default",
-    "text": "its text speaks against what is declared",
+    "text": "by its text, against the declaration",
 }  # fmt: skip
 _SAME_WORDS = {
     "bytes": "the same bytes",
     "words": "the same words",
-    "folded": "the same words but for diacritics and case",
+    "folded": "the same words except diacritics and case",
 }
 
 
@@ -203,12 +203,12 @@ def header_lines(status: int, headers: Headers) -> Iterator[str]:
 
 
 GROUND_WORDS = {
-    Ground.MARKS: "it has most diacritics",
-    Ground.NAMED: "pages name it as canonical",
-    Ground.COPIES: "most pages have its text",
-    Ground.CLICKS: "it is nearest to the start",
-    Ground.LENGTH: "its URL is shortest",
-    Ground.ORDER: "its URL comes first",
+    Ground.MARKS: "most diacritics",
+    Ground.NAMED: "named as canonical",
+    Ground.COPIES: "most frequent text",
+    Ground.CLICKS: "nearest to the start",
+    Ground.LENGTH: "shortest URL",
+    Ground.ORDER: "first URL",
 }
 LIKE_WORDS = {
     Likeness.BYTES: "same bytes",
@@ -219,7 +219,7 @@ LIKE_WORDS = {
 _IN_FULL = {
     Likeness.BYTES: "the same bytes",
     Likeness.WORDS: "the same text in another encoding or markup",
-    Likeness.FOLDED: "the same but for diacritics and case",
+    Likeness.FOLDED: "the same except diacritics and case",
     Likeness.NEAR: "nearly the same",
 }
 COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")

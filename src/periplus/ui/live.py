@@ -103,7 +103,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         if job is None:
             raise
         missing = (
-            "It waits for a worker."
+            "Waiting for a worker."
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
@@ -251,11 +251,12 @@ def sign_in(request: Request) -> Response:
     try:
         if isinstance(place, str):
             raise UsageError(
-                f"a login is kept in no database, where others would see it: write [login.{login}] into the "
+                f"logins are not stored in databases, where other users could read them: write "
+                f"[login.{login}] into the "
                 "periplus.toml where crawls are started"
             )
         if state_of(request).locks.others_can_ask:
-            raise UsageError(f"this server listens for other machines: write [login.{login}] into {path} by hand")
+            raise UsageError(f"other machines can connect to this server: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
             login_of(table, login, "this login", folder, is_public=True)

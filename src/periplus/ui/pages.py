@@ -201,7 +201,7 @@ def as_it_was(request: Request) -> Response:
             return RedirectResponse(place_of(target, ""), 303)
         content, media_type = one.as_it_was(place_of)
     if not _SHOWN.fullmatch(media_type):
-        raise UsageError(f"{media_type} is not shown: the view Source of the page gives it as a file")
+        raise UsageError(f"{media_type} is not shown: download it from the view Source of the page")
     headers = {"content-security-policy": AS_IT_WAS}
     charset = "; charset=utf-8" if media_type.startswith("text/") and media_type != "text/plain" else ""
     return Response(content, headers=headers | {"content-type": media_type + charset})

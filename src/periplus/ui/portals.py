@@ -150,7 +150,7 @@ def decide(request: Request) -> Response:
         [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
     )
     if not picked:
-        raise UsageError("no entry is picked")
+        raise UsageError("no entry is selected")
     one = desk_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
     listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
@@ -226,7 +226,7 @@ def act(request: Request) -> Response:
             _schedule(state, folder, made)
         case "remove":
             if form.get("sure") != chosen.name:
-                raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
+                raise UsageError(f"to delete a portal with all decisions, enter its name, {chosen.name}")
             _schedule(state, folder, replace(chosen, period_s=0.0))
             work.remove(place, chosen.name)
             return rendering.to_screen(name, "portals")

@@ -166,10 +166,7 @@ def of_screen(name: str, page: TablePage, columns: int) -> tuple[TablePage, list
 
 def waiting(request: Request, name: str, title: str) -> Response:
     """A screen that is being made beside this answer, which is asked for again until it is there."""
-    detail = (
-        "What is wrong is being looked for, in all pages and links that are stored: some seconds for each ten thousand "
-        "addresses."
-    )
+    detail = "Faults are being computed from all stored pages and links: some seconds for every ten thousand URLs."
     return rendering.answer(request, "waiting.html", {"title": title, "name": name, "detail": detail})
 
 

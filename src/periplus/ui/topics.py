@@ -187,7 +187,7 @@ def act(request: Request) -> Response:
     match what:
         case "remove":
             if form.get("sure") != chosen:
-                raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
+                raise UsageError(f"to delete a topic with its examples and labels, enter its name, {chosen}")
             remove_topic(place, chosen)
             return rendering.to_screen(name, "topics")
         case "judge":
