@@ -9,10 +9,10 @@ import numpy as np
 
 from periplus.analyse.audit import audit, issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkFacts, PageTraits, Remarks, text_keys
-from periplus.analyse.issues import IssueTable, KindIssues, by_grade, issues, texts
+from periplus.analyse.issues import IssueTable, KindIssues, by_severity, issues, texts
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
-from periplus.model.audit import VERDICTS, CausedBy, Fault, Grade, Issue, Verdict
+from periplus.model.audit import VERDICTS, CausedBy, Fault, Issue, Severity, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
@@ -124,17 +124,17 @@ def table_of(given: list[Issue]) -> IssueTable:
     named_urls = {text for one in given for text in (one.url, one.related, one.cause) if text}
     names = sorted(named_urls)
     place = {text: row for row, text in enumerate(names)} | {"": -1}
-    groups: dict[tuple[str, Grade], list[Issue]] = {}
+    groups: dict[tuple[str, Severity], list[Issue]] = {}
     for one in given:
-        groups.setdefault((one.code, one.grade), []).append(one)
+        groups.setdefault((one.code, one.severity), []).append(one)
     return IssueTable(
-        tuple(by_grade(_columns_of(grade, some, place) for (_, grade), some in groups.items())),
+        tuple(by_severity(_columns_of(severity, some, place) for (_, severity), some in groups.items())),
         names,
         np.array([url_id(text) if "://" in text else 0 for text in names], np.int64),
     )
 
 
-def _columns_of(grade: Grade, some: list[Issue], place: dict[str, int]) -> KindIssues:
+def _columns_of(severity: Severity, some: list[Issue], place: dict[str, int]) -> KindIssues:
     kind, count = issue_kinds()[some[0].code], len(some)
     by_words = kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)
     related = [one.related or ("" if by_words or one.cause == one.url else one.cause) for one in some]
@@ -143,7 +143,7 @@ def _columns_of(grade: Grade, some: list[Issue], place: dict[str, int]) -> KindI
     words = [one.cause.removeprefix(f"{one.related}#") if by_words else one.detail for one in some]
     return KindIssues(
         replace(kind, detail="" if by_words else "{words}"),
-        grade,
+        severity,
         0.0,
         np.array([place[one.url] for one in some], np.int64),
         places,

@@ -255,9 +255,7 @@ class Storage:
 
     keep_bodies: bool = _row(True, "Keep the bytes of each page.")
     keep_text: bool = _row(True, "Keep the text of each page.")
-    keep_xml: bool = _row(
-        False, "Keep each page as canonical XML too; else it is made of its bytes when it is asked for."
-    )
+    keep_xml: bool = _row(False, "Store each page as canonical XML too; otherwise it is computed on demand.")
     keep_parts: bool = _row(
         False,
         "Fetch and keep what pages are shown with too (images, styles, scripts, fonts; from other hosts as well): for "
@@ -323,7 +321,7 @@ class Auditing:
     ignore: tuple[str, ...] = _row(
         (), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes."
     )
-    grade: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another grade for a kind of issue.")
+    severity: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another severity for a kind of issue.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +338,7 @@ class Searching:
     weight_url: float = _row(1.5, "Weight of a word in the URL.", unit="times", low=0, high=1000)
     weight_spelling: float = _row(
         0.5,
-        "Further, of a word written as it was asked for, ending and diacritics included.",
+        "Added for a word spelled exactly as in the query, with ending and diacritics.",
         unit="times",
         low=0,
         high=1000,
@@ -357,14 +355,14 @@ class Searching:
     )
     weight_definition: float = _row(
         30.0,
-        "Further, of a page that defines a name asked for; half where it is the last part of a longer one.",
+        "Added for a page that defines a name of the query; half if it is the last part of a longer name.",
         unit="points",
         low=0,
         high=100_000,
     )
     weight_whole_title: float = _row(
         1000.0,
-        "Further, of a title or main heading that is just what was asked for.",
+        "Added if the title or main heading equals the query.",
         unit="points",
         low=0,
         high=1_000_000,
@@ -440,7 +438,7 @@ def _checked(row: SettingRow, value: Any) -> Any:
         raise UnknownSetting(f"{row.name} takes a value of type {row.kind.__name__}, not {value!r}")
     # so written, it refuses NaN too
     if row.low is not None and row.high is not None and not row.low <= value <= row.high:
-        raise UnknownSetting(f"{row.name} lies between {row.low} and {row.high} {row.unit}; {value} does not")
+        raise UnknownSetting(f"{row.name} must be between {row.low} and {row.high} {row.unit}, not {value}")
     if row.choices and value not in row.choices:
         raise UnknownSetting(f"{row.name} is one of {', '.join(row.choices)}, not {value!r}")
     return value

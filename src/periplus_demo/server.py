@@ -72,7 +72,7 @@ class _Handler(BaseHTTPRequestHandler):
 def serve(port: int, ready: Callable[[int], None], *, repaired: bool = False) -> None:
     """Serves until the process is interrupted. port: 0 takes one that is free. ready: called once with the port.
 
-    repaired: the dead links of the pilot book lead somewhere.
+    repaired: the broken links of the pilot book are repaired.
     """
     handler = type("Handler", (_Handler,), {"webs": _Webs(repaired=repaired)})
     with ThreadingHTTPServer((LOOPBACK, port), handler) as server:

@@ -89,4 +89,4 @@ def test_an_import_names_one_place(tmp_path):
     (tmp_path / "x.warc.gz").write_bytes(warc(answer("http://e.org/", page("Home"))))
     words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "-c", "postgresql://x/y"]
     ended = CliRunner().invoke(main, words)
-    assert ended.exit_code and "name one of them" in ended.output + str(ended.exception)
+    assert ended.exit_code and "name only one" in ended.output + str(ended.exception)

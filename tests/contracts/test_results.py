@@ -248,9 +248,9 @@ def named(place):
 
 def test_what_a_database_does_not_give_is_told(address, tmp_path):
     for wish, told in (
-        (["map", "-c", address.text, "-c", str(tmp_path)], "name one of them"),
+        (["map", "-c", address.text, "-c", str(tmp_path)], "name only one"),
         (["map", "-c", address.text], "the collection has no run yet"),
-        (["map", "-c", address.text + "x"], "holds no collection"),
+        (["map", "-c", address.text + "x"], "has no collection"),
     ):
         ended = CliRunner().invoke(main, wish)
         assert ended.exit_code == 2 and told in ended.output, ended.output

@@ -1,7 +1,7 @@
 """A package beside Periplus that does harm: what it adds fails when it is called, or is no such thing."""
 
 from periplus.analyse.audit import Finding
-from periplus.model.audit import Category, Grade, IssueKind
+from periplus.model.audit import Category, IssueKind, Severity
 
 
 def fail(*args):
@@ -9,4 +9,4 @@ def fail(*args):
 
 
 text = "no command"
-burnt = Finding(IssueKind("burnt", Grade.ERROR, Category.TITLES, "Burnt pages", "They smell.", "Stir."), fail)
+burnt = Finding(IssueKind("burnt", Severity.ERROR, Category.TITLES, "Burnt pages", "They smell.", "Stir."), fail)

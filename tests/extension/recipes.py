@@ -10,7 +10,7 @@ import numpy as np
 
 from periplus.analyse.audit import Finding, IssueColumns
 from periplus.document.formats.converted import Converted, page
-from periplus.model.audit import Category, Grade, IssueKind
+from periplus.model.audit import Category, IssueKind, Severity
 from periplus.present.writers import Writer
 from periplus.schedule.bandit import ChoiceRule
 
@@ -35,7 +35,9 @@ markdown = Writer("text/markdown", _write_markdown)
 
 
 shouting = Finding(
-    IssueKind("title-shouts", Grade.NOTICE, Category.TITLES, "Titles of 30 characters", "A sample.", "Write another."),
+    IssueKind(
+        "title-shouts", Severity.NOTICE, Category.TITLES, "Titles of 30 characters", "A sample.", "Write another."
+    ),
     lambda site: IssueColumns(site.pages.place[site.pages.title_chars == 30]),
 )
 

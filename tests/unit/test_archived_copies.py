@@ -12,7 +12,7 @@ from audited import table_of
 from periplus.acquire.cdx import CdxServer, copies_of, question, shown_at
 from periplus.api.suggesting import with_copies
 from periplus.errors import PeriplusError
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers
 from periplus.settings import settings_from
@@ -121,10 +121,10 @@ def test_questions_are_apart_and_what_cannot_tell_says_why():
 # with a server on loopback
 
 DEAD = Issue(
-    "broken-link", Grade.ERROR, "https://e.org/", "404", "https://e.org/gone", "words", "main", "https://e.org/gone"
+    "broken-link", Severity.ERROR, "https://e.org/", "404", "https://e.org/gone", "words", "main", "https://e.org/gone"
 )
 LEFT = replace(DEAD, related="https://e.org/never", cause="https://e.org/never")
-OTHER = Issue("title-missing", Grade.WARNING, "https://e.org/", "", "https://e.org/gone", cause="https://e.org/")
+OTHER = Issue("title-missing", Severity.WARNING, "https://e.org/", "", "https://e.org/gone", cause="https://e.org/")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes_of, counts, issues, kind_issues
 from periplus.document.language_codes import is_language
 from periplus.errors import UsageError
-from periplus.model.audit import Category, Grade, Verdict
+from periplus.model.audit import Category, Severity, Verdict
 from periplus.model.visit import Reason
 
 
@@ -293,7 +293,7 @@ def test_redirects_chains_loops_and_links_to_them():
 
 def test_a_start_that_is_not_there_is_told_though_no_link_leads_to_it():
     site = SmallSite(pages={"home": {"start": True}}, others={"gone": {"start": True, "reason": Reason.NOT_FOUND}})
-    assert ("dead-start", "gone", "") in site.found()
+    assert ("broken-start", "gone", "") in site.found()
 
 
 def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
@@ -324,9 +324,9 @@ def test_secure_pages_with_insecure_parts():
 def test_grades_can_be_changed_and_kinds_switched_off():
     known = site(pages={"a": {"title": "", "description": "", "h1s": 0}}).input()
     found = list(issues(audit(known), known, audit_rules(["title-missing=notice", "h1-missing = off"])))
-    assert [(issue.code, issue.grade) for issue in found] == [
-        ("title-missing", Grade.NOTICE),
-        ("description-missing", Grade.NOTICE),
+    assert [(issue.code, issue.severity) for issue in found] == [
+        ("title-missing", Severity.NOTICE),
+        ("description-missing", Severity.NOTICE),
     ]
     assert counts(table_of(found).sums()) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
 
@@ -388,7 +388,7 @@ def test_wrong_ignores_are_refused(wrong):
 
 
 def test_the_table_is_whole_and_its_names_are_distinct():
-    names = [*issue_kinds(), *Grade, *Category]
+    names = [*issue_kinds(), *Severity, *Category]
     assert len(names) == len(set(names))
     for code, kind in issue_kinds().items():
         assert code == kind.code == code.lower()

@@ -5,14 +5,14 @@ from lxml import etree
 
 from audited import faults, table_of
 from periplus.analyse.audit import issue_kinds
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 from periplus.present.issues import fault_list, github, junit
 
 NASTY = "\x1b[31m\r\n::error::pwned %0A <b>&\"' ]]> \u202e,:"
 ISSUES = [
     Issue(
         "broken-link",
-        Grade.ERROR,
+        Severity.ERROR,
         "http://h/a",
         "it answers 404",
         "http://h/gone?a=1&b=2",
@@ -20,14 +20,14 @@ ISSUES = [
         "nav",
         "http://h/gone?a=1&b=2",
     ),
-    Issue("broken-link", Grade.ERROR, "http://h/b", NASTY, "http://h/gone", cause="http://h/gone"),
-    Issue("title-long", Grade.NOTICE, "http://h/a", "70 characters, more than 60"),
+    Issue("broken-link", Severity.ERROR, "http://h/b", NASTY, "http://h/gone", cause="http://h/gone"),
+    Issue("title-long", Severity.NOTICE, "http://h/a", "70 characters, more than 60"),
 ]
 
 
 SCRIPT = "http://h/jquery.js"
 EVERYWHERE = [
-    Issue("broken-resource", Grade.ERROR, f"http://h/{page:03}", "it answers 404", SCRIPT, "", "head", SCRIPT)
+    Issue("broken-resource", Severity.ERROR, f"http://h/{page:03}", "it answers 404", SCRIPT, "", "head", SCRIPT)
     for page in range(527)
 ]
 

@@ -75,14 +75,14 @@ def test_status_counts_in_plain_words(folder):
         "5 URLs on 2 hosts",
         "3    fetched and read",
         "1    not found",
-        "1    outside the crawl",
+        "1    outside the scope",
         "4 pages fetched",
         "done after 60 s",
         HOME,
     ):
         assert words in out
     read = json.loads(run("status", "-f", "json")[0])
-    assert read["known"] == 5
+    assert read["urls"] == 5
     assert {"state": "failed", "reason": "not-found", "urls": 1} in read["counts"]
     assert read["runs"][0]["starts"] == [HOME]
 
@@ -92,7 +92,7 @@ def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
     stored(tmp_path / "e.periplus", {HOME: page("Home", "/a", "/b")}, [HOME], state="running")
     out, _ = run("status")
     assert "killed before its end" in out
-    assert "e.org:443  2 waiting, 1 fetched; no crawl goes on" in out
+    assert "e.org:443  2 waiting, 1 fetched; no crawl is running" in out
     assert "complete down to depth 0" in run("map")[0]
 
 
@@ -102,7 +102,7 @@ def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
         (30.0, "Retry-After", False, "running", "may be asked again in 30 s (Retry-After)"),
         (0.0, "", True, "running", "being asked"),
         (0.0, "", False, "running", "ready, waits for a worker"),
-        (30.0, "Retry-After", False, "killed", "no crawl goes on"),
+        (30.0, "Retry-After", False, "killed", "no crawl is running"),
         (0.0, "", True, "paused", "being asked"),
         (30.0, "Retry-After", False, "paused", "the crawl is paused"),
     ],
@@ -146,7 +146,7 @@ def test_links_by_their_ends(folder):
         (("map", "--site", "other.org"), "It holds 1 site:\n  e.org"),
         (("pages", "-o", "/nowhere/at/all.csv"), "cannot be written"),
         (("report", "-o", "/nowhere/at/all.html"), "cannot be written"),
-        (("map", "-c", "nowhere"), "holds no collection"),
+        (("map", "-c", "nowhere"), "has no collection"),
     ],
 )
 def test_what_cannot_be_is_said_with_a_way_out(folder, words, said):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from periplus.analyse.comparison import branch_of, changed_links, compare, issue_changes
 from periplus.analyse.linkgraph import hierarchical_map, link_graph
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 from periplus.model.comparison import RunView
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import Reason
@@ -73,7 +73,9 @@ def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
         2,
         2,
     )
-    assert {(branch.url, branch.before, branch.after, branch.came, branch.left) for branch in found.branches} == {
+    assert {
+        (branch.url, branch.before, branch.after, branch.moved_in, branch.moved_out) for branch in found.branches
+    } == {
         (HOST + "/a", 3, 1, 0, 2),
         (HOST + "/b", 1, 3, 2, 0),
         (HOST + "/e", 0, 1, 0, 0),
@@ -124,8 +126,8 @@ def test_a_view_does_not_differ_from_itself():
 
 
 def test_issues_are_the_same_by_code_page_and_related_url_not_by_their_words():
-    was = [Issue("broken-link", Grade.ERROR, "p", "404", "q"), Issue("title-missing", Grade.WARNING, "p")]
-    now = [Issue("broken-link", Grade.NOTICE, "p", "410", "q"), Issue("h1-missing", Grade.WARNING, "p")]
+    was = [Issue("broken-link", Severity.ERROR, "p", "404", "q"), Issue("title-missing", Severity.WARNING, "p")]
+    now = [Issue("broken-link", Severity.NOTICE, "p", "410", "q"), Issue("h1-missing", Severity.WARNING, "p")]
     found = issue_changes(was, now)
     assert ([issue.code for issue in found.new], [issue.code for issue in found.gone]) == (
         ["h1-missing"],

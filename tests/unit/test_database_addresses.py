@@ -54,7 +54,7 @@ def test_segments_that_no_other_process_sees_are_refused(place):
     ("line", "sentence"),
     [
         ("search port --stoer postgresql://me:s3cret@db/x", "No such option '--stoer'"),
-        ("search port -storm", "within quotes"),
+        ("search port -storm", "in quotes"),
         ("jobs add crawl --stoer x", "No such option '--stoer'"),
         ("jobs add topic trane x", "periplus topic has no command trane"),
         ("jobs add --stoer x crawl x", "No such option '--stoer'"),
@@ -85,7 +85,7 @@ def test_a_collection_is_named_by_any_of_its_options_and_by_the_environment(tmp_
         ran = CliRunner().invoke(main, line.split(), env={"PERIPLUS_COLLECTION": NOWHERE})
         assert REFUSED in ran.output, line
     ran = CliRunner().invoke(main, ["status", "-c", "elsewhere"], env={"PERIPLUS_COLLECTION": NOWHERE})
-    assert "elsewhere holds no collection" in ran.output
+    assert "elsewhere has no collection" in ran.output
 
 
 def test_the_environment_s_database_has_the_queue_of_jobs_too(tmp_path, monkeypatch):

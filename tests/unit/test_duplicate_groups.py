@@ -130,11 +130,11 @@ def test_lines_rows_and_json_name_every_page():
     )
     found = Duplicates("h", 0.8, 9, tuple(groups), ("a note",))
     lines = list(duplicate_lines(found, most=1))
-    assert lines[0] == "2 of 9 pages of h repeat what 1 other says: 2 the same but for diacritics and case."
+    assert lines[0] == "2 of 9 pages of h repeat what 1 other says: 2 the same except diacritics and case."
     assert lines[1] == "Note: a note"
     assert lines[3:] == [
         "https://h/a",
-        "  stands for 2 others: it has most diacritics",
+        "  stands for 2 others: most diacritics",
         "  same letters    https://h/b",
         "  and 1 more: 1 same letters; --most -1 names all",
     ]

@@ -68,7 +68,7 @@ def test_screen_report_and_command_count_alike(folder: Path) -> None:
     home_of(place).note_fault(FaultNote("title-duplicate", cause(folder, "title-duplicate"), FaultDecision.ACCEPTED))
     rows = asking.get("/c/e/t/faults?columns=severity,code,cause&format=json&per=500").json()["rows"]
     every = faults(issues_of(place, Settings()))
-    assert sorted(map(tuple, rows)) == sorted((one.grade.value, one.code, one.cause) for one in every)
+    assert sorted(map(tuple, rows)) == sorted((one.severity.value, one.code, one.cause) for one in every)
     sums = asking.get("/c/e/live?format=json").json()["overview"]["faults"]["causes"]
     assert sum(sums.values()) == len(every)
     said = CliRunner().invoke(main, ["check", "--offline", "-c", str(place)], catch_exceptions=False).output
@@ -107,7 +107,9 @@ def test_since_when_a_cause_is_there_is_told_by_the_first_check_that_saw_it(fold
 
 def test_settings_of_the_collection_hold_on_screens_and_in_exports(folder: Path) -> None:
     place = folder / "e.periplus"
-    (place / "periplus.toml").write_text('[settings]\nignore = ["title-*"]\ngrade = ["suspect-link=error"]\n', "utf-8")
+    (place / "periplus.toml").write_text(
+        '[settings]\nignore = ["title-*"]\nseverity = ["suspect-link=error"]\n', "utf-8"
+    )
     rows = client(folder).get("/c/e/t/faults?columns=severity,code&format=json").json()["rows"]
     assert ["error", "suspect-link"] in rows
     assert not [row for row in rows if row[1].startswith("title-")]

@@ -99,7 +99,7 @@ def test_help_of_a_command_has_all_of_its_flags_and_what_is_none_is_refused():
     assert "--positive" in answer("help", "topic", "train")
     assert all(topic in answer("help") for topic in TOPICS)
     ran = CliRunner().invoke(main, ["help", "nothing"])
-    assert (ran.exit_code, "no topic and no command" in ran.output) == (2, True)
+    assert (ran.exit_code, "neither a topic nor a command" in ran.output) == (2, True)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -4,7 +4,7 @@ import pytest
 
 from periplus.analyse.issues import Condition, fail_on, gate
 from periplus.errors import UsageError
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 
 
 def test_conditions():
@@ -50,7 +50,7 @@ def test_the_gate_says_what_it_counts():
 
 
 def test_wording_and_grade_make_no_issue_another():
-    old = Issue("title-long", Grade.NOTICE, "http://h/a", "70 characters")
-    again = Issue("title-long", Grade.ERROR, "http://h/a", "71 characters")
-    other = Issue("title-long", Grade.NOTICE, "http://h/b")
+    old = Issue("title-long", Severity.NOTICE, "http://h/a", "70 characters")
+    again = Issue("title-long", Severity.ERROR, "http://h/a", "71 characters")
+    other = Issue("title-long", Severity.NOTICE, "http://h/b")
     assert again.key == old.key != other.key

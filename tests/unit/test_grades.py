@@ -10,9 +10,9 @@ from audited import table_of
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.grades import WEIGHTS, below, field_of, grade_line, graded, least_grades, letter_of
 from periplus.errors import UsageError
-from periplus.model.audit import Grade, GradedField, Issue
+from periplus.model.audit import GradedField, Issue, Severity
 
-E, W, N = Grade.ERROR, Grade.WARNING, Grade.NOTICE
+E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTICE
 
 
 def scores(pages_with, pages=100, unmeasured=()):
@@ -48,7 +48,7 @@ def test_every_kind_counts_for_a_field():
 
 @given(
     st.dictionaries(
-        st.tuples(st.sampled_from(sorted(issue_kinds())), st.sampled_from(Grade)), st.integers(0, 2_000), max_size=40
+        st.tuples(st.sampled_from(sorted(issue_kinds())), st.sampled_from(Severity)), st.integers(0, 2_000), max_size=40
     ),
     st.integers(1, 1_000),
 )

@@ -40,7 +40,7 @@ def test_a_map_of_four_pages():
         "├─ Products                                         ███      50  1,205",
         "│  └─ … 1,204 more pages, 4 not fetched",
         "├─ /c d?x=1  [disallowed by robots.txt]                       0",
-        "└─ Price list  [fetched, kind of file not read]     ▍         7",
+        "└─ Price list  [file type not parsed]               ▍         7",
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_narrow_map_leaves_out_bars_and_keeps_names():
 
 def test_a_remark_outlasts_a_long_name():
     facts = facts_of(("https://e.org/", "word " * 40, Reason.NOINDEX, "", 3))
-    assert "[asks not to be indexed]" in list(map_text(node(0), facts, width=80))[1]
+    assert "[noindex]" in list(map_text(node(0), facts, width=80))[1]
 
 
 def test_a_very_deep_branch_keeps_room_for_names():

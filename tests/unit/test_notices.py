@@ -249,8 +249,8 @@ def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) 
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = "\n".join(said).split("\ndata\n")[1:]
     to_all, to_boss = sorted(letters, key=lambda text: "To: boss" in text)
-    assert "how it stands" not in to_all and "new broken URL" not in to_boss
-    assert "Subject: Periplus: e: how it stands" in to_boss
+    assert ": status:" not in to_all and "new broken URL" not in to_boss
+    assert "Subject: Periplus: e: status: run 2" in " ".join(to_boss.split())
     assert 'filename="e-report.html"' in to_boss and "To: boss@example.org" in to_boss
     assert 'filename="e-report.pdf"' in to_boss and "application/pdf" in to_boss
 

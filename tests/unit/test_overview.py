@@ -18,7 +18,7 @@ from periplus.api.grading import trends
 from periplus.api.overview import fault_sums, last_changes
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
@@ -54,7 +54,7 @@ def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> No
 def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Path) -> None:
     first, second = trends(folder / "e.periplus")
     assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
-    assert [point.faulty for point in (first, second)] == [None, None]
+    assert [point.pages_with_errors for point in (first, second)] == [None, None]
     assert second.pages + second.failed <= second.urls
 
 
@@ -65,18 +65,18 @@ def test_two_runs_are_compared_and_one_alone_is_not(folder: Path, tmp_path: Path
     assert last_changes(stored(tmp_path / "one", FIRST, [HOME])) is None
 
 
-def issue(code: str, grade: Grade, url: str, cause: str = "") -> Issue:
-    return Issue(code, grade, url, cause=cause)
+def issue(code: str, severity: Severity, url: str, cause: str = "") -> Issue:
+    return Issue(code, severity, url, cause=cause)
 
 
 def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
     table = table_of(
         [
-            *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}x.js") for n in range(9)),
-            *(issue("broken-resource", Grade.ERROR, f"{HOME}{n}", f"{HOME}y.js") for n in range(8)),
-            issue("malformed-link", Grade.ERROR, HOME, "https://"),
-            *(issue("title-duplicate", Grade.WARNING, f"{HOME}{n}", HOME) for n in range(99)),
-            issue("title-long", Grade.NOTICE, HOME),
+            *(issue("broken-resource", Severity.ERROR, f"{HOME}{n}", f"{HOME}x.js") for n in range(9)),
+            *(issue("broken-resource", Severity.ERROR, f"{HOME}{n}", f"{HOME}y.js") for n in range(8)),
+            issue("malformed-link", Severity.ERROR, HOME, "https://"),
+            *(issue("title-duplicate", Severity.WARNING, f"{HOME}{n}", HOME) for n in range(99)),
+            issue("title-long", Severity.NOTICE, HOME),
         ]
     )
     assert [fault.cause for fault in first_to_repair(table.faults(9), 3)] == [f"{HOME}x.js", "https://", f"{HOME}y.js"]
@@ -84,8 +84,12 @@ def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
         ("malformed-link", 1, 1),
         ("broken-resource", 2, 9),
     }
-    assert fault_sums(table.sums(), table.faults(1)).causes == {Grade.ERROR: 3, Grade.WARNING: 1, Grade.NOTICE: 1}
-    notices = table_of([issue("title-long", Grade.NOTICE, HOME)])
+    assert fault_sums(table.sums(), table.faults(1)).causes == {
+        Severity.ERROR: 3,
+        Severity.WARNING: 1,
+        Severity.NOTICE: 1,
+    }
+    notices = table_of([issue("title-long", Severity.NOTICE, HOME)])
     assert len(first_to_repair(notices.faults(1), 3)) == 1, "where there is nothing else"
 
 

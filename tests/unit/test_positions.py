@@ -19,7 +19,7 @@ from periplus.document import header_checks, html, static_checks
 from periplus.document import positions as positions_in_source
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
-from periplus.model.audit import CausedBy, Grade, Issue
+from periplus.model.audit import CausedBy, Issue, Severity
 from periplus.model.web import Url
 from periplus.present.issues import gcc, place_of, sarif
 from stored import page, stored
@@ -29,7 +29,7 @@ GONE = "https://e.org/gone"
 
 
 def issue(code, related="", *, detail="", anchor="", position="", cause=""):
-    return Issue(code, Grade.ERROR, HOME, detail, related, anchor, position, cause)
+    return Issue(code, Severity.ERROR, HOME, detail, related, anchor, position, cause)
 
 
 def places(source, *issues, media_type="text/html", charset="utf-8"):
@@ -160,7 +160,7 @@ def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypat
     read = []
     monkeypatch.setattr(positions, "_source", lambda connection, contents, url: read.append(url))
     pages = [HOME, "https://e.org/a/b"]
-    issues = [Issue(code, Grade.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
+    issues = [Issue(code, Severity.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
     assert list(looked_up(folder, table_of(issues))) == [replace(issue, cause=issue.url) for issue in issues]
     assert read == pages
 
@@ -179,12 +179,12 @@ def test_what_is_never_looked_up_has_no_place():
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):
-    gone = Issue("broken-link", Grade.ERROR, "https://e.org/never", related=GONE)
+    gone = Issue("broken-link", Severity.ERROR, "https://e.org/never", related=GONE)
     assert some_looked_up(folder, [gone]) == [gone]
 
 
 def test_files_are_named_as_editors_open_them():
-    one = Issue("title-long", Grade.NOTICE, "a b/é#.html", "70 characters", line=3, column=9)
+    one = Issue("title-long", Severity.NOTICE, "a b/é#.html", "70 characters", line=3, column=9)
     assert place_of(one) == "a b/é#.html:3:9"
     assert list(gcc([one], issue_kinds())) == ["a b/é#.html:3:9: note: Long titles: 70 characters [title-long]"]
     place = json.loads("".join(sarif([one], issue_kinds())))["runs"][0]["results"][0]["locations"][0]

@@ -67,7 +67,7 @@ def data_of(**changes):
         ),
     )
     kind = issue_kinds()["broken-link"]
-    issue = Issue("broken-link", kind.grade, HOME, HOSTILE, PAGE, HOSTILE, "main", PAGE)
+    issue = Issue("broken-link", kind.severity, HOME, HOSTILE, PAGE, HOSTILE, "main", PAGE)
     values = {
         "about": About("run " + HOSTILE, HOME, 0.0, 0.85, 42, parameters=(("include", HOSTILE),)),
         "finished": 0.0,
@@ -76,7 +76,9 @@ def data_of(**changes):
         "tree": tree,
         "depths": (DepthTally(0, 1, 0), DepthTally(1, 2, 2)),
         "ranked": (0, 1),
-        "groups": (IssueGroup(kind, kind.grade, 1, 1, (Fault("broken-link", kind.grade, PAGE, 1, 1, (issue,)),)),),
+        "groups": (
+            IssueGroup(kind, kind.severity, 1, 1, (Fault("broken-link", kind.severity, PAGE, 1, 1, (issue,)),)),
+        ),
         "broken": dead,
         "broken_urls": 1,
         "chains": (RedirectChain(PAGE, HOME, HOME, 301, 1, False, 4),),

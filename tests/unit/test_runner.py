@@ -29,9 +29,9 @@ def test_reasons_are_words() -> None:
     assert why_not("https://e.org/", "robots", "robots.txt line 2: /x") == (
         "https://e.org/: disallowed by robots.txt (robots.txt line 2: /x)"
     )
-    assert "name server" in job_remedy(f"Failed: {why_not('https://e.org/', 'host-down', 'name-not-found')}")
+    assert "DNS" in job_remedy(f"Failed: {why_not('https://e.org/', 'host-down', 'name-not-found')}")
 
 
 def test_a_remedy_is_named_where_the_sentence_has_none() -> None:
     assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: certificate or TLS failure (expired)")
-    assert job_remedy("nope.periplus holds no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""
+    assert job_remedy("nope.periplus has no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""

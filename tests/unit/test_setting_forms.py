@@ -73,9 +73,9 @@ def test_a_field_means_what_the_flag_means(row, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"retries": "21"}, "retries lies between 0 and 20 attempts; 21 does not"),
+        ({"retries": "21"}, "retries must be between 0 and 20 attempts, not 21"),
         ({"retries": "many"}, "retries takes a whole number, not 'many'"),
-        ({"lease_s": "nan"}, "lease_s lies between"),
+        ({"lease_s": "nan"}, "lease_s must be between"),
         ({"keep_xml": "perhaps"}, "keep_xml takes yes or no, not 'perhaps'"),
         ({"scope": "world"}, "scope is one of site, domain, prefix, any, not 'world'"),
         ({"no_such": "1"}, "there is no setting 'no_such'"),
@@ -160,7 +160,7 @@ def test_what_is_built_in_is_in_range():
             "[presets.mine]\nretrys = 3\n",
             r"toml, preset 'mine': there is no setting 'retrys' \(is it retries\?\)",
         ),
-        ("[presets.mine]\nretries = 99\n", "preset 'mine': retries lies between"),
+        ("[presets.mine]\nretries = 99\n", "preset 'mine': retries must be between"),
         ("[presets]\nmine = 3\n", r"preset 'mine': it is a table of settings, as in \[presets\.mine\]"),
     ],
 )
@@ -199,7 +199,7 @@ def test_the_screens_show_every_setting_and_save_a_preset(tmp_path):
     assert "From the preset gentle." in asking.get("/?settings_preset=gentle").text
     assert "periplus crawl https://e.org/ -o e.org.periplus --retries=4" in asking.get("/?url=e.org&set_retries=4").text
     refused = asking.get("/?url=e.org&set_retries=99").text
-    assert "retries lies between 0 and 20 attempts; 99 does not" in refused and 'value="99"' in refused
+    assert "retries must be between 0 and 20 attempts, not 99" in refused and 'value="99"' in refused
     form = {"csrf_token": token_of(asking), "preset_name": "slow", "set_retries": "0", "delay": "5"}
     answer = asking.post("/presets/save", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, "/?settings_preset=slow")

@@ -169,7 +169,7 @@ def test_a_bad_file_is_refused_with_the_one_error(tmp_path, content):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("delay_s = 2.0\n", r"periplus\.toml: delay_s stands outside of a table: write it below the line \[settings\]"),
+        ("delay_s = 2.0\n", r"periplus\.toml: delay_s is outside of a table: write it below the line \[settings\]"),
         ("[setting]\n", r"no table 'setting' \(is it settings\?\)"),
         ("speed = 3\n", "no table 'speed'"),
         ("[settings]\nmax_page = 3\n", r"periplus\.toml: .*'max_page' \(is it max_pages\?\)"),
@@ -208,7 +208,7 @@ def test_the_file_of_the_folder_goes_before_the_one_here_and_flags_before_both(t
 
 def test_a_check_reads_the_file_that_lies_here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "periplus.toml").write_text('[settings]\ngrade = ["nonsense=error"]\n', "utf-8")
+    (tmp_path / "periplus.toml").write_text('[settings]\nseverity = ["nonsense=error"]\n', "utf-8")
     ran = CliRunner().invoke(main, ["check", "https://e.org/", "--offline"])
     assert ran.exit_code == 2
     assert "nonsense" in ran.output

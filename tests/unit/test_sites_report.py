@@ -11,7 +11,7 @@ from periplus.api.facts import SITES_NAMED, RankOrder
 from periplus.api.report import report_data, sites_report
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.audit import Grade
+from periplus.model.audit import Severity
 from periplus.present.report import causes_of, sites_page, worst_first
 from stored import page, stored
 
@@ -50,8 +50,8 @@ def test_the_report_over_all_sites_has_the_figures_of_each_site_s_own_report(fol
             assert site.size_bytes == sum(one.size_bytes for one in own.sizes)
             assert site.depth == max(len(own.depths) - 1, 0)
             assert site.grades == own.grades
-            assert [(one.kind.code, one.grade, one.pages, one.total) for one in site.groups] == [
-                (one.kind.code, one.grade, one.pages, one.total) for one in own.groups
+            assert [(one.kind.code, one.severity, one.pages, one.total) for one in site.groups] == [
+                (one.kind.code, one.severity, one.pages, one.total) for one in own.groups
             ]
     assert [site.broken_urls for site in report.sites] == [2, 1, 0]
     assert [site.depth for site in report.sites] == [2, 1, 0]
@@ -63,8 +63,8 @@ def test_the_worst_site_stands_first_with_the_command_for_its_own_report(folder)
         source = collection.report(folder / "all.html").read_text("utf-8")
         alone = collection.report(folder / "one.html", "b.org").read_text("utf-8")
     assert worst_first(report)[0].site == "a.org"
-    assert causes_of(report.sites[0], Grade.ERROR) > causes_of(report.sites[1], Grade.ERROR)
-    assert "<h1>3 sites: what the crawl found</h1>" in source
+    assert causes_of(report.sites[0], Severity.ERROR) > causes_of(report.sites[1], Severity.ERROR)
+    assert "<h1>3 sites: crawl report</h1>" in source
     assert "periplus report --site a.org -o a.org.html" in source
     places = [source.index(f'<a href="{start}" rel="noopener noreferrer nofollow">{start}</a>') for start in (A, B, C)]
     assert places == sorted(places), "a row a site, worst first"

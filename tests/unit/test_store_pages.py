@@ -344,7 +344,7 @@ def test_a_kill_while_a_collection_is_made_leaves_none(tmp_path, monkeypatch):
 
 
 def test_no_collection_says_how_to_make_one(tmp_path):
-    with pytest.raises(NoCollection, match=r"holds no collection\. `periplus crawl URL"):
+    with pytest.raises(NoCollection, match=r"has no collection\. `periplus crawl URL"):
         schema.connect(tmp_path)
 
 

@@ -45,7 +45,7 @@ def test_templates_are_listed_with_sizes_and_a_page(folder):
     assert result.exit_code == 0, result.output
     assert "e.org: 1 template for 6 of 7 pages, by Shorkin's rules" in result.stdout
     assert "https://e.org/p0" in result.stdout
-    assert "Pages that no template took: 1" in result.stdout
+    assert "Pages without a template: 1" in result.stdout
 
 
 def test_json_names_every_page_and_the_rules(folder):

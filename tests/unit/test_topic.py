@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_keys import keys_of, undocumented
 from periplus.analyse.topic.judging import (
     Judge,
     content_text,
@@ -376,7 +377,8 @@ def trained(collected, name: str, *more: str):
 def test_a_topic_of_folders_finds_the_pages_of_the_collection(collected):
     shown = json.loads(trained(collected, "sea", "--json").stdout)
     assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "calibrated")
-    assert {word["word"] for word in shown["telling"]} & set(SEA)
+    assert {word["word"] for word in shown["top_words"]} & set(SEA)
+    assert undocumented(keys_of(shown)) == []
     judged = [json.loads(line) for line in run(collected, "judge", "sea", "-n", "-1", "--json").stdout.splitlines()]
     assert all("/sea/" in page["url"] for page in judged[:16])
     assert all(page["probability"] >= 0.5 for page in judged[:16])

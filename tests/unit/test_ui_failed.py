@@ -18,7 +18,7 @@ from stored import NOW, page, stored
 
 HOME = "http://127.0.0.1:9/"
 CRAWL = ("crawl", HOME, "-o", "x.periplus")
-NOTE = f"Failed: no page was read; {HOME}: private address, not asked — after 0.5 s"
+NOTE = f"Failed: no page was read; {HOME}: private address, not requested — after 0.5 s"
 AGAIN = {"consent_private": "yes"}
 
 
@@ -41,7 +41,7 @@ def test_a_first_crawl_that_failed_says_why_and_offers_the_consent(tmp_path: Pat
     failed(queue)
     asking = client(tmp_path)
     text = asking.get("/c/x/live").text
-    assert "<p>http://127.0.0.1:9/: private address, not asked — after 0.5 s</p>" in text
+    assert "<p>http://127.0.0.1:9/: private address, not requested — after 0.5 s</p>" in text
     assert "start it again with the consent for private addresses" in text
     assert '<input type="checkbox" name="consent_private" value="yes" form="steer">' in text
     assert 'formaction="resume">Start it again</button>' in text
@@ -83,7 +83,7 @@ def test_where_others_can_ask_the_consent_is_neither_offered_nor_taken(tmp_path:
 def test_another_failure_offers_no_consent(tmp_path: Path, queue: JobQueue) -> None:
     failed(queue, note="Failed: no page was read; https://e.invalid/: host given up (name not found) — after 5 s")
     text = client(tmp_path).get("/c/x/live").text
-    assert "spelled right" in text and "consent_private" not in text
+    assert "Check the spelling" in text and "consent_private" not in text
 
 
 def test_an_unknown_collection_is_no_failed_one(tmp_path: Path, queue: JobQueue) -> None:

@@ -393,7 +393,7 @@ def test_a_consent_lifts_what_it_says_for_the_hosts_of_the_starts():
 
 
 def test_a_sentence_is_answered_as_no_address():
-    with pytest.raises(UsageError, match="is no address of a site"):
+    with pytest.raises(UsageError, match="is not the address of a site"):
         job_request({"url": "not a url !!"})
 
 

@@ -124,7 +124,7 @@ def test_one_field_begins_a_crawl(folder, queue):
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/example.org/live")
     (job,) = queue.jobs()
     assert job.order.command == ("crawl", "https://example.org/", "-o", "example.org.periplus")
-    assert "It waits for a worker" in asking.get("/c/example.org/live").text
+    assert "Waiting for a worker" in asking.get("/c/example.org/live").text
 
 
 def test_a_period_makes_a_schedule_too(folder, queue):
@@ -428,7 +428,7 @@ def test_a_page_has_its_place_in_the_map(folder):
 
 def test_what_is_in_no_map_says_so(folder):
     text = client(folder).get("/c/e/page?view=place&url=https://e.org/gone").text
-    assert "It is no page of the map of e.org." in text
+    assert "It is not a page of the map of e.org." in text
 
 
 def test_a_search_answers_at_once_while_the_index_is_made(folder, monkeypatch):

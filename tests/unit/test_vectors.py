@@ -211,8 +211,8 @@ def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypa
     np.save(tmp_path / "q.npy", np.array([0.1, 1.0]))
     assert run("--like", str(tmp_path / "q.npy")) == "/tower"
     assert run("ships", "site:e.org", "--embed-with", EMBED) == "/sea"
-    for words, match in (((), "nothing is asked"), (("x", "--vectors", str(file)), "--like VECTOR"),
-                         (("x", "--like", "-", "--embed-with", "cat"), "give one of them"),
+    for words, match in (((), "no query"), (("x", "--vectors", str(file)), "--like VECTOR"),
+                         (("x", "--like", "-", "--embed-with", "cat"), "use only one"),
                          (("x", "--embed-with", "cat"), "no vector"), (("x", "--embed-with", "false"), "ended with 1"),
                          (("x", "--embed-with", str(tmp_path / "none")), "cannot be run")):  # fmt: skip
         with pytest.raises(UsageError, match=match):

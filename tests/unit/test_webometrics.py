@@ -136,7 +136,7 @@ def test_a_companion_site_can_be_promoted(folder, found):
     hub = promoted(found.units[found.companions[0].unit])
     assert hub.start == "https://hub.org/"
     again = survey_of(folder, [*found.units[:3], hub])
-    assert (again.figures[3].in_units, again.method.units[3].state) == (3, "not available: outside the crawl")
+    assert (again.figures[3].in_units, again.method.units[3].state) == (3, "not available: outside the scope")
     assert "hub.org" not in {site.name for site in again.companions}
 
 
@@ -179,7 +179,7 @@ def test_the_conceptual_model_counts_sets_and_relations(found):
 
 def test_units_without_a_page_say_why(folder):
     found = survey_of(folder, [unit_of(A), unit_of("https://hub.org/"), unit_of("https://nowhere.example/")])
-    assert [record.state for record in found.method.units] == ["", "not available: outside the crawl", "never met"]
+    assert [record.state for record in found.method.units] == ["", "not available: outside the scope", "never met"]
 
 
 def test_an_unknown_item_is_refused(folder):

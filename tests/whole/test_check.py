@@ -25,7 +25,7 @@ from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.tables import Browser, TableQuery
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.audit import Category, Grade
+from periplus.model.audit import Category, Severity
 from periplus.model.visit import Reason
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, Web, faults, read_log, serve
@@ -403,12 +403,14 @@ def test_grades_and_ignored_issues_are_settings(tmp_path):
     site = faults.faulty_site("a.test")
     with serve(site) as server:
         ignore = ("broken-link /status/4", "suspect-*")
-        _, issues = checked(tmp_path, server, "a.test", ignore=ignore, grade=("server-error=error", "refused-link=off"))
+        _, issues = checked(
+            tmp_path, server, "a.test", ignore=ignore, severity=("server-error=error", "refused-link=off")
+        )
         codes = Counter(issue.code for issue in issues)
         assert codes["broken-link"] == 3
         assert not codes["suspect-link"]
         assert not codes["refused-link"]
-        assert {issue.grade for issue in issues if issue.code == "server-error"} == {Grade.ERROR}
+        assert {issue.severity for issue in issues if issue.code == "server-error"} == {Severity.ERROR}
 
 
 def test_links_to_other_sites_are_not_asked_for_unless_wanted(tmp_path):
@@ -515,7 +517,7 @@ def test_a_start_that_is_not_there_is_told(tmp_path):
         starts = tuple(canonical(server.url("a.test", path)) for path in ("/", "/dead"))
         check(CheckOrder(CrawlOrder(tmp_path, starts, settings)), lambda progress: False)
         issues = issues_of(tmp_path, settings)
-        assert [issue.url for issue in issues if issue.code == "dead-start"] == [starts[1]]
+        assert [issue.url for issue in issues if issue.code == "broken-start"] == [starts[1]]
 
 
 def test_a_list_of_pages_is_read_and_no_more(tmp_path):

@@ -49,7 +49,7 @@ def flags(server: Server, **values: object) -> list[str]:
     ("host", "code", "words"),
     [
         ("good", 0, "Done — after"),
-        ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: refused to us — after"),
+        ("refuses", 4, "Failed: no page was read; http://refuses.test:PORT/: access refused — after"),
         ("fails", 6, "Suspicious: 3 URLs failed and 1 were read; most often: server error (3)"),
         (
             "forbids",
@@ -57,7 +57,7 @@ def flags(server: Server, **values: object) -> list[str]:
             "Failed: no page was read; http://forbids.test:PORT/: disallowed by robots.txt "
             "(robots.txt line 2: Disallow: /)",
         ),
-        ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirects elsewhere (http://good.test:PORT/)"),
+        ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirect (http://good.test:PORT/)"),
     ],
 )
 def test_the_end_is_told_in_words_and_as_an_exit_code(
@@ -83,8 +83,8 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(
         (("file:///srv/none/",), "there is no such file"),
         (("http://a.test/", "--no-such-flag"), "No such option"),
         (("http://a.test/", "--max-depth", "deep"), "'deep' is not a valid integer"),
-        (("http://a.test/", "--max-depth", "-7"), "max_depth lies between -1 and"),
-        (("http://a.test/", "--delay", "nan"), "delay_s lies between"),
+        (("http://a.test/", "--max-depth", "-7"), "max_depth must be between -1 and"),
+        (("http://a.test/", "--delay", "nan"), "delay_s must be between"),
         (("http://a.test/", "--scope", "galaxy"), "'galaxy' is not one of"),
         (("http://a.test/", "--exclude", "("), "'(' is not a regular expression"),
         (("http://a.test/", "--ignore-robots"), "--mine HOST"),
@@ -147,7 +147,7 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, se
     lines = [line for line in ran.stderr.splitlines() if " fetched · " in line]
     assert lines and all("/s" in line and " waiting · " in line for line in lines)
     assert ran.returncode == 0 and "Stopped: max-time 4 s is over" in plain(ran.stderr)
-    assert "To go on: periplus crawl" in plain(ran.stderr)
+    assert "To continue: periplus crawl" in plain(ran.stderr)
 
 
 def test_quiet_and_verbose(tmp_path: Path, server: Server) -> None:

@@ -61,7 +61,7 @@ def test_a_start_that_answers_no_page_leaves_nothing(tmp_path: Path, web: Server
 
 def test_a_refused_address_and_a_closed_port_leave_nothing(tmp_path: Path) -> None:
     refused = crawl_of(tmp_path / "c", "http://127.0.0.1:9/", allow_private=False)
-    assert refused.note == "no page was read; http://127.0.0.1:9/: private address, not asked"
+    assert refused.note == "no page was read; http://127.0.0.1:9/: private address, not requested"
     closed = crawl_of(tmp_path / "c", f"http://127.0.0.1:{free_port()}/", retries=0)
     assert (refused.state, closed.state, names(tmp_path)) == ("failed", "failed", [])
 
@@ -77,7 +77,7 @@ def test_the_command_says_what_failed_why_and_what_to_do(here: Path) -> None:
         ran = CliRunner().invoke(main, words)
         assert (ran.exit_code, names(here)) == (code, ["empty"]), ran.output
         assert sentence in ran.stderr and "Kept in" not in ran.stderr
-        assert code == 2 or "no page was read; http://127.0.0.1:9/: private address, not asked" in ran.stderr
+        assert code == 2 or "no page was read; http://127.0.0.1:9/: private address, not requested" in ran.stderr
 
 
 def test_what_was_there_before_stays(tmp_path: Path, web: Server) -> None:

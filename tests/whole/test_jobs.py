@@ -115,7 +115,7 @@ def test_a_crawl_that_failed_says_why_and_what_to_do(tmp_path: Path, queue: JobQ
     told("jobs", "add", "crawl", "http://127.0.0.1:9/", "-o", "a.periplus", cwd=tmp_path)
     told("jobs", "run", cwd=tmp_path)
     note = only(queue).note
-    assert note.startswith("Failed: no page was read; http://127.0.0.1:9/: private address, not asked"), note
+    assert note.startswith("Failed: no page was read; http://127.0.0.1:9/: private address, not requested"), note
     assert "consent for private addresses" in job_remedy(note)
 
 

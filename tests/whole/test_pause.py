@@ -109,13 +109,13 @@ def test_the_commands_pause_and_resume_whoever_crawls_and_say_it(tmp_path: Path,
         return False
 
     crawled(tmp_path, server, *HOSTS, stop=stop, sitemaps=False, delay_s=DELAY_S)
-    assert said[0] == f"Paused: {tmp_path}/ asks for nothing more. `periplus resume` has it go on.\n"
-    assert "paused: `periplus resume` has it go on" in said[1]
-    assert said[2] == f"Resumed: {tmp_path}/ goes on.\n"
-    assert "goes on" in said[3] and "paused" not in said[3]
+    assert said[0] == f"Paused: {tmp_path}/. `periplus resume` continues it.\n"
+    assert "paused: `periplus resume` continues it" in said[1]
+    assert said[2] == f"Resumed: {tmp_path}/.\n"
+    assert "running" in said[3] and "paused" not in said[3]
     assert said[4].startswith(f"periplus: no crawl is paused in {tmp_path}/.")
     failed = run("pause")
     assert (failed.exit_code, failed.stderr) == (
         2,
-        f"periplus: no crawl goes on in {tmp_path}/: there is nothing to pause\n",
+        f"periplus: no crawl is running in {tmp_path}/: there is nothing to pause\n",
     )

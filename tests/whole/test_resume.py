@@ -158,7 +158,9 @@ def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> Non
         voyage = Voyage(web, tmp_path / "c", "a.test")
         crawl = voyage.kill_after(8, sign)
         assert crawl.returncode == 130
-        assert "Stopped: stopped by the user" in voyage.said and "To go on: periplus crawl http://a.test" in voyage.said
+        assert (
+            "Stopped: stopped by the user" in voyage.said and "To continue: periplus crawl http://a.test" in voyage.said
+        )
         collection = Collection(tmp_path / "c")
         assert collection.sane() == []
         assert collection.ask("SELECT state, note FROM run") == [("stopped", "stopped by the user")]

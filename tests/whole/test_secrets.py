@@ -127,7 +127,7 @@ def test_no_file_export_screen_message_or_process_shows_a_secret(planted) -> Non
     assert all(basic["proxy"] in values for values in sent), "each request signs in at the proxy"
     assert any(basic["auth"] in values for values in sent)
     assert any(markers["header"] in values for values in sent)
-    assert "To go on: " in printed
+    assert "To continue: " in printed
     lines: list[tuple[str, ...]] = [
         ("report", "-c", "C", "--site", "a.test", "-o", "report.html"),
         ("status", "-c", "C"),
@@ -197,7 +197,7 @@ def test_a_job_takes_no_secret_but_where_it_stands(tmp_path: Path, flag: str, jo
     value = {"--proxy": f"http://me:{marker}@127.0.0.1:9", "--auth": f"me:{marker}"}[flag]
     words = (f"{flag}={value}",) if joined else (flag, value)
     refused = told("jobs", "add", "crawl", "http://a.test/", *words, cwd=tmp_path)
-    assert refused.returncode == 2 and "a job keeps no password or token" in refused.stderr
+    assert refused.returncode == 2 and "a job stores no password or token" in refused.stderr
     assert marker not in refused.stderr and holders(tmp_path, marker) == []
     kept = told("jobs", "add", "crawl", "http://a.test/", flag, "env:NAME", cwd=tmp_path)
     assert kept.returncode == 0 and "env:NAME" in told("jobs", "list", cwd=tmp_path).stdout

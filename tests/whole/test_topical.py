@@ -197,11 +197,11 @@ def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout)
-    assert said["stopped_because"] == "max-pages 60 are fetched" and said["pages"] >= 75
-    assert said["relevant"] >= 30 and said["harvest_of_the_last"]["share"] > 0.25
+    assert said["stop_reason"] == "max-pages 60 are fetched" and said["pages"] >= 75
+    assert said["relevant"] >= 30 and said["recent_harvest"]["share"] > 0.25
     twice = len(asked(server)) - len(set(asked(server)))
     assert twice <= 6 and len(before) >= 20, "only what was under way when it was killed"
-    assert "To go on: periplus topic crawl ships" in ended.stderr
+    assert "To continue: periplus topic crawl ships" in ended.stderr
 
 
 def test_a_crawl_without_seeds_or_topic_is_refused(tmp_path, server):

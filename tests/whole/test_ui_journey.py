@@ -123,11 +123,11 @@ def _pauses(browser: Browser, web: Server) -> None:
 
 
 def _reads(browser: Browser, web: Server, title: str) -> None:
-    """Map, dead links with those who link there, search."""
+    """Map, broken links with those who link there, search."""
     follow(browser, "Map")
     assert browser.value("document.querySelectorAll('ul.map li').length") >= PAGES
     follow(browser, "Faults")
-    follow(browser, "Dead links")
+    follow(browser, "Broken links")
     assert browser.value("document.querySelector('table.data tbody td a').textContent") == web.url(HOST, "/lost")
     browser.send("document.querySelector('table.data tbody td a').click()")
     assert "404" in str(browser.value("document.querySelector('dl.facts').textContent"))

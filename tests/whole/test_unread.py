@@ -85,7 +85,7 @@ def test_page_status_check_and_report_say_it(told):
         assert why in ran("page", urls[path], "-c", folder)
         assert [issue.detail for issue in issues if (issue.code, issue.url) == (code, urls[path])] == [why]
     status = ran("status", "-c", folder)
-    for words in ("read in part", "fetched, cannot be read", "empty until a script fills it"):
+    for words in ("parsed in part", "unreadable", "empty without JavaScript"):
         assert words in status
     ran("report", "-c", folder)
     report = (collection.folder / "report.html").read_text()

@@ -161,7 +161,7 @@ def test_a_collection_stays_the_part_that_it_is(tmp_path):
         assert whole.exit_code == 2 and "periplus split" in whole.output
         part = ("-o", tmp_path / "part")
         first = crawl(*part, "--part", f"{number}/2", "--exchange", tmp_path / "exchange")
-        assert first.exit_code == 0 and "nothing to do until others hand it more" in plain(first.output)
+        assert first.exit_code == 0 and "no work until other parts send URLs" in plain(first.output)
         assert crawl(*part).exit_code == 0, "the collection remembers"
         other = crawl(*part, "--part", f"{3 - number}/2")
         assert other.exit_code == 2 and f"is part {number}/2" in other.output

@@ -14,7 +14,7 @@ from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
 from periplus.model.arrays import Floats, Ints, Mask, Unsigned64
-from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind, Verdict
+from periplus.model.audit import VERDICTS, Category, CausedBy, IssueKind, Severity, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
@@ -306,11 +306,11 @@ def _noted(code: str) -> Check:
 
 
 def _note(
-    code: str, grade: Grade, category: Category, *texts: str, source: str = "", caused_by: CausedBy = CausedBy.PAGE
+    code: str, severity: Severity, category: Category, *text: str, source: str = "", caused_by: CausedBy = CausedBy.PAGE
 ) -> Finding:
-    """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
-    title, why, remedy, *detail = texts
-    kind = IssueKind(code, grade, category, title, why, remedy, "".join(detail), caused_by, source)
+    """A finding made of notes. text: title, why, remedy, detail of IssueKind."""
+    title, why, remedy, *detail = text
+    kind = IssueKind(code, severity, category, title, why, remedy, "".join(detail), caused_by, source)
     return Finding(kind, _noted(code))
 
 
@@ -405,7 +405,7 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
     return IssueColumns(places, others_of, words=list(rows.values()))
 
 
-_C, _E, _W, _N = Category, Grade.ERROR, Grade.WARNING, Grade.NOTICE
+_C, _E, _W, _N = Category, Severity.ERROR, Severity.WARNING, Severity.NOTICE
 _BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
 _BY_HOST, _BY_GROUP = CausedBy.HOST, CausedBy.GROUP
 
@@ -439,7 +439,7 @@ FINDINGS = (
         "Open the link in a browser.", "{words}", _BY_TARGET), _judged(Verdict.REFUSED)),
     Finding(IssueKind("nofollow-inside", _N, _C.LINKS, "Internal nofollow links",
         "Search engines may not follow the links.", "Remove nofollow.", "{number:.0f} links"), _nofollow),
-    Finding(IssueKind("dead-start", _E, _C.LINKS, "Broken start URLs", "A start URL of the crawl cannot be read.",
+    Finding(IssueKind("broken-start", _E, _C.LINKS, "Broken start URLs", "A start URL of the crawl cannot be read.",
         "Correct the start URL."), lambda site: IssueColumns(np.flatnonzero(site.urls.start & site.dead))),
     Finding(IssueKind("link-to-redirect", _N, _C.REDIRECTS, "Links to redirects",
         "Each click takes an extra request, and the redirect may end one day.", "Link to the redirect's target.",
@@ -541,10 +541,10 @@ FINDINGS = (
     Finding(IssueKind("insecure-form", _E, _C.SECURITY, "Forms without HTTPS",
         "Others on the network can read what is sent.", "Send the form over HTTPS.", "", _BY_TARGET),
         _insecure(frozenset({LinkKind.FORM}))),
-    Finding(IssueKind("slow-page", _W, _C.SPEED, "Slow pages", "The server takes long to answer; visitors leave.",
+    Finding(IssueKind("slow-page", _W, _C.PERFORMANCE, "Slow pages", "The server takes long to answer; visitors leave.",
         "Find out what the server waits for.", "{number:.1f} s, more than {limit:.1f}"), _beyond(SLOW_S,
         lambda site: site.pages.took_s)),
-    Finding(IssueKind("heavy-page", _N, _C.SPEED, "Large pages", "The page and its resources load slowly on a phone.",
+    Finding(IssueKind("heavy-page", _N, _C.PERFORMANCE, "Large pages", "They load slowly on a phone.",
         "Make images and scripts smaller.", "{number:,.0f} bytes, more than {limit:,.0f}"), _beyond(HEAVY_BYTES,
         lambda site: site.pages.weight_bytes)),
     Finding(IssueKind("deep-page", _N, _C.STRUCTURE, "Deep pages",
@@ -558,35 +558,35 @@ FINDINGS = (
         "{number:.0f} characters, more than {limit:.0f}"), _long_urls),
     Finding(IssueKind("endless-series", _N, _C.STRUCTURE, "Endless URL series", "The series was not read to its end.",
         "Check that no page is missing; --trap-window 0 reads all.", "{number:,.0f} left unread as {words}"), _series),
-    _note("heading-skipped", _W, _C.ACCESS, "Skipped heading levels",
+    _note("heading-skipped", _W, _C.ACCESSIBILITY, "Skipped heading levels",
         "People who jump from heading to heading think that a part is missing.", "Use the next level: h2 below h1.",
         "{words}", source="WCAG 2.2, 1.3.1; technique G141"),
-    _note("heading-empty", _N, _C.ACCESS, "Empty headings", "A screen reader announces a heading without text.",
+    _note("heading-empty", _N, _C.ACCESSIBILITY, "Empty headings", "A screen reader announces a heading without text.",
         "Add text, or remove the heading.", "headings: {number:.0f}", source="WCAG 2.2, 2.4.6"),
-    _note("link-without-name", _W, _C.ACCESS, "Links without text", "A screen reader can only say “link”.",
+    _note("link-without-name", _W, _C.ACCESSIBILITY, "Links without text", "A screen reader can only say “link”.",
         "Add text to the link, or alt to its image.", "links: {number:.0f}", source="WCAG 2.2, 2.4.4 and 4.1.2"),
-    _note("button-without-name", _W, _C.ACCESS, "Buttons without text",
+    _note("button-without-name", _W, _C.ACCESSIBILITY, "Buttons without text",
         "Screen readers cannot say what the button does.", "Add text or an aria-label.", "buttons: {number:.0f}",
         source="WCAG 2.2, 4.1.2"),
-    _note("field-without-label", _W, _C.ACCESS, "Form fields without label", "Screen readers cannot say what to enter.",
-        "Add a label.", "fields: {number:.0f}", source="WCAG 2.2, 1.3.1 and 4.1.2"),
-    _note("frame-without-title", _W, _C.ACCESS, "Frames without title", "Screen readers cannot announce it.",
+    _note("field-without-label", _W, _C.ACCESSIBILITY, "Form fields without label",
+        "Screen readers cannot name it.", "Add a label.", "fields: {number:.0f}", source="WCAG 2.2, 1.3.1 and 4.1.2"),
+    _note("frame-without-title", _W, _C.ACCESSIBILITY, "Frames without title", "Screen readers cannot announce it.",
         "Add a title to the iframe.", "frames: {number:.0f}", source="WCAG 2.2, 4.1.2; technique H64"),
-    _note("language-bad", _W, _C.ACCESS, "Invalid lang attribute", "Screen readers pronounce the text wrongly.",
+    _note("language-bad", _W, _C.ACCESSIBILITY, "Invalid lang attribute", "Screen readers pronounce the text wrongly.",
         "Use a code such as en or pt-BR.", "lang={words}", source="WCAG 2.2, 3.1.1; BCP 47", caused_by=_BY_WORDS),
-    _note("main-missing", _N, _C.ACCESS, "Missing main landmark", "Keyboard users must pass the navigation.",
+    _note("main-missing", _N, _C.ACCESSIBILITY, "Missing main landmark", "Keyboard users must pass the navigation.",
         "Put the content into a main element.", source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1"),
-    _note("table-without-heads", _N, _C.ACCESS, "Tables without header cells",
+    _note("table-without-heads", _N, _C.ACCESSIBILITY, "Tables without header cells",
         "Read cell by cell, the values have no meaning.", "Use th for header cells.", "tables: {number:.0f}",
         source="WCAG 2.2, 1.3.1; technique H51"),
-    _note("focus-order", _N, _C.ACCESS, "Positive tabindex", "The tab key jumps about the page.",
+    _note("focus-order", _N, _C.ACCESSIBILITY, "Positive tabindex", "The tab key jumps about the page.",
         "Use tabindex=0 and order the elements in the HTML.", "elements: {number:.0f}", source="WCAG 2.2, 2.4.3"),
-    _note("reloads-itself", _W, _C.ACCESS, "Automatic page refresh", "Slow readers lose their place.",
+    _note("reloads-itself", _W, _C.ACCESSIBILITY, "Automatic page refresh", "Slow readers lose their place.",
         "Let the reader reload the page.", "after {number:.0f} s", source="WCAG 2.2, 2.2.1; failure F41"),
-    _note("zoom-forbidden", _W, _C.ACCESS, "Zoom disabled",
+    _note("zoom-forbidden", _W, _C.ACCESSIBILITY, "Zoom disabled",
         "People with low vision cannot enlarge the page on a phone.", "Remove user-scalable and maximum-scale.",
         "{words}", source="WCAG 2.2, 1.4.4", caused_by=_BY_WORDS),
-    _note("viewport-missing", _N, _C.ACCESS, "Missing viewport",
+    _note("viewport-missing", _N, _C.ACCESSIBILITY, "Missing viewport",
         "A phone shows the page at desktop width, in tiny letters.",
         'Add <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3"),
     _note("doctype-missing", _N, _C.CONTENT, "Missing doctype",
@@ -648,19 +648,19 @@ FINDINGS = (
     _note("version-shown", _N, _C.SECURITY, "Server version disclosed", "Attackers search for servers by version.",
         "Send the product name without its version.", "{words}", source="RFC 9110, 10.2.4 and 17.12",
         caused_by=_BY_WORDS),
-    _note("slow-paint", _W, _C.SPEED, "Slow Largest Contentful Paint",
+    _note("slow-paint", _W, _C.PERFORMANCE, "Slow Largest Contentful Paint",
         "Visitors wait for the main content; the network adds to this time.",
         "Make scripts smaller, or send the text in the HTML.", "{number:.1f} s in a browser, more than 2.5: {words}",
         source="web.dev, Largest Contentful Paint: 2.5 and 4 s"),
-    _note("layout-shift", _W, _C.SPEED, "Layout shift", "The content moves while it is read.",
+    _note("layout-shift", _W, _C.PERFORMANCE, "Layout shift", "The content moves while it is read.",
         "Reserve space for images and late content.", "{number:.2f}, more than 0.1: {words}",
         source="web.dev, Cumulative Layout Shift: 0.1 and 0.25"),
-    _note("not-compressed", _W, _C.SPEED, "Uncompressed responses", "Transfer takes several times as long.",
+    _note("not-compressed", _W, _C.PERFORMANCE, "Uncompressed responses", "Transfer takes several times as long.",
         "Compress text with gzip, brotli or zstd.", "{number:,.0f} bytes", source="RFC 9110, 8.4", caused_by=_BY_HOST),
-    _note("not-cacheable", _N, _C.SPEED, "Pages without cache headers",
+    _note("not-cacheable", _N, _C.PERFORMANCE, "Pages without cache headers",
         "Each visit downloads the page again, changed or not.", "Send ETag, Last-Modified or Cache-Control.",
         source="RFC 9110, 8.8; RFC 9111, 4.3", caused_by=_BY_HOST),
-    _note("part-short-cache", _N, _C.SPEED, "Short cache lifetime", "Each visit downloads the resources again.",
+    _note("part-short-cache", _N, _C.PERFORMANCE, "Short cache lifetime", "Each visit downloads the resources again.",
         "Send Cache-Control: max-age=31536000.", "kept for {number:,.0f} s", source="RFC 9111, 5.2.2.1; RFC 8246"),
     _note("model-crawlers", _N, _C.INDEXING, "AI crawlers not addressed in robots.txt",
         "robots.txt does not say whether language models may use the site.",

@@ -57,7 +57,7 @@ def side(view: RunView) -> Side:
 
 
 def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChanges:
-    """By `Issue.key`: another wording or grade makes no issue new."""
+    """By `Issue.key`: another wording or severity makes no issue new."""
     was = {issue.key: issue for issue in before}
     now = {issue.key: issue for issue in after}
     new = tuple(issue for key, issue in sorted(now.items()) if key not in was)
@@ -175,7 +175,7 @@ def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Br
         BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
         for url in sorted((totals[0].keys() | totals[1].keys()) - home)
     ]
-    return tuple(branch for branch in branches if branch.before != branch.after or branch.came or branch.left)
+    return tuple(branch for branch in branches if branch.before != branch.after or branch.moved_in or branch.moved_out)
 
 
 def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:

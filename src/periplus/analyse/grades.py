@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 
 from periplus.analyse.audit import issue_kinds
 from periplus.errors import UsageError
-from periplus.model.audit import Category, FieldGrade, Grade, GradedField, GradePart
+from periplus.model.audit import Category, FieldGrade, GradedField, GradePart, Severity
 
 _FIELDS = {
     Category.TITLES: GradedField.DISCOVERABILITY,
     Category.INDEXING: GradedField.DISCOVERABILITY,
     Category.STRUCTURE: GradedField.DISCOVERABILITY,
-    Category.ACCESS: GradedField.ACCESSIBILITY,
+    Category.ACCESSIBILITY: GradedField.ACCESSIBILITY,
     Category.LANGUAGES: GradedField.ACCESSIBILITY,
     Category.SECURITY: GradedField.SECURITY,
-    Category.SPEED: GradedField.PERFORMANCE,
+    Category.PERFORMANCE: GradedField.PERFORMANCE,
     Category.LINKS: GradedField.MAINTENANCE,
     Category.REDIRECTS: GradedField.MAINTENANCE,
     Category.CONTENT: GradedField.MAINTENANCE,
@@ -27,7 +27,7 @@ _ELSEWHERE = {
 }
 # Ours: points that one kind of issue takes on every page, and the least that it takes where it is there at all. Five
 # kinds of missing headers on each page, none of them an error, leave a C; one dead link in a large site leaves an A.
-WEIGHTS = {Grade.ERROR: (40.0, 4.0), Grade.WARNING: (16.0, 1.5), Grade.NOTICE: (6.0, 0.5)}
+WEIGHTS = {Severity.ERROR: (40.0, 4.0), Severity.WARNING: (16.0, 1.5), Severity.NOTICE: (6.0, 0.5)}
 LETTERS = ((90, "A"), (80, "B"), (70, "C"), (60, "D"), (50, "E"), (0, "F"))
 
 
@@ -41,7 +41,7 @@ def letter_of(score: float) -> str:
 
 
 def graded(
-    pages_with: Mapping[tuple[str, Grade], int], pages: int, unmeasured: Collection[GradedField] = ()
+    pages_with: Mapping[tuple[str, Severity], int], pages: int, unmeasured: Collection[GradedField] = ()
 ) -> tuple[FieldGrade, ...]:
     """The grade of each field: 100 without what its kinds of issues take, by the share of pages that have them.
 
@@ -51,11 +51,11 @@ def graded(
     if not pages:
         return ()
     parts: dict[GradedField, list[GradePart]] = {field: [] for field in GradedField if field not in unmeasured}
-    for (code, grade), count in pages_with.items():
+    for (code, severity), count in pages_with.items():
         if count and code in issue_kinds() and (field := field_of(code)) in parts:
-            weight, least = WEIGHTS[grade]
+            weight, least = WEIGHTS[severity]
             points = max(least, weight * min(count / pages, 1.0))
-            parts[field].append(GradePart(code, issue_kinds()[code].title, grade, count, round(points, 1)))
+            parts[field].append(GradePart(code, issue_kinds()[code].title, severity, count, round(points, 1)))
     made = []
     for field, rows in parts.items():
         rows.sort(key=lambda part: (-part.points, part.code))

@@ -1,4 +1,4 @@
-"""An audit's findings in words, under the user's own grades and grouped by cause, and whether the site passes."""
+"""An audit's findings in words, under the user's own severities and grouped by cause, and whether the site passes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from periplus.model.audit import (
     CausedBy,
     Fault,
     FaultNote,
-    Grade,
     Issue,
     IssueKind,
     KindSum,
+    Severity,
     Verdict,
 )
 from periplus.model.graph import REASONS
@@ -47,29 +47,29 @@ _OFF = "off"
 class AuditRules:
     """What the user wants otherwise."""
 
-    grades: Mapping[str, Grade] = field(default_factory=dict)
+    severities: Mapping[str, Severity] = field(default_factory=dict)
     off: frozenset[str] = frozenset()  # codes that are not reported at all
     # (code, with `*` and `?` allowed; a pattern in the page or related URL) of issues that are left out
     ignored: tuple[tuple[str, UserPattern], ...] = ()
 
-    def grade(self, code: str) -> Grade:
-        return self.grades.get(code, issue_kinds()[code].grade)
+    def severity(self, code: str) -> Severity:
+        return self.severities.get(code, issue_kinds()[code].severity)
 
 
-def audit_rules(grades: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
-    """grades: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError for what is none."""
-    chosen: dict[str, Grade] = {}
+def audit_rules(severities: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
+    """severities: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError."""
+    chosen: dict[str, Severity] = {}
     off = set()
-    for text in grades:
-        code, _, grade = (part.strip() for part in text.partition("="))
+    for text in severities:
+        code, _, severity = (part.strip() for part in text.partition("="))
         if code not in issue_kinds():
             raise UsageError(f"there is no issue {code!r}; the codes are: {', '.join(issue_kinds())}")
-        if grade == _OFF:
+        if severity == _OFF:
             off.add(code)
-        elif grade in list(Grade):
-            chosen[code] = Grade(grade)
+        elif severity in list(Severity):
+            chosen[code] = Severity(severity)
         else:
-            raise UsageError(f"{text!r}: a grade is {', '.join(Grade)} or {_OFF}")
+            raise UsageError(f"{text!r}: a severity is {', '.join(Severity)} or {_OFF}")
     return AuditRules(chosen, frozenset(off), tuple(map(_ignored, ignored)))
 
 
@@ -95,7 +95,7 @@ class KindIssues:
     """The issues of one kind, of one site or several, as columns: k issues. Pages are places among all URLs."""
 
     kind: IssueKind
-    grade: Grade
+    severity: Severity
     limit: float  # that the numbers exceed
     pages: Places
     related: Places  # -1: none
@@ -194,7 +194,7 @@ def kind_issues(
         if code in rules.off:
             continue
         kind = issue_kinds()[code]
-        made = _with_words(kind, rules.grade(code), columns, site, lookups)
+        made = _with_words(kind, rules.severity(code), columns, site, lookups)
         ignored = [pattern for name, pattern in rules.ignored if fnmatchcase(code, name)]
         if ignored:
             made = made.rows(~(_matches(ignored, made.pages, site) | _matches(ignored, made.related, site)))
@@ -208,7 +208,9 @@ def _matches(patterns: Sequence[UserPattern], places: Places, site: AuditInput) 
     return np.fromiter((any(one.is_in(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
 
 
-def _with_words(kind: IssueKind, grade: Grade, columns: IssueColumns, site: AuditInput, lookups: Lookups) -> KindIssues:
+def _with_words(
+    kind: IssueKind, severity: Severity, columns: IssueColumns, site: AuditInput, lookups: Lookups
+) -> KindIssues:
     count, links = len(columns), columns.links
     related = columns.related if columns.related is not None else np.full(count, -1)
     ends, words = related, columns.words
@@ -221,7 +223,7 @@ def _with_words(kind: IssueKind, grade: Grade, columns: IssueColumns, site: Audi
             ends[row], column[row] = -1, lookups.better[int(related[row])]
     return KindIssues(
         kind,
-        grade,
+        severity,
         columns.limit,
         columns.subjects,
         related,
@@ -296,7 +298,7 @@ def worded(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:
     """The issues of one kind one by one."""
     for block in blocks(kind):
         for row in zip(*words_of(block, url), strict=True):
-            yield Issue(kind.kind.code, kind.grade, *row)
+            yield Issue(kind.kind.code, kind.severity, *row)
 
 
 def _urls(places: Places, url: Sequence[Url]) -> list[str]:
@@ -439,7 +441,7 @@ def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Iss
             some = tuple(islice(issues, min(total, most)))
             detail = some[0].detail if causes.alike[place] else ""
             cause = some[0].cause or some[0].url
-            yield Fault(kind.kind.code, kind.grade, cause, int(causes.pages[place]), total, some, detail)
+            yield Fault(kind.kind.code, kind.severity, cause, int(causes.pages[place]), total, some, detail)
 
 
 def without(
@@ -458,7 +460,7 @@ def without(
 
 
 def _without(kind: IssueKind, columns: IssueColumns, site: AuditInput, closed: set[str]) -> IssueColumns:
-    made = _with_words(kind, kind.grade, columns, site, Lookups())
+    made = _with_words(kind, kind.severity, columns, site, Lookups())
     texts = (text for block in blocks(made) for text in words_of(block, site.urls.url).cause)
     return columns.rows(np.flatnonzero(np.fromiter((text not in closed for text in texts), np.bool_, len(columns))))
 
@@ -484,39 +486,41 @@ def _host_numbers(pages: Places, url: Sequence[Url]) -> Places:
 
 def kind_sum(kind: KindIssues, url: Sequence[Url]) -> KindSum:
     causes, pages = (len(distinct_sorted(column)) for column in (_cause_numbers(kind, url)[0], kind.pages))
-    return KindSum(kind.kind, kind.grade, causes, pages)
+    return KindSum(kind.kind, kind.severity, causes, pages)
 
 
 def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
     """The gravest causes on most pages, of one kind only while no other kind is as grave; no notices beside graver."""
-    grades = list(Grade)
-    order = sorted(faults, key=lambda fault: (grades.index(fault.grade), -fault.pages))
-    grave = [fault for fault in order if fault.grade is not Grade.NOTICE] or order
-    rank: Counter[tuple[str, Grade]] = Counter()
+    severities = list(Severity)
+    order = sorted(faults, key=lambda fault: (severities.index(fault.severity), -fault.pages))
+    grave = [fault for fault in order if fault.severity is not Severity.NOTICE] or order
+    rank: Counter[tuple[str, Severity]] = Counter()
     ranked = []
     for fault in grave:
-        rank[fault.code, fault.grade] += 1
-        ranked.append((grades.index(fault.grade), rank[fault.code, fault.grade] > 1, fault))
+        rank[fault.code, fault.severity] += 1
+        ranked.append((severities.index(fault.severity), rank[fault.code, fault.severity] > 1, fault))
     return tuple(fault for _, _, fault in sorted(ranked, key=lambda row: row[:2])[:most])
 
 
 def ordered(kinds: Iterable[KindIssues]) -> list[KindIssues]:
-    """Gravest first, then by kind as in the table of kinds; a target's pages together. kinds: as of `by_grade`."""
+    """Gravest first, then by kind as in the table of kinds; a target's pages together. kinds: as of `by_severity`."""
     # URLs' places are in the order of their texts
     return [
         one.rows(np.lexsort((one.related, one.pages, one.related if one.are_links else one.pages)))
-        for one in by_grade(kinds)
+        for one in by_severity(kinds)
     ]
 
 
-def by_grade(kinds: Iterable[KindIssues]) -> list[KindIssues]:
+def by_severity(kinds: Iterable[KindIssues]) -> list[KindIssues]:
     """Gravest first, then as in the table of kinds. kinds: of the sites of one collection; those of one code become
     one, its issues in the order given."""
     groups: dict[str, list[KindIssues]] = {}
     for kind in kinds:
         groups.setdefault(kind.kind.code, []).append(kind)
-    grades, codes = list(Grade), list(issue_kinds())
-    return sorted(map(_joined, groups.values()), key=lambda one: (grades.index(one.grade), codes.index(one.kind.code)))
+    severities, codes = list(Severity), list(issue_kinds())
+    return sorted(
+        map(_joined, groups.values()), key=lambda one: (severities.index(one.severity), codes.index(one.kind.code))
+    )
 
 
 def _joined(kinds: Sequence[KindIssues]) -> KindIssues:
@@ -527,14 +531,14 @@ def _joined(kinds: Sequence[KindIssues]) -> KindIssues:
 
 
 def counts(sums: Iterable[KindSum]) -> Counter[str]:
-    """Causes by code, by grade and by category, in one table: no two of these names are alike."""
+    """Causes by code, by severity and by category, in one table: no two of these names are alike."""
     table: Counter[str] = Counter()
     for one in sums:
-        table.update({one.kind.code: one.causes, one.grade.value: one.causes, one.kind.category.value: one.causes})
+        table.update({one.kind.code: one.causes, one.severity.value: one.causes, one.kind.category.value: one.causes})
     return table
 
 
-# Names of conditions beside codes, grades and categories: verdicts on links, and plurals
+# Names of conditions beside codes, severities and categories: verdicts on links, and plurals
 ALIASES = {
     "broken": "broken-link",
     "refused": "refused-link",
@@ -550,7 +554,7 @@ _CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
 
 @frozen
 class Condition:
-    """The audit fails when there are more than `most` issues of this name: a code, a grade or a category."""
+    """The audit fails when there are more than `most` issues of this name: a code, a severity or a category."""
 
     name: str
     most: int
@@ -577,7 +581,7 @@ def _condition(text: str) -> Condition:
     if not match:
         raise UsageError(f"{text!r} is no condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
     name, sign, number = match.groups()
-    names = {*issue_kinds(), *Grade, *Category, *ALIASES}
+    names = {*issue_kinds(), *Severity, *Category, *ALIASES}
     if name not in names:
         raise UsageError(f"nothing is called {name!r}; choose among {', '.join(sorted(names))}")
     most = int(number or 0) - (sign == ">=")
@@ -587,7 +591,7 @@ def _condition(text: str) -> Condition:
 
 
 def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
-    """counted: issues by code, grade and category, from `audit.counts`, of new issues only where there is a baseline.
+    """counted: issues by code, severity and category, from `audit.counts`; with a baseline only new issues.
 
     baseline: its name for the sentence; empty: none.
     """

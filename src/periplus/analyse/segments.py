@@ -248,7 +248,7 @@ def segment_sums(
 ) -> tuple[SegmentSum, ...]:
     """Each segment's sums, in the order of the rules.
 
-    columns: those of SUMMED; issues: by grade, the id of the page of each issue; examples: the first of its fetched
+    columns: those of SUMMED; issues: by severity, the id of the page of each issue; examples: the first of its fetched
     pages by depth and URL, else of its URLs.
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
@@ -259,7 +259,7 @@ def segment_sums(
         np.array([-1 if value is None else value for value in columns[name]], np.int64)
         for name in ("depth", "size", "text_chars")
     )
-    met = {grade: _counted(segments, page_ids) for grade, page_ids in issues.items()}
+    met = {severity: _counted(segments, page_ids) for severity, page_ids in issues.items()}
     made = []
     for code, name in enumerate(segments.names):
         own = codes == code
@@ -277,7 +277,7 @@ def segment_sums(
                 int(reached.max(initial=0)),
                 int(chars[read].clip(0).sum()),
                 int(size_bytes[read].clip(0).sum()),
-                {grade: int(counts[code]) for grade, counts in met.items()},
+                {severity: int(counts[code]) for severity, counts in met.items()},
                 tuple(columns["url"][row] for row in shown),
             )
         )

@@ -515,13 +515,13 @@ def issues_of(
     near: bool | None = None,
     note: Callable[[str], object] = lambda sentence: None,
 ) -> IssueTable:
-    """All issues by what is stored, gravest first, under the user's grades and without what the user ignores.
+    """All issues by what is stored, gravest first, under the user's severities and without what the user ignores.
 
     site: its key; empty: all sites that were crawled. fragments: with links to places that a page lacks. near: pages of
     nearly one text; None: where the site is not too large for it. note: called with what was not looked at, a sentence
     each. Raises UsageError.
     """
-    rules = audit_rules(settings.auditing.grade, settings.auditing.ignore)
+    rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
         rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     take_notes(folder)
@@ -566,7 +566,7 @@ def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Ints) ->
 def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
     """One value a column of ISSUES, a row an issue."""
     for kind in table.kinds:
-        about = (kind.grade.value, kind.kind.category.value, kind.kind.code, kind.kind.title)
+        about = (kind.severity.value, kind.kind.category.value, kind.kind.code, kind.kind.title)
         for block in blocks(kind):
             words = words_of(block, table.url)
             others = ([text or None for text in column] for column in (words.related, words.anchor, words.position))
@@ -596,7 +596,7 @@ def baseline_run(folder: Path, name: str) -> int:
 
 
 def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
-    """Those that the run's own lack. Wording and grade make no issue new."""
+    """Those that the run's own lack. Wording and severity make no issue new."""
     with reading.opened(folder) as connection:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))

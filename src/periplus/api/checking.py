@@ -111,9 +111,9 @@ def order_for(
 ) -> CheckOrder:
     """A check of what begins at these starts; without them of the whole collection, from where it began.
 
-    place: a folder, or an address. Raises UsageError for grades of issues that there are not, NoCollection.
+    place: a folder, or an address. Raises UsageError for an unknown kind or severity, NoCollection.
     """
-    audit_rules(settings.auditing.grade, settings.auditing.ignore)  # refused before a check rather than after it
+    audit_rules(settings.auditing.severity, settings.auditing.ignore)  # refused before a check rather than after it
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     order = CrawlOrder(folder, starts or starts_known(place), settings, store=store)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))

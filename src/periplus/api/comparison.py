@@ -15,7 +15,7 @@ from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import Start, chosen_start, chosen_starts, run_name, starts_of
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import Issue, Severity
 from periplus.model.comparison import FIELDS, Comparison, RunView
 from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.page import HTML_TYPES
@@ -180,7 +180,7 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
     for code, field in _ABSENT.items():
         for at in fetched:
             if not fields[field][at] and fields["reason"][at] != Reason.NOINDEX:
-                yield Issue(code, Grade.WARNING, graph.pages[at])
+                yield Issue(code, Severity.WARNING, graph.pages[at])
 
 
 def _broken(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
@@ -190,4 +190,4 @@ def _broken(connection: reading.Connection, links: LinkRows, moved: LinkRows, de
     sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()
     texts = dict(analysis_rows.texts_of(connection, {*sources, *targets}))
     for source, target in zip(sources, targets, strict=True):
-        yield Issue("broken-link", Grade.ERROR, texts[source], related=texts[target])
+        yield Issue("broken-link", Severity.ERROR, texts[source], related=texts[target])

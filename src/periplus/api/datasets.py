@@ -155,7 +155,7 @@ def export_dataset(
 
 def _unwritable(into: Path, error: OSError) -> StoreError:
     return StoreError(
-        f"{into} cannot be written: {error.strerror or error}. Is the disk full? The same command goes on."
+        f"{into} cannot be written: {error.strerror or error}. Is the disk full? The same command continues."
     )
 
 
@@ -298,9 +298,7 @@ def _child(place: Path | str, into: Path) -> Iterator[Ask]:
         assert child.stdout is not None
         line = child.stdout.readline()
         if not line:
-            raise StoreError(
-                "a process that wrote parts has ended. The same command goes on with those that are missing."
-            )
+            raise StoreError("a process that wrote parts has ended. The same command writes the missing parts.")
         answer = json.loads(line)
         if "error" in answer:
             raise StoreError(answer["error"])

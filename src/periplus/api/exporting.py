@@ -235,5 +235,5 @@ def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: boo
     from periplus.api.facts import site_starts
 
     auditing = read_settings(folder / SETTINGS_FILE).auditing
-    rules = audit_rules(auditing.grade, auditing.ignore)
+    rules = audit_rules(auditing.severity, auditing.ignore)
     return issue_table(connection, site_starts(connection), rules, closed=closed)

@@ -130,7 +130,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     watch: Watch | None = None,
     **settings: object,
 ) -> CheckResult:
-    """Finds dead links and other faults, as `periplus check` does.
+    """Finds broken links and other faults, as `periplus check` does.
 
     start: where to begin, a folder or file of this machine too; the site is crawled first, or further. Without it
     folder must hold a collection, and its own settings hold. offline: ask nobody, judge by what is stored. external:

@@ -9,7 +9,7 @@ from pathlib import Path
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.grades import graded
 from periplus.api.facts import site_starts
-from periplus.model.audit import FieldGrade, Grade, GradedField, KindSum
+from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.store.crawl_reads import state_tallies
@@ -31,7 +31,7 @@ def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
 
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     """The grades of a collection. sums: of all its issues, as the user grades them. Raises NoCollection."""
-    pages_with = {(one.kind.code, one.grade): one.pages for one in sums}
+    pages_with = {(one.kind.code, one.severity): one.pages for one in sums}
     with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = sum(tally.urls for tally in tallies if tally.state is State.FETCHED)
@@ -48,7 +48,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
     """The same; grades by the issues that each check left, every kind graded as usual."""
     ends, by_run = analysis_rows.reasons_at_ends(connection), checks.pages_by_code(connection)
     blank, kinds, points = unmeasured(connection), issue_kinds(), []
-    errors = [code for code, kind in kinds.items() if kind.grade is Grade.ERROR]
+    errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]
     faulty, answers = checks.pages_with(connection, errors), analysis_rows.answers_by_run(connection)
     for run in runs.run_records(connection):
         states = Counter[State]()
@@ -56,7 +56,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
             states[STATE_OF[Reason(reason)]] += urls
         is_check = run.kind == checks.CHECK and run.state == "done"
         pages = states[State.FETCHED]
-        counts = {(code, kinds[code].grade): n for code, n in by_run.get(run.id, {}).items() if code in kinds}
+        counts = {(code, kinds[code].severity): n for code, n in by_run.get(run.id, {}).items() if code in kinds}
         depth, response_s = answers.get(run.id, (None, None))
         points.append(
             TrendPoint(

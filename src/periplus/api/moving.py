@@ -92,7 +92,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
     """See `moving.move`."""
     address = address_of(store)
     if not exists(folder):
-        raise NoCollection(f"{folder} holds no collection")
+        raise NoCollection(f"{folder} has no collection")
     with contextlib.ExitStack() as stack:
         stack.enter_context(database_copying.reported())
         stack.enter_context(runs.only_crawl(folder))

@@ -10,7 +10,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
-from periplus.model.audit import Fault, FieldGrade, Grade, KindSum
+from periplus.model.audit import Fault, FieldGrade, KindSum, Severity
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
@@ -24,7 +24,7 @@ COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for:
 class Repair:
     """A cause to be mended: what is wrong on how many pages, and what to do."""
 
-    grade: Grade
+    severity: Severity
     code: str
     title: str
     cause: str
@@ -35,9 +35,9 @@ class Repair:
 
 @frozen
 class FaultSums:
-    """What an audit found, in short. causes: by grade; kinds: gravest first; repair: what to mend first."""
+    """What an audit found, in short. causes: by severity; kinds: gravest first; repair: what to mend first."""
 
-    causes: dict[Grade, int]
+    causes: dict[Severity, int]
     kinds: tuple[KindSum, ...]
     repair: tuple[Repair, ...]
 
@@ -67,12 +67,12 @@ class Overview:
 
 def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
     """faults: the first REPAIR of each kind at least, in the order of `sums`."""
-    counts, kinds = Counter[Grade](), issue_kinds()
+    counts, kinds = Counter[Severity](), issue_kinds()
     for one in sums:
-        counts[one.grade] += one.causes
+        counts[one.severity] += one.causes
     repair = tuple(
         Repair(
-            fault.grade,
+            fault.severity,
             fault.code,
             kinds[fault.code].title,
             fault.cause,
@@ -82,7 +82,7 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
         )
         for fault in first_to_repair(faults, REPAIR)
     )
-    return FaultSums({grade: counts[grade] for grade in Grade}, tuple(sums), repair)
+    return FaultSums({severity: counts[severity] for severity in Severity}, tuple(sums), repair)
 
 
 def last_changes(folder: Path) -> RunChanges | None:

@@ -47,7 +47,7 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
 
     def issue_of(row: Row) -> Issue:
         code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in LOOKED_UP_BY)
-        return Issue(code, issue_kinds()[code].grade, url, detail, related, anchor, position, cause)
+        return Issue(code, issue_kinds()[code].severity, url, detail, related, anchor, position, cause)
 
     for row, issue in zip(rows, some_looked_up(folder, map(issue_of, rows)), strict=True):
         values = list(row)

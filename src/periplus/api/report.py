@@ -31,7 +31,7 @@ from periplus.api.grading import trend_points, unmeasured
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
-from periplus.model.audit import VERDICTS, Fault, FieldGrade, Grade, GradedField, Verdict
+from periplus.model.audit import VERDICTS, Fault, FieldGrade, GradedField, Severity, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import CLICK_KINDS, MediaClass
 from periplus.model.results import (
@@ -68,7 +68,7 @@ HEAVIEST = 50
 SCREENSHOTS = 9  # some 30 KB each
 # those are our doing
 DEAD = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
-_GRADES = list(Grade)
+_SEVERITIES = list(Severity)
 
 
 def report_data(
@@ -90,7 +90,7 @@ def report_data(
         data = _gathered(connection, rows, analysis, audit, now)
         if not rules:
             return data
-        return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_grade(audit)))
+        return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_severity(audit)))
 
 
 def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
@@ -106,7 +106,7 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
                     start.site,
                     start.url,
                     tuple(state_tallies(SqliteStatements(connection), start.site)),
-                    tuple(sorted(groups, key=_place_of_grade)),
+                    tuple(sorted(groups, key=_place_of_severity)),
                     len(np.concatenate(_dead_places(audit.site)[1:])),
                     max(analysis.site_map.max_depth, 0) if analysis.site_map else 0,
                     int(_classes(audit).size_bytes.sum()),
@@ -135,19 +135,23 @@ def _finished(rows: SiteRows) -> float:
 
 
 def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
-    pages_with = {(one.kind.code, one.grade): one.pages for one in groups}
+    pages_with = {(one.kind.code, one.severity): one.pages for one in groups}
     return graded(pages_with, len(audit.site.pages.place), blank)
 
 
-def _pages_by_grade(audit: SiteAudit) -> dict[str, Ints]:
+def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
     """The id of the page of each issue."""
     kinds = issue_kinds()
     return {
-        grade.value: np.concatenate(
+        severity.value: np.concatenate(
             [np.zeros(0, np.int64)]
-            + [audit.ids[columns.subjects] for code, columns in audit.findings.items() if kinds[code].grade is grade]
+            + [
+                audit.ids[columns.subjects]
+                for code, columns in audit.findings.items()
+                if kinds[code].severity is severity
+            ]
         )
-        for grade in Grade
+        for severity in Severity
     }
 
 
@@ -224,12 +228,12 @@ def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[Issu
     those on most pages before others.
     """
     groups = [_issue_group(audit, code, columns, connection) for code, columns in audit.findings.items()]
-    return tuple(sorted(_with_positions(connection, groups), key=_place_of_grade))
+    return tuple(sorted(_with_positions(connection, groups), key=_place_of_severity))
 
 
-def _place_of_grade(group: IssueGroup) -> int:
-    """Within a grade the order stays that of the table."""
-    return _GRADES.index(group.grade)
+def _place_of_severity(group: IssueGroup) -> int:
+    """Within a severity the order stays that of the table."""
+    return _SEVERITIES.index(group.severity)
 
 
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
@@ -255,7 +259,7 @@ def _issue_group(
     if connection is not None:
         words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
         named = tuple(islice(words, FAULTS_NAMED))
-    return IssueGroup(kind, kind.grade, len(distinct_sorted(columns.subjects)), len(causes), named)
+    return IssueGroup(kind, kind.severity, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
 def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:

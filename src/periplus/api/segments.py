@@ -202,7 +202,7 @@ def site_sums(
 ) -> tuple[SegmentSum, ...]:
     """What each segment adds up to on one site of a collection in a folder.
 
-    issues: by grade, the id of the page of each.
+    issues: by severity, the id of the page of each.
     """
     from periplus.analyse.segments import SUMMED, segment_sums
 

@@ -141,11 +141,11 @@ class Site:
         depth = self.complete_to
         if depth < self.depth:
             goes = (
-                "goes on" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
+                "running" if self.running else "stopped" if self.run.state in ("running", "stopped") else self.run.state
             )
             return f"{goes}; complete down to depth {depth}"
         if self.running:
-            return "goes on"
+            return "running"
         state = "killed" if self.run.state == "running" else self.run.state
         return f"{state}: {self.run.note}" if self.run.note else state
 

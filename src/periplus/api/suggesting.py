@@ -1,4 +1,4 @@
-"""Archived copies beside dead links: those nearest to when the link was first seen."""
+"""Archived copies beside broken links: those nearest to when the link was first seen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = FetchLimits(body_bytes=1 << 20, inflated_bytes=1 << 22, total_timeout_s
 
 @frozen
 class Suggestions:
-    """The issues, with copies in the details of dead links. asked: dead addresses."""
+    """The issues, with copies in the details of broken links. asked: broken URLs."""
 
     issues: IssueTable
     asked: int

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import Causes, IssueTable, by_grade, faults
+from periplus.analyse.issues import Causes, IssueTable, by_severity, faults
 from periplus.api.audit import issue_rows, seen_since
 from periplus.api.cache import Background, Remembered
 from periplus.api.exporting import issues_of_sites
@@ -395,7 +395,7 @@ class Browser:
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
                 with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
                     table = issues_of_sites(connection, folder, closed=True)
-                    table = table.of(by_grade(table.kinds))
+                    table = table.of(by_severity(table.kinds))
                     return table, tuple(seen_since(connection, table, causes) for causes in table.causes())
 
             audited = self._audited.of((folder.resolve(), *stored_tables.version(connection)), make)

@@ -75,7 +75,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
     "",
     metavar="URL",
 )
-@option("--site", "Only of this site, where the collection holds several.", str, "")
+@option("--site", "Only this site, if the collection has several.", str, "")
 @segment_option
 @option("--near/--no-near", "Find pages with nearly the same text. Default: on sites of up to 20,000 pages.", bool)
 @option(
@@ -184,7 +184,7 @@ def _with_copies(folder: Path, issues: IssueTable, server: str, settings: Settin
     ask = (lambda done, count: None) if quiet else (lambda done, count: watch("Asking the archive", done, count))
     done = with_copies(folder, issues, server, settings, ask)
     if not quiet:
-        left = f", {done.left:,} not asked for" if done.left else ""
+        left = f", {done.left:,} not requested" if done.left else ""
         say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'broken URL', 'broken URLs')}{left}.")
     if done.fault:
         say(f"The archive did not answer every request: {done.fault}.", "yellow")
@@ -266,8 +266,8 @@ def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *,
     result = gate(conditions, counted, baseline=f"check {baseline}" if baseline else "")
     if not quiet:
         sums = ", ".join(
-            f"{counted[grade]:,} {grade}{'' if counted[grade] == 1 else 's'}"
-            for grade in ("error", "warning", "notice")
+            f"{counted[severity]:,} {severity}{'' if counted[severity] == 1 else 's'}"
+            for severity in ("error", "warning", "notice")
         )
         sums += f", on {count_of(issues.pages(), 'page')}" if issues else ""
         say(

@@ -97,7 +97,7 @@ def split(source: str, targets: tuple[str, ...], exchange: str) -> None:
 @click.command()
 @click.argument("address", type=PLACE, required=False)
 @collection_option
-@option("--delete", "Delete segments that no page points into; refused while workers are at work.", bool)
+@option("--delete", "Delete segments without any page; refused while workers are running.", bool)
 @format_option(("text", "json"))
 @output_option
 def segments(address: Place | None, collection: Place | None, delete: bool, format: str, output: Path | None) -> None:
@@ -168,7 +168,7 @@ def imports() -> None:
 @option("--keep-parts", "Keep images, styles, scripts and fonts too.", bool)
 @option(
     "--gap",
-    "Files further apart in time are runs of their own, by date.",
+    "Files further apart in time become separate runs, by date.",
     click.FloatRange(0),
     1.0,
     metavar="DAYS",
@@ -230,7 +230,7 @@ def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, .
 
 @imports.command("results")
 @click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@option("-r --results", "Where they are; by default DATASET.results.", FOLDER)
+@option("-r --results", "Folder of the results; default DATASET.results.", FOLDER)
 @place_option
 def results(place: Place, dataset: Path, results: Path | None) -> None:
     """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.

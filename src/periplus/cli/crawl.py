@@ -55,19 +55,19 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 )
 @place_named(
     "-o -c --collection",
-    "Where to keep it: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE. By default "
-    f"SITE{SUFFIX} here.",
+    "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE. Default "
+    "SITE{SUFFIX} here.",
 )
 @option(
     "--on",
-    "In a database: workers on a Spark cluster instead of here: spark://HOST:7077; --workers: how many.",
+    "For a collection in a database: run the workers on a Spark cluster, spark://HOST:7077; --workers: how many.",
     str,
     "",
     metavar="MASTER",
 )
 @option(
     "--part",
-    "This collection is the K-th of N that share a web, by registered domain: it asks no other host. Remembered.",
+    "This collection is part K of N of one web, divided by registered domain: it fetches no other hosts. Remembered.",
     str,
     "",
     metavar="K/N",
@@ -167,7 +167,7 @@ def notice(settings: Settings) -> None:
             "yellow",
         )
     if settings.identity.insecure:
-        say("Certificates are not verified (--insecure): what is fetched may come from anyone.", "yellow")
+        say("Certificates are not verified (--insecure): answers may be forged.", "yellow")
 
 
 def configure_logs(verbose: int) -> None:
@@ -221,7 +221,7 @@ class StopOnSignal:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        say("Stopping: storing what is under way. Once more to stop at once.", "yellow")
+        say("Stopping: storing running requests. Press Ctrl-C again to stop at once.", "yellow")
 
 
 def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
@@ -256,12 +256,12 @@ def summary(end: Any, place: str, following: str) -> None:
         say("This crawl is already complete; --fresh starts over.")
     if end.part and not counts.waiting:
         say(
-            f"This is part {end.part} of its web, and has nothing to do until others hand it more: the same command "
-            "goes on with that; with --until-all-done it waits for it."
+            f"This is part {end.part} of its web, and has no work until other parts send URLs: the same "
+            f"command continues with these; with --until-all-done it waits for them."
         )
     if counts.waiting:
         command = shlex.join(["periplus", *masked_command(sys.argv[1:])])
-        say(f"To go on: {command}".replace(" --fresh", ""))
+        say(f"To continue: {command}".replace(" --fresh", ""))
     say(f"Kept in {place} — next: {following if read else following.replace('periplus map ', 'periplus status ')}")
 
 
@@ -298,14 +298,14 @@ class Period(click.ParamType[float]):
         match = _PERIOD.fullmatch(str(value).strip().lower())
         seconds = float(match[1]) * _UNITS_S[match[2] or "h"] if match else 0.0
         if seconds < SHORTEST_PERIOD_S:
-            self.fail(f"{value!r} is no period of a minute or longer: write 24h, 90m or 7d", param, ctx)
+            self.fail(f"{value!r} is not a period of at least a minute: write 24h, 90m or 7d", param, ctx)
         return seconds
 
 
 @click.command(cls=LongCommand)
 @place_option
-@option("--all/--due everything", "Ask for every page, or only for those whose own interval is over.", bool, True)
-@option("--every", "Again and again, begun so often: 24h, 90m, 7d. Ctrl-C ends it.", Period())
+@option("--all/--due everything", "Request every page, or only pages whose interval is over.", bool, True)
+@option("--every", "Repeat with this period: 24h, 90m, 7d. Ctrl-C ends it.", Period())
 @option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
 @verbose_option
@@ -394,10 +394,10 @@ def _summary(done: Any, place: str, *, in_database: bool) -> None:
         )
         + "."
     )
-    say(f"{counts.fetched:,} asked for in this run ({size(counts.wire_bytes)}).")
+    say(f"{counts.fetched:,} requested in this run ({size(counts.wire_bytes)}).")
     for line in traps_left(end.traps):
         say(line)
     if counts.waiting:
-        say(f"{counts.waiting:,} are left. To go on: periplus refresh {place}")
+        say(f"{counts.waiting:,} are left. To continue: periplus refresh {place}")
     if not in_database:
         say(f"What changed: periplus diff {place}")

@@ -36,14 +36,12 @@ if TYPE_CHECKING:
 @click.argument("urls", nargs=-1, metavar="[URL]...")
 @collection_option
 @option("-i --input listed", "Pages to delete, one URL a line; - for stdin.", click.File("r", encoding="utf-8"))
-@option(
-    "--site", "All of a site: its pages, what was asked of it, and what was learned of it.", str, "", metavar="SITE"
-)
+@option("--site", "All of a site: its pages, requests and derived data.", str, "", metavar="SITE")
 @option("--run run_id", "A run: its record, and the pages that no other run fetched.", WholeNumber(), 0, metavar="RUN")
 @option("--keep-pages", "With --run: only the record; its pages stay.", bool)
 @option(
     "--links-to/--keep-links-to links_to",
-    "Whether other pages' links to what is deleted go too.  [default: they stay]",
+    "Delete also other pages' links to deleted pages.  [default: keep them]",
     bool,
     False,
 )
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--everything",
-    "The whole collection with its folder, or its tables; NAME is the folder's name, or the collection's, to be sure.",
+    "The whole collection with its folder or tables; NAME, of the folder or collection, confirms it.",
     str,
     "",
     metavar="NAME",
@@ -122,7 +120,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
 
     deleting.delete(place, deletion, watch, shrink=flags["shrink"])
     if stopping.asked:
-        say("Stopped. What is deleted is deleted; the same command deletes the rest.")
+        say("Stopped. The same command deletes the rest.")
         sys.exit(INTERRUPTED)
     say("Deleted.")
 

@@ -106,8 +106,8 @@ def export_table(
 @export.command()
 @option("-o --output", "By default the collection's name with .warc.gz, here.", FILE)
 @option("--cdxj", "Write an index beside it, for pywb: the same name with .cdxj.", bool)
-@option("--file-bytes", "Begin another file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
-@option("--with-xml", "Beside each page a conversion record: the page as canonical XML.", bool)
+@option("--file-bytes", "Start a new file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
+@option("--with-xml", "Add a conversion record to each page: the page as canonical XML.", bool)
 @place_option
 def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """All answers, as WARC 1.1: one gzip member a record.
@@ -151,7 +151,7 @@ def wacz(place: Path | str, output: Path | None) -> None:
 
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@option("--no-scripts", "Leave scripts out: elements, attributes, javascript: links and files.", bool)
+@option("--no-scripts", "Remove scripts: elements, attributes, javascript: links and files.", bool)
 @place_option
 def site(place: Path | str, target: Path, no_scripts: bool) -> None:
     """A copy in a FOLDER that any browser reads without a server.
@@ -222,7 +222,7 @@ def llms(place: Path | str, target: Path) -> None:
 @export.command("chunks")
 @option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
 @option("-f --format", _FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
-@option("--words", "At most so many words in a chunk.", click.IntRange(20, 100_000), 300)
+@option("--words", "Most words in a chunk.", click.IntRange(20, 100_000), 300)
 @parts_options
 @place_option
 def chunks_command(place: Path | str, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
@@ -260,9 +260,9 @@ def _say_texts(target: Path, done: TextExport) -> None:
 
 @export.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@option("--texts", "Also the pages' texts, and what of them is content.", bool)
-@option("--parts", "Files of each table; by default one for each million URLs.", click.IntRange(1), metavar="N")
-@option("--workers", "Processes that write them.", click.IntRange(1), 1, metavar="N")
+@option("--texts", "Also export the pages' texts, with marks of content.", bool)
+@option("--parts", "Files of each table; default: one for each million URLs.", click.IntRange(1), metavar="N")
+@option("--workers", "Number of writing processes.", click.IntRange(1), 1, metavar="N")
 @place_option
 def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers: int) -> None:
     """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
@@ -305,10 +305,8 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 @click.command()
 @click.argument("question", metavar="SELECT...")
 @format_option(FORMATS)
-@option("-n --limit", "At most so many rows.", WholeNumber())
-@option(
-    "--time-limit", "Longest time for the answer; 0: no limit.", click.FloatRange(0), TIME_LIMIT_S, metavar="SECONDS"
-)
+@option("-n --limit", "Most rows.", WholeNumber())
+@option("--time-limit", "Time limit of the query; 0: none.", click.FloatRange(0), TIME_LIMIT_S, metavar="SECONDS")
 @output_option
 @collection_option
 def sql(

@@ -46,10 +46,10 @@ def faults() -> None:
 
 @faults.command("list")
 @collection_option
-@option("--decision", "Only those; by default what is open.", _STATES, "open")
-@option("--assignee", "Only what this person mends.", str, "", metavar="NAME")
-@option("--code", "Only of this kind.", str, "")
-@option("-n --limit", "At most so many.", click.IntRange(1))
+@option("--decision", "Only causes with this decision; default: open.", _STATES, "open")
+@option("--assignee", "Only causes of this assignee.", str, "", metavar="NAME")
+@option("--code", "Only this kind.", str, "")
+@option("-n --limit", "Most causes.", click.IntRange(1))
 @format_option(FORMATS)
 @output_option
 def list_faults(collection: Place | None, limit: int | None, format: str, output: Path | None, **flags: str) -> None:
@@ -78,7 +78,7 @@ def _verb(verb: str, sentence: str) -> None:
     @faults.command(verb, help=sentence)
     @click.argument("subjects", nargs=-1, required=True, metavar="KEY|CAUSE...")
     @place_option
-    @option("--note", "Words on it; '' takes them away.", metavar="TEXT")
+    @option("--note", "A note; '' removes it.", metavar="TEXT")
     @option("--to", "Name of the assignee; '' removes it.", metavar="NAME")
     def decided(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide

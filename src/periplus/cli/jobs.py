@@ -108,8 +108,8 @@ def jobs() -> None:
 
 @jobs.command(context_settings={"allow_interspersed_args": False})
 @_queue_options
-@option("-p --priority", "Greater comes first; by default 0.", click.IntRange(-1_000_000, 1_000_000), 0)
-@option("--every", "Again each period: 24h, 90m, 7d.", Period())
+@option("-p --priority", "Priority, greatest first; default 0.", click.IntRange(-1_000_000, 1_000_000), 0)
+@option("--every", "Repeat with this period: 24h, 90m, 7d.", Period())
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def add(folder: Path, store: str, priority: int, every: float | None, command: tuple[str, ...]) -> None:
     """Queue a command, written as after `periplus`: `periplus jobs add check example.org`.
@@ -122,7 +122,7 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
     order = ordered(command, priority)
     _refuse_unknown_options(order.command)
     if order.command != command:
-        say("The password is not kept with the job: its worker needs it in PGPASSFILE or PGPASSWORD.", "yellow")
+        say("The password is not stored with the job: its worker needs it in PGPASSFILE or PGPASSWORD.", "yellow")
     with opened_queue(folder, store, make=True) as (queue, clock):
         if every is not None:
             schedule = queue.repeat(order, every, clock.now())
@@ -187,7 +187,7 @@ def cancel(folder: Path, store: str, job_ids: tuple[int, ...]) -> None:
 @jobs.command()
 @_queue_options
 @click.argument("schedule_id", type=WholeNumber(1), metavar="SCHEDULE")
-@option("--pause/--resume paused", "Only keep it from making jobs for a time.", bool)
+@option("--pause/--resume paused", "Pause the schedule instead of removing it.", bool)
 def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) -> None:
     """End a schedule, or pause it. Jobs that it made stay."""
     from periplus.jobs.runner import opened_queue
@@ -215,7 +215,7 @@ def run(folder: Path, store: str) -> None:
     "",
     metavar="USER:PASSWORD",
 )
-@option("--until-done", "End when no job waits or is at work, as `periplus jobs run`.", bool)
+@option("--until-done", "End when no job waits or runs, as `periplus jobs run`.", bool)
 @option("-q --quiet", "No progress of a crawl, only the result.", bool)
 @verbose_option
 def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
@@ -242,7 +242,7 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
 
     stopping = StopOnSignal()
     with opened_queue(folder, store, waits=True) as (queue, clock):
-        say(f"Doing the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
+        say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         ended = run_jobs(
             Runner(
                 folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)
@@ -282,8 +282,8 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 
 @click.command()
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
-@place_named("-c --collection", "A further one, named as to other commands.", many=True)
-@option("--host", "Address to listen on. Any but this machine's own needs --token.", str, "127.0.0.1")
+@place_named("-c --collection", "A further collection, named as in other commands.", many=True)
+@option("--host", "Address to listen on. Addresses reachable from other machines need --token.", str, "127.0.0.1")
 @option("-p --port", "Port to listen on.", click.IntRange(0, 65535), 8321)
 @click.option(
     "--token",
@@ -293,7 +293,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 )
 @option(
     "--name names",
-    "A further host name under which browsers may reach it, as behind a proxy.",
+    "A further host name of the server, for example behind a proxy.",
     str,
     metavar="HOST",
     many=True,
@@ -305,12 +305,10 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
     "",
     metavar="NAME",
 )
-@option(
-    "--role", "What --add-user lets them do: all that those before it may, too.", ("look", "work", "administer"), "look"
-)
+@option("--role", "Role of --add-user; each role includes the ones before.", ("look", "work", "administer"), "look")
 @option("--remove-user", "Remove a user's access at once, and end.", str, "", metavar="NAME")
 @option("--users", "List the users, and end.", bool)
-@option("--no-workers", "Only show: what is asked for waits until some `periplus worker` does it.", bool)
+@option("--no-workers", "Start no worker: jobs wait for a `periplus worker`.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
 def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.

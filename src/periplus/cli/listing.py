@@ -48,8 +48,8 @@ LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "t
 _row_options = options(
     collection_option,
     segment_option,
-    option("-n --limit", "At most so many rows.", WholeNumber()),
-    option("--columns", "Which columns, in this order; `all` for every one there is.", str, "", metavar="A,B,..."),
+    option("-n --limit", "Most rows.", WholeNumber()),
+    option("--columns", "Columns, in this order; `all` for every column.", str, "", metavar="A,B,..."),
     format_option(FORMATS),
     output_option,
 )
@@ -63,12 +63,12 @@ _row_options = options(
 )
 @option(
     "--reason",
-    "Why it is in its state; `periplus status` counts them.",
+    "Only URLs with this reason for their state; `periplus status` lists the reasons.",
     [reason.value for reason in Reason],
     metavar="REASON",
 )
 @option("--status", "Status code of the answer.", metavar="404|4xx")
-@option("--media-type", "`text/html`, or `image/` for all of them.", metavar="TYPE")
+@option("--media-type", "`text/html`, or `image/` for all images.", metavar="TYPE")
 @option("--depth", "Clicks from the start.", WholeNumber())
 @option("--url", "Part of the URL, or a regular expression.", metavar="TEXT|REGEX")
 @option("--host", "With or without its port.")
@@ -91,7 +91,7 @@ def pages(
 
 @click.command()
 @option("--from source", "Links on this page.", str, "", metavar="URL")
-@option("--to target", "Links to this URL, with the pages that hold them.", str, "", metavar="URL")
+@option("--to target", "Links to this URL, with their pages.", str, "", metavar="URL")
 @option(
     "--kind",
     "Kind of the link: a, image, canonical, redirect, ...",
@@ -99,7 +99,7 @@ def pages(
     metavar="KIND",
 )
 @option("--position", "Part of the page that contains it.", [position.value for position in Position])
-@option("--nofollow", "Only links that ask not to be followed.", bool)
+@option("--nofollow", "Only nofollow links.", bool)
 @option("--broken", "Only broken links.", bool)
 @option("--external", "Only links to other sites.", bool)
 @option(
@@ -159,8 +159,8 @@ _BYTES = ("xml", "source", "rendered", "screenshot")
 @click.argument("url")
 @option(
     "--as form",
-    "The page itself: as Markdown, canonical XML, text, blocks, the bytes received, what a browser made of them, its "
-    "picture (WebP), the header.",
+    "Form of the page: Markdown, canonical XML, text, blocks, the bytes received, the HTML after rendering, "
+    "a screenshot (WebP), the header.",
     FORMS,
 )
 @options(*(click.option(f"--{form}", "form", flag_value=form, hidden=True) for form in FORMS))
@@ -191,7 +191,7 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
     if (flags["parts"] or flags["whole"]) and form not in ("markdown", "text"):
         raise UsageError("--parts and --whole go with --as text and --as markdown")
     if as_json and form not in (None, "blocks", "headers"):
-        raise UsageError(f"--as {form} is written as it is: leave --json out")
+        raise UsageError(f"--as {form} is not JSON: leave out --json")
     with Collection(collection_folder(collection)) as reader:
         try:
             stored_page = reader.page(reader.address_of(url))

@@ -23,13 +23,13 @@ _SECTIONS = {
     "Fetch": {
         "crawl": (
             "periplus.cli.crawl",
-            "Fetch a site politely and keep it; the same command goes on where it stopped.",
+            "Fetch a site politely and store it; the same command continues an interrupted crawl.",
         ),
         "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
         "check": ("periplus.cli.check", "Find broken links and other faults of a site; fail a build on them."),
         "faults": ("periplus.cli.faults", "List faults by cause; accept, ignore or assign them."),
-        "pause": ("periplus.cli.status", "Have a crawl that goes on ask for nothing more, until it is resumed."),
-        "resume": ("periplus.cli.status", "Have a paused crawl go on."),
+        "pause": ("periplus.cli.status", "Pause a running crawl."),
+        "resume": ("periplus.cli.status", "Resume a paused crawl."),
         "import": ("periplus.cli.collection", "Make a collection of WARC, ARC or WACZ files, without fetching."),
     },
     "Look": {
@@ -72,7 +72,7 @@ _SECTIONS = {
     "Run": {
         "move": (
             "periplus.cli.collection",
-            "Move a collection from a folder into PostgreSQL, or back; a crawl goes on there.",
+            "Move a collection from a folder into PostgreSQL, or back; a crawl can continue there.",
         ),
         "split": (
             "periplus.cli.collection",

@@ -46,29 +46,32 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
 @place_option
 @option(
     "--site",
-    "Which site, where the collection has several starts: `example.org`, `localhost:8000`.",
+    "The site, if the collection has several: `example.org`, `localhost:8000`.",
     str,
     "",
     metavar="KEY",
 )
-@option("-f --format", "A tree to read, or a file; see above.", FORMATS, "text")
+@option("-f --format", "Text, or a file format; see above.", FORMATS, "text")
 @option("-o --output", "The file to write instead of stdout; for sitemap, a folder.", PATH)
 @option(
     "--max-nodes",
     "Pages named in text (60) and svg (2000); the rest is counted at its branch.",
     click.IntRange(1),
 )
-@option(
-    "--max-depth", "Last depth shown. By default all; while a crawl goes on, the last complete one.", click.IntRange(0)
-)
+@option("--max-depth", "Last depth shown. Default: all; during a crawl the last complete depth.", click.IntRange(0))
 @option("--scale", "Ranks that sum to 1 (the default), or PR >= 1-k as published.", ("normalised", "published"))
-@option("--rounds", "Take the published rank after so many rounds, not when it settles.", click.IntRange(0, 1000))
-@option("--damping", "Chance of following a link.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
+@option("--rounds", "Stop PageRank after this number of rounds, not at convergence.", click.IntRange(0, 1000))
+@option(
+    "--damping",
+    "Probability of following a link (damping factor).",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    0.85,
+)
 @option("--values", "Values of each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
 @option("--by", "Meaning of heights and areas in svg.", MEASURES, MEASURES[0])
-@option("--chart", "How svg draws it: depths in columns, boxes within boxes, or depths in rings.", FORMS, FORMS[0])
+@option("--chart", "Form of the svg: depths in columns, nested boxes, or depths in rings.", FORMS, FORMS[0])
 @option("--colour", "Meaning of colours in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
-@option("--no-run", "Leave out the run, its settings and the time: equal sites give equal files.", bool)
+@option("--no-run", "Leave out the run, its settings and the time, so that equal sites give equal files.", bool)
 def site_map(place: Place, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
     """Show the structure of a crawled site as a tree.
 
@@ -157,13 +160,13 @@ def _refuse_terminal(format: str, output: Path | None) -> None:
     """Before anything is computed."""
     if format == "sitemap":
         if output is None:
-            raise UsageError("a sitemap may be several files: name the folder to put them in, as in -o sitemaps")
+            raise UsageError("a sitemap may have several files: name their folder, as in -o sitemaps")
         if output.exists() and not output.is_dir():
             raise UsageError(f"{output} is a file; a sitemap may be several: name a folder")
     elif output is not None and output.is_dir():
         raise UsageError(f"{output} is a folder: name a file in it")
     elif format == "pdf" and output is None and sys.stdout.isatty():
-        raise UsageError("a PDF is nothing for a terminal: name a file, as in -o map.pdf")
+        raise UsageError("a PDF cannot be shown on a terminal: name a file, as in -o map.pdf")
 
 
 def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int | None) -> None:
@@ -180,9 +183,11 @@ def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int 
 @collection_option
 @site_option
 @option(
-    "-o --output", "The file to write. By default report.html in the collection's folder; of a database, here.", FILE
+    "-o --output",
+    "The file to write. Default report.html in the collection's folder; for a database, in the current folder.",
+    FILE,
 )
-@option("--near/--no-near", "Compare texts for near duplicates; by default where there are at most 20,000 pages.", bool)
+@option("--near/--no-near", "Compare texts for near duplicates; default: up to 20,000 pages.", bool)
 def report(collection: Place | None, site: str, output: Path | None, near: bool | None) -> None:
     """Write a report as one page. For several sites it has sums, the worst sites and a row a site; --site chooses one.
 
@@ -211,11 +216,11 @@ DIFFERENT = 5  # with --exit-code: something differs
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN RUN]")
 @collection_option
-@option("--other", "Take the second run from this collection.", PLACE)
+@option("--other", "The collection of the second run.", PLACE)
 @site_option
-@option("-f --format", "JSON has every list whole.", ("text", "html", "json"), "text")
+@option("-f --format", "JSON has complete lists.", ("text", "html", "json"), "text")
 @output_option
-@option("--links", "Name each link that came or went; else how many each page has.", bool)
+@option("--links", "List each added and removed link, not only their number a page.", bool)
 @option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
 @option("--exit-code", f"End with {DIFFERENT} when anything differs.", bool)
 def diff(

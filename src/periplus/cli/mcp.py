@@ -19,8 +19,8 @@ ADDRESS = "127.0.0.1:8322"
 @click.command()
 @option(
     "-c --collection",
-    "A collection's folder, a folder that holds some, or postgresql://...; may be given several times. By default "
-    "those here.",
+    "A collection's folder, a folder of collections, or postgresql://...; can be repeated. Default: the "
+    "collections here.",
     str,
     metavar="PLACE",
     many=True,
@@ -39,7 +39,7 @@ ADDRESS = "127.0.0.1:8322"
     default="",
     help="With --http: what every request must bear. Better in the variable PERIPLUS_TOKEN.",
 )
-@option("--name names", "With --http: a further host name under which it is reached.", str, metavar="HOST", many=True)
+@option("--name names", "With --http: a further host name of the server.", str, metavar="HOST", many=True)
 @option(
     "--embed-with",
     "A command that reads the words of a query and prints their vector, for collections with vectors: docs/vectors.md.",
@@ -48,9 +48,9 @@ ADDRESS = "127.0.0.1:8322"
     metavar="COMMAND",
 )
 @option("--allow-crawl", "Offer a tool that fetches pages, within the budget of the next flags.", bool)
-@option("--crawl-pages", "Pages that it may fetch as long as this runs.", click.IntRange(1), 100)
-@option("--crawl-time", "Seconds that it may take for them in all.", click.FloatRange(1), 600.0, metavar="SECONDS")
-@option("--crawl-bytes", "Bytes that it may fetch in all.", click.IntRange(1), 100_000_000)
+@option("--crawl-pages", "Most pages fetched while the server runs.", click.IntRange(1), 100)
+@option("--crawl-time", "Most seconds for them in total.", click.FloatRange(1), 600.0, metavar="SECONDS")
+@option("--crawl-bytes", "Most bytes fetched in total.", click.IntRange(1), 100_000_000)
 @option(
     "--crawl-host", "A host that it may fetch from, beside the collections' own; *.HOST: all below.", str, many=True
 )
@@ -80,7 +80,7 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     folders = [place for place in places if isinstance(place, Path)]
     for path in folders:
         if not path.is_dir():
-            raise NoCollection(f"{path} is no folder: name a collection, or a folder that holds collections")
+            raise NoCollection(f"{path} is not a folder: name a collection, or a folder of collections")
     budget = None
     if flags["allow_crawl"]:
         own_hosts(flags["crawl_host"])
@@ -108,5 +108,5 @@ def host_and_port(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise UsageError(f"{text!r} is no address to listen on: write HOST:PORT, like {ADDRESS}")
+        raise UsageError(f"{text!r} is not an address to listen on: write HOST:PORT, like {ADDRESS}")
     return host, int(port)

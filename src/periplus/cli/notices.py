@@ -51,7 +51,7 @@ def notices() -> None:
 
 @notices.command()
 @_folder_option
-@option("-k --kind kinds", "Only of this; may be given several times.", [kind.value for kind in NoticeKind], many=True)
+@option("-k --kind kinds", "Only this kind; can be repeated.", [kind.value for kind in NoticeKind], many=True)
 @_collection_option
 @click.argument("target")
 def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:

@@ -204,8 +204,8 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds a flag for every setting of a crawl; unset flags arrive as None or ()."""
     command = option(
         "--preset",
-        "Settings chosen together: gentle, own-site, archive, quick-look, or of periplus.toml, [presets.NAME]; "
-        "`periplus settings --presets` shows them. Flags go before it.",
+        "A preset: gentle, own-site, archive, quick-look, or [presets.NAME] of periplus.toml; `periplus "
+        "settings --presets` lists them. Flags override it.",
         str,
         "",
         metavar="NAME",
@@ -304,24 +304,24 @@ def place_named(names: str, sentence: str, default: Path | None = None, *, many:
 
 collection_option = place_named(
     "-c --collection",
-    "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME. By default that of "
+    "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME. Default: the value of "
     f"{COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
 )
 collections_option = place_named(
     "-c --collection",
     "A collection: its folder, a folder of collections, or postgresql://USER@HOST/DATABASE?collection=NAME. "
-    "If repeated, all are searched together. By default that of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
+    "If repeated, all are searched together. Default: the value of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
     "folder here.",
     many=True,
 )
 segment_option = option(
     "--segment",
-    "Only of this segment of periplus.toml: docs/segments.md; `other` for the rest.",
+    "Only this segment of periplus.toml (docs/segments.md); `other`: the rest.",
     str,
     "",
     metavar="NAME",
 )
-site_option = option("--site", "Which site, where the collection has several starts.", str, "", metavar="KEY")
+site_option = option("--site", "The site, if the collection has several.", str, "", metavar="KEY")
 
 
 def collection_folder(named: Place | None) -> Path:
@@ -376,14 +376,14 @@ parts_options = options(
         "",
         metavar="A,B,...",
     ),
-    option("--whole", "All parts: with menus, comments, headers and footers.", bool),
+    option("--whole", "All parts, with menus, comments, headers and footers.", bool),
 )
 
 
 def parts_asked(names: str, whole: bool) -> frozenset[Part]:
     """The parts of a page that --parts names, or --whole. Raises UsageError."""
     if names and whole:
-        raise UsageError("--parts and --whole are one too many: --whole has all parts")
+        raise UsageError("--parts and --whole exclude each other: --whole has all parts")
     asked = [name for part in names.split(",") if (name := part.strip())]
     if unknown := [name for name in asked if name not in PART_CHOICES]:
         raise UsageError(f"there is no part {unknown[0]!r}: name some of {', '.join(PART_CHOICES)}")

@@ -41,16 +41,16 @@ INDENT = " " * 10  # under an entry's key
 # what a portal is to be: for `create` and `change`
 _portal_options = options(
     place_option,
-    option("--title", "By default the name."),
+    option("--title", "Default: the name."),
     option("--lead", "A sentence below the title."),
     option("--topic", "Only stories of this topic (`periplus topic`).", metavar="NAME"),
     option("--period period_s", "How often it is rebuilt: 24h, 90m, 7d.", Period()),
-    option("--approve/--no-approve", "Publish only what the editor approved.", bool),
-    option("--address", "Where it will be published; then its feeds have absolute addresses.", metavar="URL"),
+    option("--approve/--no-approve", "Publish only approved entries.", bool),
+    option("--address", "URL where it will be published, for absolute addresses in feeds.", metavar="URL"),
     option("--stories", "Stories on the front page.  [default: 12]", click.IntRange(1, 200)),
     option("--sites", "Most sites chosen, without pinned sites.  [default: 20]", click.IntRange(0, 1000)),
 )
-_portal_option = option("-p --portal", "Which portal; not needed where there is one.", str, "", metavar="NAME")
+_portal_option = option("-p --portal", "The portal; not needed if there is only one.", str, "", metavar="NAME")
 
 
 def _named(function: Callable[..., None]) -> Callable[..., None]:
@@ -131,7 +131,7 @@ def _say_renewal(made: Portal, place: Place) -> None:
 @portal.command()
 @_named
 @place_option
-@option("-o --output", "The folder to publish into. By default portals/NAME in the collection, or its copy.", FOLDER)
+@option("-o --output", "The folder to publish into. Default portals/NAME in the collection, or in its copy.", FOLDER)
 def build(name: str, place: Place, output: Path | None) -> None:
     """Rebuild the portal's pages and feeds.
 
@@ -182,7 +182,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
 @portal.command()
 @_named
 @place_option
-@option("--waiting", "Only what waits for approval.", bool)
+@option("--waiting", "Only entries that wait for approval.", bool)
 @option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
 @format_option(("text", "json"))
 @output_option
@@ -236,12 +236,8 @@ for _name, _sentence in (
 @click.argument("arguments", nargs=-1, required=True, metavar="[NAME] KEY")
 @_portal_option
 @place_option
-@option(
-    "--words", "Shown in place of the sentence with which the first page begins; '' takes them away.", metavar="TEXT"
-)
-@option(
-    "--picture", "PNG, JPEG, GIF or WebP, at most 2 MB, published with the portal; '' takes it away.", metavar="FILE"
-)
+@option("--words", "Text in place of the first page's first sentence; '' removes it.", metavar="TEXT")
+@option("--picture", "PNG, JPEG, GIF or WebP, at most 2 MB, published with the portal; '' removes it.", metavar="FILE")
 @option("--alt", "Alternative text of the picture; required with a picture.", metavar="TEXT")
 def edit(
     arguments: tuple[str, ...],
@@ -272,7 +268,7 @@ def _picture(path: str | None) -> bytes | None:
     if not path:
         return None if path is None else b""
     if "://" in path:
-        raise UsageError("a portal loads nothing from elsewhere: save the picture, and name the file")
+        raise UsageError("a portal loads nothing from other servers: save the picture, and name the file")
     try:
         return Path(path).read_bytes()
     except OSError as error:

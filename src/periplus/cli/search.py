@@ -59,24 +59,24 @@ class SearchCommand(click.Command):
 @click.command(cls=SearchCommand, epilog=QUERIES)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @collections_option
-@option("--vectors", "Vectors of pages or chunks, taken in where they are not yet: docs/vectors.md.", FILE)
+@option("--vectors", "Vectors of pages or chunks, loaded unless they are loaded already: docs/vectors.md.", FILE)
 @option(
     "--like",
-    "Also pages near this: a file with a vector, `-` for one on standard input, or the address of a page.",
+    "Also pages near a vector: a file, `-` for standard input, or the URL of a page.",
     str,
     "",
     metavar="VECTOR",
 )
 @option(
     "--embed-with",
-    "Also pages near the words: a command that reads them and prints their vector.",
+    "Also pages near the words: a command that reads the words and prints their vector.",
     str,
     "",
     metavar="COMMAND",
 )
 @option("-n --limit", "Hits on a page.", click.IntRange(1, 1000), 10)
-@option("--page", "Which page of hits.", click.IntRange(1, 1000), 1)
-@option("--facets", "Count the pages that answer by site, type, language and year.", bool)
+@option("--page", "Number of the page of hits.", click.IntRange(1, 1000), 1)
+@option("--facets", "Count the results by site, type, language and year.", bool)
 @format_option(("text", "json"))
 @output_option
 def search(query: tuple[str, ...], collection: Sequence[Place], format: str, output: Path | None, **flags: Any) -> None:
@@ -94,7 +94,7 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
     """
     words, nearness = " ".join(query), [flags.pop(name) for name in ("vectors", "like", "embed_with")]
     if not words and not nearness[1]:
-        raise UsageError("nothing is asked for: give words, or --like")
+        raise UsageError("no query: give words, or --like")
     result, shown = _searched(collection, words, nearness, flags)
     with opened(output, exact=format != "text") as out:
         if format == "json":
@@ -121,7 +121,7 @@ def _searched(
     from periplus.api.functions import open_collection, search_collections
 
     if nearness[0] is not None:
-        raise UsageError("--vectors are taken into one collection: `periplus index --vectors FILE -c FOLDER`")
+        raise UsageError("--vectors are loaded into one collection: `periplus index --vectors FILE -c FOLDER`")
 
     @cache
     def paths_shown(name: str) -> Callable[[str], str]:
@@ -144,11 +144,11 @@ def _like(
     from periplus.search.vectors import parsed
 
     if like and embed_with:
-        raise UsageError("--like and --embed-with both name a vector: give one of them")
+        raise UsageError("--like and --embed-with both give a query vector: use only one")
     if vectors is not None and reader is not None:
         embedding.brought_in(reader.folder, vectors, _rows_read)
         if not like and not embed_with:
-            raise UsageError("--vectors wants to know what is looked for: --like VECTOR, or --embed-with COMMAND")
+            raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
         return embedding.embedder(embed_with)(embedding.text_of(words))
     if like == "-":
@@ -163,7 +163,7 @@ def _rows_read(rows: int) -> None:
 
 @click.command()
 @collection_option
-@option("--anew", "Throw the index away first and make it from the stored pages.", bool)
+@option("--anew", "Delete the index first and rebuild it from the stored pages.", bool)
 @option("--vectors", "Load vectors of pages or chunks, replacing the present ones: docs/vectors.md.", FILE)
 def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     """Bring the search index up to date.

@@ -43,8 +43,8 @@ FORMATS = ("text", "csv", "json", "jsonl")
 
 @click.command()
 @format_option(FORMATS)
-@option("--extensions added", "List what installed packages add to Periplus instead.", bool)
-@option("--effective", "List the value of each instead, and where it comes from.", bool)
+@option("--extensions added", "List the extensions of installed packages instead.", bool)
+@option("--effective", "List the present values and their sources instead.", bool)
 @option("--presets", "List the presets instead, with their values.", bool)
 @collection_option
 @output_option
@@ -208,7 +208,7 @@ def apply_command(collection: Place | None) -> None:
 
     done = apply_now(collection_place(collection))
     if done is None:
-        click.echo("The collection is in accord with its rules.")
+        click.echo("The collection already follows its rules.")
         return
     click.echo(
         f"{count_of(done.aliases, 'URL is', 'URLs are')} another address of a page, "

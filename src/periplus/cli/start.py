@@ -103,10 +103,12 @@ def _one(folder: Path) -> Iterator[str]:
     rows: list[tuple[str, str]] = []
     run = report.runs[-1]
     if report.running:
-        rows.append(("resume", "have it go on") if report.paused else ("status", "how far it is"))
+        rows.append(("resume", "continue it") if report.paused else ("status", "how far it is"))
     elif run.kind == "crawl" and report.entries_waiting and run.starts:
         start = shlex.quote(visible(run.starts[0]))
-        rows.append((f"crawl {start} -o {shlex.quote(str(folder))}", f"go on: {number(report.entries_waiting)} wait"))
+        rows.append(
+            (f"crawl {start} -o {shlex.quote(str(folder))}", f"continue: {number(report.entries_waiting)} wait")
+        )
     rows += [
         ("map", "the structure as a tree"),
         ("report", "one page that shows what was found"),
@@ -168,7 +170,8 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
             child = command.get_command(parent, word) if isinstance(command, click.Group) else None
             if child is None:
                 raise UsageError(
-                    f"{' '.join(words)!r} is no topic and no command. Topics: {', '.join(TOPICS)}; `periplus --help` "
+                    f"{' '.join(words)!r} is neither a topic nor a command. Topics: {', '.join(TOPICS)}; "
+                    f"`periplus --help` "
                     "lists the commands"
                 )
             command, path = child, f"{path} {word}"
@@ -210,7 +213,7 @@ recheck_wait_s = 0.5
 
 @click.command()
 @option("--port", "The port to listen on; 0: any that is free.", click.IntRange(0, 65535), _DEMO_PORT)
-@option("--settings", "Write the periplus.toml with which the webs are crawled quickly, and serve nothing.", bool)
+@option("--settings", "Print a periplus.toml for fast crawls of the webs, and serve nothing.", bool)
 @option("--repaired", "Serve the first site without its broken links, to see the next check improve.", bool)
 def demo(port: int, settings: bool, repaired: bool) -> None:
     """Serve three small example webs on this machine, to try the commands on.

@@ -95,7 +95,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
                     point.bytes,
                     point.depth,
                     response_s,
-                    point.faulty,
+                    point.pages_with_errors,
                     *(scores.get(field) for field in GradedField),
                 )
             )
@@ -110,7 +110,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
             "bytes",
             "depth",
             "response_s",
-            "faulty",
+            "pages_with_errors",
         )
         write_table((*names, *(field.value for field in GradedField)), rows, format, out)
 
@@ -160,13 +160,13 @@ def _runs(report: Status) -> Iterator[str]:
 
 
 def _goes_on(report: Status) -> str:
-    text = "paused: `periplus resume` has it go on" if report.paused else "goes on"
+    text = "paused: `periplus resume` continues it" if report.paused else "running"
     return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
 def _ended(run: RunRecord) -> str:
     if run.state == "running":
-        return "killed before its end; the same crawl command goes on with it"
+        return "killed before its end; the same crawl command continues it"
     took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"
     return run.state + took + (f": {visible(run.note)}" if run.note else "")
 
@@ -198,10 +198,10 @@ def as_json(report: Status) -> dict[str, object]:
     return {
         **({"store": report.store, "workers": report.workers} if report.store else {"folder": str(report.folder)}),
         "size_bytes": report.size_bytes,
-        "asked_at": time.time(),
+        "time": time.time(),
         "running": report.running,
         "paused": report.state == "paused",
-        "known": sum(tally.urls for tally in report.counts),
+        "urls": sum(tally.urls for tally in report.counts),
         "traps": [{"pattern": tally.pattern, "urls": tally.urls} for tally in report.traps],
         "counts": [{"state": tally.state.value, "reason": tally.reason.value,
                 "urls": tally.urls} for tally in report.counts],
@@ -248,8 +248,8 @@ def pause(place: Place) -> None:
 
     home = home_of(place)
     if not home.pause(time.time()):
-        raise UsageError(f"no crawl goes on in {home}: there is nothing to pause")
-    say(f"Paused: {home} asks for nothing more. `periplus resume` has it go on.")
+        raise UsageError(f"no crawl is running in {home}: there is nothing to pause")
+    say(f"Paused: {home}. `periplus resume` continues it.")
 
 
 @click.command()
@@ -270,4 +270,4 @@ def resume(place: Place) -> None:
         raise UsageError(
             f"no crawl is paused in {home}. The original `periplus crawl` command continues a stopped or killed crawl."
         )
-    say(f"Resumed: {home} goes on.")
+    say(f"Resumed: {home}.")

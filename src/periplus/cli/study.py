@@ -45,7 +45,12 @@ FORMATS = ("text", "json", "csv")
 @click.command()
 @click.argument("site", default="", metavar="[SITE]")
 @collection_option
-@option("--near", "Runs of five words that near pages share; 1: none.", click.FloatRange(0.3, 1), 0.8)
+@option(
+    "--near",
+    "Share of common runs of five words from which pages are near duplicates; 1: only equal texts.",
+    click.FloatRange(0.3, 1),
+    0.8,
+)
 @format_option(FORMATS)
 @click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
@@ -88,26 +93,31 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @click.argument("site", default="", metavar="[SITE]")
 @option("--site one_site", "The same as SITE.", str, "", metavar="KEY")
 @collection_option
-@option("--method", "The marks stored with the pages (the default where there are any), or Shorkin's rules.", METHODS)
-@option("--html", "Write pages with their parts coloured, to judge by eye.", PATH, metavar="FOLDER")
+@option("--method", "The marks stored with the pages (default, if there are any), or Shorkin's rules.", METHODS)
+@option("--html", "Write pages with coloured parts, for inspection.", PATH, metavar="FOLDER")
 @option("--pages", "Pages of each template in --html; -1: all.", click.IntRange(-1), SAMPLE_PAGES)
 @option("--text", "Write the text of every page without its navigation.", PATH, metavar="FOLDER")
 @option(
     "--remove", "Write the source of every page without its navigation (by Shorkin's rules).", PATH, metavar="FOLDER"
 )
 @option("--min-fragmenters-chain", "Tags and texts of a chain.", click.IntRange(1), PUBLISHED.min_fragmenters_chain)
-@option("--duplicates", "Pages that share more (%) begin no template.", click.IntRange(1, 100), PUBLISHED.duplicates)
+@option(
+    "--duplicates",
+    "Pages that share more than this (%) start no template.",
+    click.IntRange(1, 100),
+    PUBLISHED.duplicates,
+)
 @option(
     "--min-nav-length",
     "Shared part that joins a page to a template (%).",
     click.IntRange(1, 100),
     PUBLISHED.min_nav_length,
 )
-@option("--least-nav-length", "The last value it falls to.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
+@option("--least-nav-length", "Its last value.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
 @option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
 @option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
 @format_option(("text", "json"), "JSON names every page.")
-@option("--most", "Pages without a template that are named; -1: all.", click.IntRange(-1), 20)
+@option("--most", "Pages without a template in the list; -1: all.", click.IntRange(-1), 20)
 @output_option
 def template(
     site: str, one_site: str, collection: Place | None, method: str | None, output: Path | None, **flags: Any
@@ -129,7 +139,7 @@ def template(
     from periplus.present.template import template_lines, template_values
 
     if flags["remove"] and method == "site":
-        raise UsageError("marks are of a page's text, not of its source: --remove goes with --method shorkin")
+        raise UsageError("marks belong to a page's text, not to its source: --remove needs --method shorkin")
     method = method or ("shorkin" if flags["remove"] else "")
     rules = TemplateRules(**{name: flags[name] for name in TemplateRules.__annotations__})
     if rules.least_nav_length > rules.min_nav_length:
@@ -238,14 +248,14 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 )
 @option(
     "--on",
-    "Spark's master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
+    "Spark master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
     str,
     "",
     metavar="MASTER",
 )
-@option("--memory", "Memory that may be used; 0: half of what is free.", click.FloatRange(0), 0.0, metavar="GB")
+@option("--memory", "Memory limit; 0: half of the free memory.", click.FloatRange(0), 0.0, metavar="GB")
 @option("--damping", "", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
-@option("--tolerance", "Ranks: change of the last round.", click.FloatRange(0, min_open=True), 1e-10)
+@option("--tolerance", "Ranks: change below which the iteration stops.", click.FloatRange(0, min_open=True), 1e-10)
 @option(
     "--near", "Share of equal MinHash values from which texts count as nearly the same.", click.FloatRange(0.3, 1), 0.8
 )
@@ -286,7 +296,7 @@ def analyse(
     )
     others = [Path(name) for name in given[1:] if name not in _NAMES]
     if unknown := [path for path in others if not path.is_dir()]:
-        raise UsageError(f"{str(unknown[0])!r} is no dataset, and no analysis: choose among {', '.join(_NAMES)}")
+        raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")
     analyses = [name for name in given[1:] if name in _NAMES]
     dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
     done = analysed(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
@@ -315,10 +325,10 @@ KEYWORD_METHODS = (
 @click.command()
 @click.argument("target", nargs=-1, metavar="[URL... | SITE]")
 @option("--site", "A site of the collection: the same as SITE.", str, "", metavar="SITE")
-@option("--query", "The pages that `periplus search WORDS` finds, against all others.", metavar="WORDS")
+@option("--query", "The results of `periplus search WORDS`, compared with all other pages.", metavar="WORDS")
 @option("-n --most", "How many keywords.", click.IntRange(1, 200), 10)
 @option("--method", "docs/keywords.md describes and compares them.", KEYWORD_METHODS, "learnt")
-@option("--json as_json", "For programs: scores, how often, on how many pages.", bool)
+@option("--json as_json", "JSON with scores, frequencies and numbers of pages.", bool)
 @collection_option
 @output_option
 def keywords(
@@ -376,11 +386,11 @@ def lines(keywords: KeywordList) -> list[str]:
 
 @click.command()
 @collection_option
-@option("-n --most", "Stories that are listed; -1: all.", click.IntRange(-1), 20)
-@option("--story", "Show this one of the list, page by page.", click.IntRange(1), metavar="NUMBER")
+@option("-n --most", "Stories in the list; -1: all.", click.IntRange(-1), 20)
+@option("--story", "Show this story of the list, page by page.", click.IntRange(1), metavar="NUMBER")
 @option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
 @format_option(("text", "json", "svg"), "svg draws one story's cascade.")
-@option("--keep", "Keep them in the collection: `periplus serve` shows them.", bool)
+@option("--keep", "Store them in the collection: `periplus serve` shows them.", bool)
 @output_option
 def stories(collection: Place | None, format: str, output: Path | None, **flags: Any) -> None:
     """Find stories that several sites published, and how they spread.
@@ -403,7 +413,7 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
     if format == "svg" and story is None:
         raise UsageError("svg draws one story: name it, as in --story 1")
     if format == "json" and story is not None:
-        raise UsageError("JSON holds all stories: leave --story out")
+        raise UsageError("JSON has all stories: leave out --story")
     folder = collection_folder(collection)
     latest = stories_of(folder, least_sites=flags["least_sites"], watch=Watch())
     if flags["keep"]:
@@ -430,17 +440,15 @@ POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
 
 @click.command()
 @collection_option
-@option("-k --sites", "How many sites to read.", click.IntRange(1), 20)
-@option("--objective", "See stories at all; early; before most sites.", ("dl", "dt", "pa"), "dl")
+@option("-k --sites", "Number of sites to choose.", click.IntRange(1), 20)
+@option("--objective", "Detect stories: at all, early, or before most sites.", ("dl", "dt", "pa"), "dl")
 @option("--cost", "Cost of reading a site: 1, or its number of posts.", ("unit", "posts"), "unit")
-@option(
-    "--budget", "With --cost posts: posts to read, or their share below 1 (0.1).", click.FloatRange(0, min_open=True)
-)
+@option("--budget", "With --cost posts: number of posts, or a share below 1 (0.1).", click.FloatRange(0, min_open=True))
 @option("--future", "Choose for future stories, with the method that saw most of the later half of these.", bool)
 @option("--holdout", "Also choose for the future by the earlier half of the stories and score on the later half.", bool)
 @option(
     "--cascades",
-    "A file of cascades instead of a collection; see above.",
+    "Cascades from a file instead of a collection; see above.",
     click.Path(path_type=Path, dir_okay=False, exists=True),
 )
 @option("--least-sites", "Minimum number of sites of a story.", click.IntRange(2), 2)
@@ -508,7 +516,7 @@ def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
 
     if flags["cascades"] is not None:
         given = cascades_from(flags["cascades"])
-        where = f"{flags['cascades']} holds no cascade: a story a line, as in example.org,338200.5 other.example,338214"
+        where = f"{flags['cascades']} has no cascade: a story a line, as in example.org,338200.5 other.example,338214"
     else:
         watch = Watch()
         given = cascades_of_stories(

@@ -51,8 +51,8 @@ DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragm
 @option("--kind", "Which of the three tables.", ("internal", "external", "bad"), "external")
 @option("--site", "Only of this site.", str, "", metavar="NAME")
 @option("--page", "Only on pages whose address contains or matches this.", str, "", metavar="TEXT|REGEX")
-@option("--to target", "Only to such addresses.", str, "", metavar="TEXT|REGEX")
-@option("--anchor", "Only with such words in them.", str, "", metavar="TEXT|REGEX")
+@option("--to target", "Only links to such URLs.", str, "", metavar="TEXT|REGEX")
+@option("--anchor", "Only links with such words.", str, "", metavar="TEXT|REGEX")
 @option("-n --limit", "At most so many rows.", WholeNumber())
 @format_option(ROW_FORMATS)
 @option("--delete", "Delete these links from the collection. Asks first.", bool)
@@ -89,14 +89,14 @@ def links(place: Place, format: str, output: Path | None, limit: int | None, **f
 _counting_options = options(
     option(
         "--global global_list",
-        "Domains that everybody links to, one a line; instead of ours.",
+        "File of global domains, one a line, instead of the built-in list.",
         click.File("r", encoding="utf-8"),
     ),
     option("--back-least", "Sites that a communicator links back to.", click.IntRange(1), 2),
     option("--strong-share", "The same as a share of the survey's sites.", click.FloatRange(0, 1), 0.05),
     option("--strong-least", "Sites of the survey that link to a strong companion.", click.IntRange(1), 3),
     option("--met-by", "How sites outside the survey are distinguished.", ("host", "domain"), "host"),
-    option("--model", "What is one document.", ("page", "directory", "host", "site"), "page"),
+    option("--model", "Definition of a document.", ("page", "directory", "host", "site"), "page"),
 )
 
 
@@ -152,9 +152,9 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
 
 @click.command()
 @click.argument("sites", nargs=-1, required=True, metavar="SITE...")
-@option("--status", "in: it is surveyed, too.", ("in", "out", "undecided", "discovered"), "undecided")
-@option("--tag tags", "A word to remember it by; several are possible.", many=True)
-@option("--start", "Where the reading of a site that is taken in begins; by default its front page.", str, "")
+@option("--status", "in: the site is surveyed too.", ("in", "out", "undecided", "discovered"), "undecided")
+@option("--tag tags", "A tag; can be repeated.", many=True)
+@option("--start", "Start page of an included site; default: its front page.", str, "")
 @place_option
 def mark(sites: tuple[str, ...], place: Place, status: str, tags: tuple[str, ...], start: str) -> None:
     """Note what you think of sites: with --status in they join the survey, with any other they leave it.
@@ -222,22 +222,22 @@ def survey() -> None:
 _campaign_options = options(
     option(
         "--pages",
-        "Pages to ask for in all runs together; 0: no limit (then --max-time is the budget).",
+        "Page budget of all runs together; 0: no limit (then --max-time is the budget).",
         click.IntRange(0),
     ),
-    option("--rule", "Which site is next: scout (ours), r1, r2:N, r3:M, quantum:N."),
-    option("--within", "Which page of a site is next. By default learned, up to 1,000 sites.", ("breadth", "learned")),
+    option("--rule", "Rule that chooses the next site: scout (ours), r1, r2:N, r3:M, quantum:N."),
+    option("--within", "Order of the pages of a site. Default: learned, up to 1,000 sites.", ("breadth", "learned")),
     option("--seed", "The same seed gives the same choices.", int),
     option(
         "--at-once",
         "Most pages in progress at once. With 1 (and --pages) each choice uses the result of the previous page.",
         click.IntRange(0),
     ),
-    option("--least-pages", "Pages of each site before the rule chooses among them.", click.IntRange(0)),
+    option("--least-pages", "Pages of each site fetched before the rule chooses.", click.IntRange(0)),
     option(
         "--read-companions",
-        "Of --pages, how many are read last of strong companions, sites outside that several of the survey link to: "
-        "so it shows which of them link back.",
+        "Part of --pages kept for strong companions (outside sites that several sites of the survey link "
+        "to), to find which of them link back.",
         click.IntRange(0),
     ),
 )
@@ -254,9 +254,9 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@place_named("-c --collection", f"Where to keep it: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
+@place_named("-c --collection", f"The collection: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
 @option("--title", "Title of the report.", str, "")
-@option("--item", "What is harvested: external pages, hosts, domains.", ("page", "host", "domain"), "page")
+@option("--item", "Items to find: external pages, hosts or domains.", ("page", "host", "domain"), "page")
 @_campaign_options
 def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, **flags: Any) -> None:
     """Define the sites of a survey and its method.
@@ -322,7 +322,7 @@ def remove(names: tuple[str, ...], place: Path | str) -> None:
 
 @survey.command(cls=LongCommand)
 @_campaign_options
-@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("-q --quiet", "No progress, only the result.", bool)
 @verbose_option
 @place_option
 @setting_options
@@ -361,7 +361,7 @@ def stop(place: Path | str) -> None:
 
     campaign_of(place)
     ask(place)
-    click.echo("Asked to stop; what is under way is stored first", err=True)
+    click.echo("Stopping; running requests are stored first", err=True)
 
 
 @survey.command()

@@ -71,16 +71,16 @@ def topic() -> None:
     metavar="EXAMPLES",
     help="Positive examples. Can be repeated.",
 )
-@option("--words", 'A few words that it is about: the same as -p words:"..."', many=True, metavar="WORDS")
-@option("--query", 'The pages that a search finds: the same as -p search:"..."', many=True, metavar="WORDS")
+@option("--words", 'A few words about the topic: the same as -p words:"..."', many=True, metavar="WORDS")
+@option("--query", 'The results of a search: the same as -p search:"..."', many=True, metavar="WORDS")
 @option(
     "--negative -n negatives",
     "Negative examples. Default: pages of the collection that were not chosen.",
     metavar="EXAMPLES",
     many=True,
 )
-@option("--method", "svm: linear machine over tf-idf; online: hashed words.", METHODS, "calibrated")
-@option("--background", "Pages of the collection that the threshold is seen on.", click.IntRange(0), 2000)
+@option("--method", "svm: linear SVM over tf-idf; online: hashed words.", METHODS, "calibrated")
+@option("--background", "Pages of the collection for calibrating the threshold.", click.IntRange(0), 2000)
 @format_option(("text", "json"))
 @collection_option
 @output_option
@@ -150,7 +150,7 @@ def list_command(collection: Place | None, as_json: bool) -> None:
             f"{len(one.examples) - positives:,} against{scores}"
         )
     if not learned:
-        click.echo("No topic yet: `periplus topic train` learns one.", err=True)
+        click.echo("No topic yet: `periplus topic train` creates one.", err=True)
 
 
 @topic.command()
@@ -168,8 +168,8 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
 @topic.command()
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
-@option("-n --limit", "Pages that are listed where none is named; -1: all.", click.IntRange(-1), JUDGED)
-@option("--topic-from", "Folder of a collection that knows the topic, where this one does not.", FOLDER)
+@option("-n --limit", "Pages in the list if no page is named; -1: all.", click.IntRange(-1), JUDGED)
+@option("--topic-from", "Folder of another collection that has the topic.", FOLDER)
 @option("--keep", "Store the judgement of all pages in the collection: `periplus serve` shows it.", bool)
 @option("--json as_json", "A JSON object a line.", bool)
 @collection_option
@@ -238,7 +238,7 @@ def learn(name: str, place: Place) -> None:
 @topic.command()
 @click.argument("name")
 @place_option
-@option("-n --limit", "End after so many answers.", click.IntRange(1))
+@option("-n --limit", "End after this number of answers.", click.IntRange(1))
 def label(name: str, place: Place, limit: int | None) -> None:
     """Say yes or no to the pages that teach a topic most; it learns from each answer at once.
 
@@ -268,7 +268,7 @@ def _ask(session: Labelling, limit: int | None) -> None:
     while limit is None or session.answers < limit:
         page = session.asked()
         if page is None:
-            click.echo("No page is left to be labelled.", err=True)
+            click.echo("All pages are labelled.", err=True)
             return
         click.echo("\n".join(_page_lines(page, session.answers + 1)))
         key = _key()
@@ -304,7 +304,7 @@ def _key() -> str:
             if (word := line.strip().lower()) and word[0] in "ynsq":
                 return word[0]
             if word:
-                raise UsageError(f"{word!r} is no answer: write y, n, s (skip) or q (end), one a line")
+                raise UsageError(f"{word!r} is not an answer: write y, n, s (skip) or q (end), one a line")
         return "q"
     click.echo("   [y]es  [n]o  [s]kip  [q]uit ", nl=False)
     while (key := click.getchar().lower()) not in ("y", "n", "s", "q"):
@@ -336,8 +336,8 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
     many=True,
 )
 @place_option
-@option("--topic-from", "Folder of a collection that knows the topic, where this one does not.", FOLDER)
-@option("--order", "Which page is next; waits: site by site, as published.", ORDERS, "weighed")
+@option("--topic-from", "Folder of another collection that has the topic.", FOLDER)
+@option("--order", "Order of the queue; waits: site by site, as published.", ORDERS, "weighed")
 @option(
     "--least-harvest", "Stop when fewer of the last 500 pages are relevant. [0: never]", click.FloatRange(0, 1), 0.0
 )
@@ -346,8 +346,8 @@ def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
     "File of relevant pages known from elsewhere: prints how many of them were found.",
     click.File("r", encoding="utf-8"),
 )
-@option("--json as_json", "Write the end as JSON to stdout.", bool)
-@option("-q --quiet", "No progress; only the end is told.", bool)
+@option("--json as_json", "Write the result as JSON to stdout.", bool)
+@option("-q --quiet", "No progress, only the result.", bool)
 @verbose_option
 @setting_options
 def crawl(
@@ -444,7 +444,7 @@ f"last {len(gathered.last):,} "
     if end.recall is not None:
         say(f"Known relevant pages found: {end.recall:.1%}.")
     if counts.waiting:
-        say(f"To go on: {shlex.join(['periplus', *sys.argv[1:]])}")
+        say(f"To continue: {shlex.join(['periplus', *sys.argv[1:]])}")
     from periplus.api.homes import home_of
 
     knows = f" --topic-from {shlex.quote(str(topic_from))}" if topic_from else ""
@@ -456,13 +456,13 @@ def _as_json(end: TopicalEnd) -> dict[str, object]:
     gathered, counts = end.gathered, end.end.counts
     return {
         "state": end.end.state,
-        "stopped_because": end.end.note,
+        "stop_reason": end.end.note,
         "fetched": counts.fetched,
         "waiting": counts.waiting,
         "pages": gathered.pages,
         "relevant": gathered.relevant,
         "harvest": round(gathered.harvest, 4),
-        "harvest_of_the_last": {"pages": len(gathered.last), "share": round(gathered.lately, 4)},
+        "recent_harvest": {"pages": len(gathered.last), "share": round(gathered.lately, 4)},
         "recall": end.recall,
         "elapsed_s": round(end.end.elapsed_s, 2),
     }

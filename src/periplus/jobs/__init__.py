@@ -1,4 +1,4 @@
-"""Requests as rows: who does them, when, and how far they are.
+"""The queue of jobs: orders, schedules, runners and progress.
 
 Each job is a command of the program in a process of its own.
 """

@@ -24,7 +24,7 @@ def decimal(form: Form, name: str, usual: float, least: float, most: float) -> f
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
-        raise UsageError(f"{_words(name)} lies between {least:g} and {most:,g}, and is not {text[:50]!r}")
+        raise UsageError(f"{_words(name)} must be between {least:g} and {most:,g}, not {text[:50]!r}")
     return value
 
 

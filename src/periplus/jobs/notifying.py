@@ -47,5 +47,5 @@ class Notifier:
             message = f"periplus {shlex.join(job.order.command)}: {job.note}"
             notices.failed(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
         for collection in collections:
-            with contextlib.suppress(PeriplusError):  # one that cannot be read has told so by its job
+            with contextlib.suppress(PeriplusError):  # its job has already reported a damaged collection
                 notices.look(folder, collection, now)

@@ -146,7 +146,7 @@ def starts_of(text: str) -> tuple[Url, ...]:
     starts: dict[Url, None] = {}
     words = text.split()
     if len(words) > 1 and not any(re.search(r"[.:/]", word) for word in words):  # a sentence, not a list
-        raise InvalidUrl(f"{text.strip()[:200]!r} is no address of a site; write it like https://example.org/")
+        raise InvalidUrl(f"{text.strip()[:200]!r} is not the address of a site; write it like https://example.org/")
     for word in words:
         full = word if "://" in word else f"https://{word}"
         try:
@@ -157,7 +157,9 @@ def starts_of(text: str) -> tuple[Url, ...]:
                 raise InvalidUrl(word)
             starts[canonical(full)] = None
         except InvalidUrl:
-            raise InvalidUrl(f"{word[:200]!r} is no address of a site; write it like https://example.org/") from None
+            raise InvalidUrl(
+                f"{word[:200]!r} is not the address of a site; write it like https://example.org/"
+            ) from None
     if not starts:
         raise UsageError("no site: write its address, like example.org")
     if len(starts) > MOST_STARTS:
@@ -437,7 +439,7 @@ def _example(line: str) -> str:
         return str(starts_of(line)[0]) if len(line.split()) == 1 else f"search:{line}"
     full = line if "://" in line else f"https://{line}"
     if not full.startswith(("http://", "https://")) or len(full.split()) > 1:
-        raise UsageError(f"{line[:100]!r} is no pattern of addresses; write it like https://example.org/films/*")
+        raise UsageError(f"{line[:100]!r} is not a pattern of URLs; write it like https://example.org/films/*")
     return full
 
 

@@ -80,13 +80,13 @@ KINDS = (
     "portal",
     "delete",
 )
-LEASE_S = 30.0  # a runner that says nothing for so long is dead
+LEASE_S = 30.0  # a runner without a sign of life for this time is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
 IN_DOUBT = 3  # exit code of a crawl that is done but for URLs of endless series
-GRACE_S = 60.0  # for a job to store what it has in hand, once it was told to stop
+GRACE_S = 60.0  # time for a job to store its answers when it is stopped
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
-ENDS = ("Failed:", "Suspicious:")  # of the line by which a crawl says how it ended; what follows it is no reason
+ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
 LOGS = "jobs"  # folder of what jobs printed, beside the queue
 # before a job whose process was killed (most often for want of memory) is tried again; doubled each time
 AGAIN_S = 20.0
@@ -110,7 +110,7 @@ class Runner:
 
 
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
-    """An order for a command. Raises UsageError for one that is no work for a queue."""
+    """An order for a command. Raises UsageError for a command that a queue does not run."""
     if not command or command[0] not in KINDS:
         raise UsageError(
             f"a job is one of the commands {', '.join(KINDS)}, with its arguments; "
@@ -118,12 +118,12 @@ def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) ->
         )
     safe = masked_command(command)
     if any(MASK in word for word in safe):
-        raise UsageError(f"a job keeps no password or token: name where it stands, as in --proxy env:NAME ({SOURCES})")
+        raise UsageError(f"a job stores no password or token: give a reference, as in --proxy env:NAME ({SOURCES})")
     return JobOrder(safe, priority, run_at)
 
 
 def run_jobs(runner: Runner, *, forever: bool) -> int:
-    """Does what is due until told to stop, or until nothing is open. Returns how many jobs it ended."""
+    """Runs due jobs until it is stopped, or until no job is open. Returns the number of ended jobs."""
     ended = 0
     while not runner.stopped():
         runner.queue.tick(runner.clock.now())
@@ -162,7 +162,7 @@ def do(runner: Runner, job: Job) -> bool:
 def _watched(runner: Runner, job: Job, command: Command) -> bool:
     """Until the command ends.
 
-    False: it was told to stop because the job was cancelled or taken; True: by itself, or the runner stops.
+    False: it was stopped because the job was cancelled or taken; True: it ended, or the runner stops.
     """
     progress, stop_at, cancelled = JobProgress(), float("inf"), False
     while True:
@@ -188,7 +188,7 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
     if not goes_on:
         return JobState.CANCELLED, "cancelled"
     if status == STOPPED:
-        return JobState.QUEUED, "stopped with its runner; it goes on with the next"
+        return JobState.QUEUED, "stopped with its runner; the next runner continues it"
     if status < 0:
         again = job.attempt < job.order.most_attempts
         return JobState.QUEUED if again else JobState.FAILED, f"killed by {signal.Signals(-status).name}" + (
@@ -200,7 +200,7 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
 
 
 def error_of(lines: Sequence[str]) -> str:
-    """The sentence by which a command that failed says why, of what it wrote to stderr.
+    """The error of a failed command, from its stderr.
 
     The last that begins like one of ours or click's; of a traceback its last line; empty where there is none.
     """
@@ -219,5 +219,5 @@ def _end_of(log: Path) -> list[str]:
 
 
 def _log_file(folder: Path, job: Job, ending: str) -> Path:
-    """What a job printed: .out to stdout, .err to stderr."""
+    """Output of a job: .out from stdout, .err from stderr."""
     return folder / LOGS / f"{job.id}.{ending}"

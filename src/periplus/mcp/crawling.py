@@ -1,8 +1,8 @@
-"""The tool `crawl`: pages are fetched for a model, within a budget that the user gave to the server as a whole.
+"""The tool `crawl`: fetches pages for a model, within a budget of the whole server.
 
-Always: (1) all calls together fetch no more pages and bytes and take no more time than the budget says, but for what
-was on its way; (2) only hosts of the collection, and those that the user named, are asked; (3) the collection's own
-settings hold: delay, robots.txt, limits, guard of addresses; nothing that a model says changes them.
+Always: (1) all calls together stay within the budget of pages, bytes and time, except for running requests; (2) only
+hosts of the collection and hosts named by the user are fetched; (3) the collection's own settings apply: delay,
+robots.txt, limits, guard of addresses; a model cannot change them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _KNOWN_SCOPES = ("site", "prefix")  # that lead to no further host
 
 @dataclass(slots=True)
 class CrawlBudget:
-    """What all calls of a server together may still fetch.
+    """The rest of the budget for all calls of a server.
 
-    hosts: that may be asked beside those of the collection, `*.example.org` for all below.
+    hosts: allowed beside the collection's own, `*.example.org` for all below.
     """
 
     pages: int
@@ -75,11 +75,11 @@ class NamedFirst:
         return self.turns.choose(ready, most)
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        """All of the host: those that were fetched do not wait any longer."""
+        """All URLs of the host; fetched ones no longer wait."""
         return (url for url in self.urls if host_key(url) == host)
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
-        """What a page brought changes no turn."""
+        """The result of a page does not change the order."""
 
 
 def _named_first(
@@ -90,10 +90,10 @@ def _named_first(
 
 
 def crawled(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
-    """Fetches these URLs into a collection, then what else waits there, up to so many pages; says what came of it.
+    """Fetches these URLs into a collection, then further waiting URLs, up to a number of pages. Returns the result.
 
-    place: a folder, or an address. pages: 0: as many as URLs. Raises UsageError for another host, a budget that is
-    spent, and while another call is at it; StoreError while another crawl is.
+    place: a folder, or an address. pages: 0: as many as URLs. Raises UsageError for another host, a spent budget, and
+    during another call; StoreError during another crawl.
     """
     if not budget.lock.acquire(blocking=False):
         raise UsageError("a crawl goes on already: ask again when it has ended")

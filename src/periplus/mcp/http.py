@@ -1,9 +1,9 @@
-"""Serves the tools over HTTP, behind a guard that every request passes before the protocol reads a byte of it.
+"""Serves the tools over HTTP, behind a guard that checks every request before the protocol reads it.
 
-Always: (1) a request that names a host which is not ours, or comes from a page of another origin, is refused (DNS
-rebinding); (2) where there is a token or there are users, nothing is answered without one of theirs; (3) a request is
-bounded in bytes and in time, and requests in number, each address by itself. There are no sessions: each request is
-whole, so that none can be taken over, and nothing is remembered of who is gone.
+Always: (1) a request for a foreign host name, or from a page of another origin, is refused (DNS rebinding); (2) with a
+token or users, every request needs one of their tokens; (3) bytes and time of a request are limited, and the number of
+requests for each address. There are no sessions: each request is complete, so that none can be hijacked, and no state
+stays after a client is gone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class QuestionRate:
     """How many questions each address has left: AT_FIRST, of which PER_S come back each second."""
 
     clock: Callable[[], float] = time.monotonic
-    # by address: how many were left, and when; the one that asked longest ago first
+    # by address: number of requests left, and when; least recent first
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def wait_s(self, address: str) -> float:
@@ -85,7 +85,7 @@ class Gate:
     def _foreign(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if not is_ours(headers.get("host", ""), self._locks.names):
-            return PlainTextResponse("This address is not known here. `periplus mcp --name NAME` makes it known.", 421)
+            return PlainTextResponse("Unknown host name. `periplus mcp --name NAME` adds it.", 421)
         if not is_own_origin(headers, scope["scheme"], self._locks.names):
             return PlainTextResponse("This question came from a page of another place.", 403)
         if scope["path"].rstrip("/") != PATH:
@@ -108,9 +108,9 @@ class Gate:
         token = token.strip() if scheme.lower() == "bearer" else ""
         try:
             is_shut, role = self._locks.are_shut, self._locks.role_of_token(token)
-        except StoreError as error:  # nobody knows who may come in
+        except StoreError as error:  # the list of users is unknown
             return PlainTextResponse(str(error), 503)
-        if is_shut and token:  # who sends none guesses nothing
+        if is_shut and token:  # a request without a token is not a guess
             await self._locks.sleep(self._locks.wait_s(_address(scope), role is not None))
         if role is None:
             challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
@@ -143,7 +143,7 @@ async def _body(request: Request) -> bytes | Response:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives the body that was read already, then what follows it."""
+    """Yields the body that was read already, then the rest."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

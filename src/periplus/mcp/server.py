@@ -27,7 +27,7 @@ AT_ONCE = 4  # questions answered at a time: each reads a database of its own co
 ABOUT = (
     """\
 Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine;
-{what}. `collections` says what there is, `search` finds pages, `page` reads one.
+{what}. `collections` lists them, `search` finds pages, `page` reads a page.
 """
     + NOTICE
 )
@@ -83,12 +83,12 @@ def _refusal(why: str) -> types.CallToolResult:
 
 
 def _may_crawl(request: Any) -> bool:
-    """Whether the sender of a request over HTTP may have pages fetched; who started this program may."""
+    """Whether the client of an HTTP request may fetch pages; the user who started this program may."""
     return request is None or bool(request.scope[ROLE].allows(Role.WORK))
 
 
 def server_of(served: Served) -> Server[JsonObject]:
-    """A server that offers the tools over these collections, on whatever transport."""
+    """A server that offers the tools over these collections, on any transport."""
     limiter = anyio.CapacityLimiter(AT_ONCE)
 
     async def list_tools(
@@ -112,7 +112,7 @@ def server_of(served: Served) -> Server[JsonObject]:
 
 
 def serve_stdio(served: Served) -> None:
-    """Answers on standard input and output until that is closed. Whatever else is printed goes to stderr."""
+    """Answers on standard input and output until it is closed. All other output goes to stderr."""
 
     async def run() -> None:
         server = server_of(served)

@@ -34,8 +34,8 @@ class FragmentVerdict(StrEnum):
     UNKNOWN = "unknown"  # no HTML, or a script decides
 
 
-class Grade(StrEnum):
-    """How much an issue matters, gravest first. Users may grade a kind of issue otherwise."""
+class Severity(StrEnum):
+    """How much an issue matters, gravest first. Users can change the severity of a kind of issue."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -51,9 +51,9 @@ class Category(StrEnum):
     INDEXING = "indexing"  # canonical, robots, sitemap
     LANGUAGES = "languages"
     CONTENT = "content"
-    ACCESS = "access"  # for everybody, whatever they see, hear or press with
+    ACCESSIBILITY = "accessibility"
     SECURITY = "security"
-    SPEED = "speed"
+    PERFORMANCE = "performance"
     STRUCTURE = "structure"
 
 
@@ -72,8 +72,8 @@ class CausedBy(StrEnum):
 class IssueKind:
     """One row of the table of issues."""
 
-    code: str  # stable: users ignore, re-grade and gate by it
-    grade: Grade
+    code: str  # stable: used in --ignore, --severity and --fail-on
+    severity: Severity
     category: Category
     title: str  # a few words, the heading of a list
     why: str  # why it matters, one sentence
@@ -88,7 +88,7 @@ class Issue:
     """One thing that is wrong, and where."""
 
     code: str
-    grade: Grade
+    severity: Severity
     url: str  # the page to mend
     detail: str = ""
     related: str = ""  # the other URL that it is about: a link's target, the page with the same title; empty: none
@@ -109,7 +109,7 @@ class Fault:
     """One cause, and the issues of one kind that it makes: one missing script is one fault on 527 pages."""
 
     code: str
-    grade: Grade
+    severity: Severity
     cause: str  # a URL or words
     pages: int  # distinct pages with such an issue
     total: int  # issues: a page may have several
@@ -119,10 +119,10 @@ class Fault:
 
 @frozen
 class KindSum:
-    """How many causes of one kind and grade there are, and on how many pages they are met."""
+    """How many causes of one kind and severity there are, and on how many pages they are met."""
 
     kind: IssueKind
-    grade: Grade
+    severity: Severity
     causes: int
     pages: int
 
@@ -143,7 +143,7 @@ class GradePart:
 
     code: str
     title: str
-    grade: Grade
+    severity: Severity
     pages: int
     points: float
 

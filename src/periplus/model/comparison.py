@@ -95,13 +95,13 @@ class Move:
 
 @frozen
 class BranchChange:
-    """A page of depth 1 with all below it. came and left: pages that stand in another branch in the other run."""
+    """A page of depth 1 with its branch. moved_in, moved_out: pages that are in another branch in the other run."""
 
     url: Url
     before: int
     after: int
-    came: int
-    left: int
+    moved_in: int
+    moved_out: int
 
 
 @frozen

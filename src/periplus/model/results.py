@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
-from periplus.model.audit import Fault, FieldGrade, Grade, IssueKind
+from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
@@ -82,7 +82,7 @@ class LinkedBytes:
 
 @frozen
 class SegmentSum:
-    """What a segment of a collection adds up to. issues: by grade; examples: some of its URLs."""
+    """What a segment of a collection adds up to. issues: by severity; examples: some of its URLs."""
 
     name: str
     urls: int  # ever seen
@@ -220,7 +220,7 @@ class IssueGroup:
     """All issues of one kind."""
 
     kind: IssueKind
-    grade: Grade  # as the user grades it
+    severity: Severity  # as the user grades it
     pages: int  # distinct pages with one
     total: int  # causes
     faults: tuple[Fault, ...]  # the first of them, those on most pages before others
@@ -284,7 +284,7 @@ class TrendPoint:
     bytes: int  # as they travelled
     depth: int | None  # clicks to the deepest page
     response_s: float | None  # mean of a page, to its last byte
-    faulty: int | None  # pages with an error
+    pages_with_errors: int | None
     grades: tuple[FieldGrade, ...] = ()
 
 

@@ -501,7 +501,7 @@ VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, 
 
 # Tables that analyses compute.
 
-_SEVERITY = Column("severity", TEXT, "its grade: error, warning or notice", facet=True)
+_SEVERITY = Column("severity", TEXT, "error, warning or notice", facet=True)
 _MESSAGE = Column("message", TEXT, "the kind of issue in a few words", wide=True)
 _CATEGORY = Column("category", TEXT, "links, redirects, titles, indexing, ...", facet=True)
 _CODE = Column("code", TEXT, "the kind of issue; stable", facet=True)

@@ -148,8 +148,9 @@ def trend_lines(points: Sequence[TrendPoint]) -> list[tuple[str, list[RunLine]]]
     """
     figures: list[tuple[str, list[tuple[str, str, Callable[[TrendPoint], float | None]]]]] = [
         ("Pages read", [("pages", "teal", lambda point: point.pages)]),
-        ("Dead addresses, pages with an error", [
-            ("failed", "red", lambda point: point.failed), ("with an error", "amber", lambda point: point.faulty),
+        ("Failed URLs, pages with an error", [
+            ("failed", "red", lambda point: point.failed),
+            ("with an error", "amber", lambda point: point.pages_with_errors),
         ]),
         ("Kilobytes received", [("kB", "blue", lambda point: point.bytes / 1000)]),
         ("Milliseconds of an answer, mean", [("ms", "teal", lambda point: _times_1000(point.response_s))]),

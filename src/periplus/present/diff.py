@@ -134,8 +134,8 @@ def _moves(diff: Comparison, most: int) -> Iterator[str]:
         yield f"\nMap: {count_of(len(diff.moves), 'page')} moved"
     for branch in diff.branches if most < 0 else diff.branches[:most]:
         moved = (
-            f"; {number(branch.came)} came from other branches, {number(branch.left)} left for them"
-            if branch.came or branch.left
+            f"; {number(branch.moved_in)} came from other branches, {number(branch.moved_out)} left for them"
+            if branch.moved_in or branch.moved_out
             else ""
         )
         yield f"  branch {visible(branch.url)}: {number(branch.before)} -> {count_of(branch.after, 'page')}{moved}"

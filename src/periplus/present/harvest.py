@@ -66,7 +66,7 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
 def round_robin_text(baseline: Baseline) -> str:
     """Results of a round robin, for comparison."""
     if not baseline.pages:
-        return "unknown: not every site was asked for a page"
+        return "unknown: not every site has a fetched page"
     return (
         f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in "
         f"as many: {number(baseline.beside)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from periplus.model.audit import CausedBy, Fault, FaultNote, Grade, Issue, IssueKind, KindSum
+from periplus.model.audit import CausedBy, Fault, FaultNote, Issue, IssueKind, KindSum, Severity
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, iso, visible
 from periplus.settings import VERSION
@@ -21,7 +21,7 @@ FOLDED = 5  # issues of one cause that are listed: enough to find the template t
 def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
     """For tables: one value a column of ISSUES."""
     kind = kinds[issue.code]
-    row = (issue.url, issue.grade.value, kind.category.value, issue.code, kind.title, issue.detail)
+    row = (issue.url, issue.severity.value, kind.category.value, issue.code, kind.title, issue.detail)
     link = (issue.related or None, issue.anchor or None, issue.position or None)
     return (*row, *link, issue.cause or issue.url, issue.line or None, issue.column or None)
 
@@ -40,7 +40,7 @@ def fault_row(
 ) -> tuple[str | int | None, ...]:
     """For tables: one value a column of FAULTS. since: when the first check that saw it began."""
     kind = kinds[fault.code]
-    row = (fault.grade.value, kind.title, fault.cause, fault.detail, fault.pages, fault.total, fault.issues[0].url)
+    row = (fault.severity.value, kind.title, fault.cause, fault.detail, fault.pages, fault.total, fault.issues[0].url)
     noted = (note.decision.value or None, note.assignee or None, note.words or None) if note else (None,) * 3
     return (*row, kind.category.value, fault.code, None if since is None else iso(since), *noted)
 
@@ -48,11 +48,11 @@ def fault_row(
 def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, kind by kind as the sums."""
     for one in sums:
-        yield f"{one.causes:>7,}  {one.grade.value:<7}  {one.kind.code}: {one.kind.title}{_on_pages(one)}"
+        yield f"{one.causes:>7,}  {one.severity.value:<7}  {one.kind.code}: {one.kind.title}{_on_pages(one)}"
     for one, (_, causes) in zip(sums, groupby(faults, key=lambda fault: fault.code), strict=True):
         kind = one.kind
         yield ""
-        yield f"{one.grade.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_on_pages(one)})"
+        yield f"{one.severity.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_on_pages(one)})"
         yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
             yield from [_line(fault)] if kind.caused_by is CausedBy.PAGE else _with_pages(fault)
@@ -114,20 +114,20 @@ def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str 
 
 
 def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
-    failures = sum(fault.grade is Grade.ERROR for fault in faults)
+    failures = sum(fault.severity is Severity.ERROR for fault in faults)
     counted = [("tests", len(faults)), ("failures", failures), ("errors", 0), ("skipped", len(faults) - failures)]
     yield f"<testsuite{attributes([('name', kind.code), *counted])}>\n"
     for fault in faults:
         yield f"<testcase{attributes([('classname', kind.code), ('name', fault.cause)])}>"
         message = f"{kind.title}: {fault.detail}" if fault.detail else kind.title
         message += f", on {count_of(fault.pages, 'page')}" if kind.caused_by is not CausedBy.PAGE else ""
-        if fault.grade is Grade.ERROR:
+        if fault.severity is Severity.ERROR:
             yield (
-                f"<failure{attributes([('message', message), ('type', fault.grade.value)])}>"
+                f"<failure{attributes([('message', message), ('type', fault.severity.value)])}>"
                 f"{escaped(_words(fault, kind))}</failure>"
             )
         else:
-            yield f"<skipped{attributes([('message', f'{fault.grade.value}: {message}')])}/>"
+            yield f"<skipped{attributes([('message', f'{fault.severity.value}: {message}')])}/>"
         yield "</testcase>\n"
     yield "</testsuite>\n"
 
@@ -145,23 +145,23 @@ def _words(fault: Fault, kind: IssueKind) -> str:
 # An audit as workflow commands of GitHub, which shows them beside a change: one cause a line, printed
 # by the step that runs us.
 
-MOST = 10  # annotations of one grade that GitHub shows of one step; it drops further ones without a word
-_COMMAND = {Grade.ERROR: "error", Grade.WARNING: "warning", Grade.NOTICE: "notice"}
+MOST = 10  # annotations of one severity that GitHub shows of one step; it drops further ones without a word
+_COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
 
 
 def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int = MOST) -> Iterator[str]:
-    """`::error title=...::message`, in the order given; of each grade the first `most`,
+    """`::error title=...::message`, in the order given; of each severity the first `most`,
     then a notice of how many are left out.
     """
-    free = dict.fromkeys(Grade, most)
-    free[Grade.NOTICE] -= 1  # for the last line
+    free = dict.fromkeys(Severity, most)
+    free[Severity.NOTICE] -= 1  # for the last line
     left = 0
     for fault in faults:
-        if free[fault.grade] > 0:
-            free[fault.grade] -= 1
+        if free[fault.severity] > 0:
+            free[fault.severity] -= 1
             title = _property(f"{kinds[fault.code].title} ({fault.code})")
             where = _file_of(fault.issues[0])
-            yield _command(f"{_COMMAND[fault.grade]} {where}title={title}", _message(fault, kinds[fault.code]))
+            yield _command(f"{_COMMAND[fault.severity]} {where}title={title}", _message(fault, kinds[fault.code]))
         else:
             left += 1
     if left:
@@ -208,9 +208,9 @@ def gcc(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str
     """`FILE:LINE:COLUMN: GRADE: MESSAGE [CODE]`, which editors and their problem matchers read. Without a place in the
     source line and column are 1: the form has no other word for the whole file."""
     for issue in issues:
-        grade = "note" if issue.grade is Grade.NOTICE else issue.grade.value
+        severity = "note" if issue.severity is Severity.NOTICE else issue.severity.value
         yield visible(
-            f"{issue.url}:{issue.line or 1}:{issue.column or 1}: {grade}: {_sentence(issue, kinds)} [{issue.code}]"
+            f"{issue.url}:{issue.line or 1}:{issue.column or 1}: {severity}: {_sentence(issue, kinds)} [{issue.code}]"
         )
 
 
@@ -220,7 +220,7 @@ def _sentence(issue: Issue, kinds: Mapping[str, IssueKind]) -> str:
 
 
 _URI = "/:?#[]@!$&'()*+,;=%~"  # of an address nothing is escaped that is so already
-_LEVELS = {Grade.ERROR: "error", Grade.WARNING: "warning", Grade.NOTICE: "note"}
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note"}
 
 
 def sarif(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
@@ -232,7 +232,7 @@ def sarif(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[s
         {
             "id": kind.code, "shortDescription": {"text": kind.title},
             "fullDescription": {"text": kind.why}, "help": {"text": kind.remedy},
-            "defaultConfiguration": {"level": _LEVELS[kind.grade]}, "properties": {"tags": [kind.category.value]},
+            "defaultConfiguration": {"level": _LEVELS[kind.severity]}, "properties": {"tags": [kind.category.value]},
         }
         for kind in kinds.values()
     ]  # fmt: skip
@@ -247,7 +247,7 @@ def sarif(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[s
         if issue.line:
             place["region"] = {"startLine": issue.line, "startColumn": issue.column}
         result = {
-            "ruleId": issue.code, "ruleIndex": places[issue.code], "level": _LEVELS[issue.grade],
+            "ruleId": issue.code, "ruleIndex": places[issue.code], "level": _LEVELS[issue.severity],
             "message": {"text": _sentence(issue, kinds)}, "locations": [{"physicalLocation": place}],
         }  # fmt: skip
         yield ("," if number else "") + "\n" + json.dumps(result, ensure_ascii=False)

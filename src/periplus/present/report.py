@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from periplus.model.audit import CausedBy, Fault, Grade, GradedField, Issue
+from periplus.model.audit import CausedBy, Fault, GradedField, Issue, Severity
 from periplus.model.page import MediaClass
 from periplus.model.results import (
     OTHERS,
@@ -32,7 +32,7 @@ from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, count_of, labels
 
 FIRST = 5  # kinds of issues named on the first page
-GRADE_WORDS = {Grade.ERROR: "errors", Grade.WARNING: "warnings", Grade.NOTICE: "notices"}
+SEVERITY_WORDS = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTICE: "notices"}
 BROKEN_IN_FULL = 50  # broken URLs listed with every page that links there; further ones are rows of a table
 
 
@@ -60,7 +60,7 @@ def site_report(data: ReportData) -> str:
     sections = [
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
-        ("issues", "Everything that was found", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
+        ("issues", "All findings", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
         ("urls", "State of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
@@ -70,7 +70,7 @@ def site_report(data: ReportData) -> str:
         ("sizes", "Sizes", html.sizes(data.sizes, _heaviest_rows(data, origin))),
         ("depths", "Depth: clicks from the home page", html.depths(data.depths, widest)),
         ("sites", "Other sites linked to", html.rows(_site_rows(data))),
-        ("pages", "Pages that count most", html.ranked(_page_rows(data, origin))),
+        ("pages", "Most important pages", html.ranked(_page_rows(data, origin))),
         ("kinds", "Kinds of pages", html.kinds(kinds)),
         ("screenshots", "Screenshots", html.screenshots(pictures, origin)),
     ]
@@ -78,13 +78,16 @@ def site_report(data: ReportData) -> str:
     figures = [
         ("pages fetched", fetched, ""),
         ("not fetched", urls_in(data, State.DISCOVERED), ""),
-        *((GRADE_WORDS[grade], causes_of(data, grade), "bad" if grade is Grade.ERROR else "") for grade in Grade),
+        *(
+            (SEVERITY_WORDS[severity], causes_of(data, severity), "bad" if severity is Severity.ERROR else "")
+            for severity in Severity
+        ),
         ("clicks deep", max(len(data.depths) - 1, 0), ""),
     ]
     host = text(start.netloc or data.about.start)
     nav, body = sectioned(sections)
     head = f"<h1>{host}</h1>\n{html.head(data, fetched, figures)}\n{nav}"
-    return document(f"{host}: what the crawl found", head, body, foot=html.foot(data.about))
+    return document(f"{host}: crawl report", head, body, foot=html.foot(data.about))
 
 
 GRADES_NOTE = "Grades: " + ", ".join(GradedField) + "."
@@ -98,11 +101,11 @@ def sites_page(data: SitesReport) -> str:
         ("repair", "What to repair first", html.shared(shared[:FIRST])),
         ("worst", "Worst sites", html.worst([(site, gravest(site.groups)) for site in sites[:FIRST] if site.groups])),
         ("sites", "All sites", html.sites(_sum_rows(sites), GRADES_NOTE)),
-        ("issues", "Everything that was found", html.rows(_shared_rows(shared))),
+        ("issues", "All findings", html.rows(_shared_rows(shared))),
         ("notes", "Not checked", html.notes(data.notes)),
     ]
     nav, body = sectioned(sections)
-    title = f"{count_of(len(data.sites), 'site')}: what the crawl found"
+    title = f"{count_of(len(data.sites), 'site')}: crawl report"
     fetched = sum(urls_in(site, State.FETCHED) for site in data.sites)
     head = f"<h1>{title}</h1>\n{html.head(data, fetched, figures_of(data))}\n{nav}"
     return document(title, head, body, foot=html.foot(data.about))
@@ -114,8 +117,8 @@ def figures_of(data: SitesReport) -> list[tuple[str, int, str]]:
         ("pages fetched", sum(urls_in(site, State.FETCHED) for site in data.sites), ""),
         ("not fetched", sum(urls_in(site, State.DISCOVERED) for site in data.sites), ""),
         *(
-            (name, sum(causes_of(site, grade) for site in data.sites), "bad" if grade is Grade.ERROR else "")
-            for grade, name in GRADE_WORDS.items()
+            (name, sum(causes_of(site, severity) for site in data.sites), "bad" if severity is Severity.ERROR else "")
+            for severity, name in SEVERITY_WORDS.items()
         ),
         ("broken links", sum(site.broken_urls for site in data.sites), "bad"),
     ]
@@ -123,7 +126,7 @@ def figures_of(data: SitesReport) -> list[tuple[str, int, str]]:
 
 def worst_first(data: SitesReport) -> list[SiteSum]:
     """Sites by how many errors they have, then warnings, then notices."""
-    return sorted(data.sites, key=lambda site: (*(-causes_of(site, grade) for grade in Grade), site.site))
+    return sorted(data.sites, key=lambda site: (*(-causes_of(site, severity) for severity in Severity), site.site))
 
 
 class SharedKind(NamedTuple):
@@ -144,8 +147,8 @@ def shared_kinds(data: SitesReport) -> list[SharedKind]:
             kinds[group.kind.code] = SharedKind(summed, old.sites)
     for kind in kinds.values():
         kind.sites.sort(key=lambda one: (-one[0], one[1]))
-    grades = list(Grade)
-    return sorted(kinds.values(), key=lambda kind: (grades.index(kind.group.grade), -len(kind.sites)))
+    severities = list(Severity)
+    return sorted(kinds.values(), key=lambda kind: (severities.index(kind.group.severity), -len(kind.sites)))
 
 
 def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
@@ -155,8 +158,8 @@ def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
         HtmlColumn("not fetched", lambda site: urls_in(site, State.DISCOVERED), "n", wide=True),
         HtmlColumn("broken links", lambda site: site.broken_urls, "n"),
         *(
-            HtmlColumn(name, lambda site, grade=grade: causes_of(site, grade), "n", wide=grade is not Grade.ERROR)  # type: ignore[misc]
-            for grade, name in GRADE_WORDS.items()
+            HtmlColumn(name, lambda site, one=one: causes_of(site, one), "n", wide=one is not Severity.ERROR)  # type: ignore[misc]
+            for one, name in SEVERITY_WORDS.items()
         ),
         HtmlColumn("clicks", lambda site: site.depth, "n", wide=True),
         HtmlColumn("size", lambda site: site.size_bytes, "bytes", wide=True),
@@ -168,7 +171,7 @@ def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
 def _shared_rows(kinds: Sequence[SharedKind]) -> PagedTable:
     columns = [
         HtmlColumn("finding", lambda kind: f"{kind.group.kind.title} ({kind.group.kind.code})"),
-        HtmlColumn("grade", lambda kind: kind.group.grade.value, wide=True),
+        HtmlColumn("severity", lambda kind: kind.group.severity.value, wide=True),
         HtmlColumn("sites", lambda kind: len(kind.sites), "n"),
         HtmlColumn("pages", lambda kind: kind.group.pages, "n"),
         HtmlColumn("most on", lambda kind: kind.sites[0][1], wide=True),
@@ -188,15 +191,15 @@ def urls_in(data: ReportData | SiteSum, state: State) -> int:
     return sum(count.urls for count in data.counts if count.state is state)
 
 
-def causes_of(data: ReportData | SiteSum, grade: Grade) -> int:
-    return sum(group.total for group in data.groups if group.grade is grade)
+def causes_of(data: ReportData | SiteSum, severity: Severity) -> int:
+    return sum(group.total for group in data.groups if group.severity is severity)
 
 
 def gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
     """The most severe kinds, then by number of pages; notices only if there is nothing else."""
-    grades = list(Grade)
-    grave = [group for group in groups if group.grade is not Grade.NOTICE] or groups
-    return sorted(grave, key=lambda group: (grades.index(group.grade), -group.pages))[:FIRST]
+    severities = list(Severity)
+    grave = [group for group in groups if group.severity is not Severity.NOTICE] or groups
+    return sorted(grave, key=lambda group: (severities.index(group.severity), -group.pages))[:FIRST]
 
 
 def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
@@ -301,14 +304,14 @@ def _segment_rows(data: ReportData) -> PagedTable:
         HtmlColumn("clicks, mean", lambda one: f"{one.depth:.1f}" if one.pages else "–", "n", wide=True),
         HtmlColumn("characters a page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
         HtmlColumn("size", lambda one: one.size_bytes, "bytes", wide=True),
-        *(HtmlColumn(GRADE_WORDS[grade], partial(_issues_of, grade), "n") for grade in Grade),
+        *(HtmlColumn(SEVERITY_WORDS[severity], partial(_issues_of, severity), "n") for severity in Severity),
     ]
     elsewhere = "`periplus rules segments` names pages of each."
     return PagedTable("segment-rows", columns, data.segments, len(data.segments), elsewhere=elsewhere)
 
 
-def _issues_of(grade: Grade, one: SegmentSum) -> int:
-    return one.issues.get(grade.value, 0)
+def _issues_of(severity: Severity, one: SegmentSum) -> int:
+    return one.issues.get(severity.value, 0)
 
 
 def _site_rows(data: ReportData) -> PagedTable:

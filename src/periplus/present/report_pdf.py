@@ -8,14 +8,14 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 from periplus.extras import extra_needed
-from periplus.model.audit import CausedBy, Fault, Grade
+from periplus.model.audit import CausedBy, Fault, Severity
 from periplus.model.results import BrokenLink, IssueGroup, ReportData, SitesReport
 from periplus.model.visit import State
 from periplus.present.issues import place_of
 from periplus.present.report import (
     FIRST,
-    GRADE_WORDS,
     GRADES_NOTE,
+    SEVERITY_WORDS,
     causes_of,
     failure,
     figures_of,
@@ -61,7 +61,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
     figures = [
         ("pages fetched", urls_in(data, State.FETCHED)),
         ("not fetched", urls_in(data, State.DISCOVERED)),
-        *((GRADE_WORDS[grade], causes_of(data, grade)) for grade in Grade),
+        *((SEVERITY_WORDS[severity], causes_of(data, severity)) for severity in Severity),
         ("broken URLs", data.broken_urls),
     ]
     return {
@@ -86,7 +86,7 @@ def _sums(data: SitesReport) -> JsonObject:
     """The same of several sites: sums, what to repair first, a row a site."""
     rows = [
         (visible(site.site), *(number(value) for value in (urls_in(site, State.FETCHED), site.broken_urls)),
-         *(number(causes_of(site, grade)) for grade in Grade), number(site.depth), size(site.size_bytes),
+         *(number(causes_of(site, severity)) for severity in Severity), number(site.depth), size(site.size_bytes),
          " ".join(one.letter for one in site.grades))
         for site in worst_first(data)
     ]  # fmt: skip
@@ -101,14 +101,14 @@ def _sums(data: SitesReport) -> JsonObject:
         "figures": [(name, number(value)) for name, value, _ in figures_of(data)],
         "grades": [], "repair": repair, "kinds": [], "broken": [], "left": "",
         "notes": [visible(note) for note in data.notes],
-        "sites": [("site", "pages", "broken links", *GRADE_WORDS.values(), "clicks", "size", "grades"), *rows],
+        "sites": [("site", "pages", "broken links", *SEVERITY_WORDS.values(), "clicks", "size", "grades"), *rows],
     }  # fmt: skip
 
 
 def _kind(group: IssueGroup) -> JsonObject:
     count = count_of(group.total, "cause") + f", on {count_of(group.pages, 'page')}"
     return {
-        "title": group.kind.title, "why": group.kind.why, "remedy": group.kind.remedy, "grade": group.grade.value,
+        "title": group.kind.title, "why": group.kind.why, "remedy": group.kind.remedy, "severity": group.severity.value,
         "count": count_of(group.pages, "page") if group.kind.caused_by is CausedBy.PAGE else count,
     }  # fmt: skip
 

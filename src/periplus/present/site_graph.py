@@ -273,7 +273,7 @@ def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
     circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
     for spot in label_spots(circles, range(len(order)), (width, 84), every=False):
         marks.append(caption(spot.x, spot.y, spot.name, "halo mid"))
-    marks += [caption(width - 14, height - 10, "each line leads to the page above it in the map", "soft small end")]
+    marks += [caption(width - 14, height - 10, "lines lead to the parent in the map", "soft small end")]
     write_sheet(out, (math.ceil(width), math.ceil(height)), f"{graph.title}: {graph.about}", marks, kind="site")
 
 

@@ -100,7 +100,7 @@ SUFFIXES = Table(
 )
 CONNECTIVITY = Table(
     "connectivity",
-    "How the sites hang together by direct links.",
+    "Connectivity of the sites by direct links.",
     columns_of("""
         vertices text searched: all sites of the target set, official sites, bundles, or all with the communicators
         sites integer: vertices
@@ -132,7 +132,7 @@ RECORDS = Table(
         site text searched: the unit's name
         prefixes text searched: prefixes of the unit's URLs
         fetched integer: URLs that were fetched
-        waiting integer: URLs that are known and were not asked for
+        waiting integer: URLs that are known and were not requested
         robots integer: URLs that robots.txt forbids
         refused integer: URLs that the server refused
         failed integer: URLs that do not exist or cannot be reached
@@ -146,7 +146,7 @@ STANDING = Table(
     columns_of("""
         site text searched: the site's name
         prefixes text searched: the first prefix of each of its units
-        pages integer: pages that were asked for
+        pages integer: pages that were requested
         links integer: external items found first on this site's pages
         recent real: of them a page, over the site's last pages
         score real: the rule's score; empty: too early
@@ -307,14 +307,14 @@ def survey_report(results: SurveyResults) -> str:
     ]
     progress = (completeness_text(harvest), round_robin_text(harvest.baseline))
     sections = [
-        ("network", "How the sites hang together", html.drawing(network, _NETWORK)),
+        ("network", "Connectivity of the sites", html.drawing(network, _NETWORK)),
         ("indicators", "Sites of the target set", html.indicators(_figure_rows(results), method.model, results.totals)),
         ("matrix", "Links between sites", html.matrix(matrix, results.chosen)),
         ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
         ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
         ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
         ("communicators", "Communicators", html.communicators(measured)),
-        ("colinks", "Linked together, linking alike", html.colinks(co_links)),
+        ("colinks", "Co-links and coupling", html.colinks(co_links)),
         ("domains", "Countries and domains", html.suffixes(results.suffixes_out, results.suffixes_in)),
         ("harvest", "The harvest, and how complete it is", html.harvest(harvest, *progress, curves)),
         ("method", "Method sheet", html.method(_facts(results), _record_rows(results))),

@@ -45,7 +45,7 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
     yield from (fit(line, width).rstrip() for line in aligned(rows, range(4)))
     if site.others:
         yield ""
-        yield f"Pages that no template took: {number(len(site.others))}"
+        yield f"Pages without a template: {number(len(site.others))}"
         shown = site.others if most < 0 else site.others[:most]
         yield from (f"    {fit(visible(page.url), width - 4)}".rstrip() for page in shown)
         if len(shown) < len(site.others):

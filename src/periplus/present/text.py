@@ -40,7 +40,7 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
     read = f", with what was read of {'it' if plan.pages == 1 else 'them'}"
     orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
     texts = f" that no other page has, {number(plan.texts)} with text and blocks"
-    stays_large = "the file keeps its size for what comes next, unless it is shrunk"
+    stays_large = "the file keeps its size for new pages; --shrink reduces it"
     kinds = (
         (plan.pages, count_of(plan.pages, "page") + read),
         (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + f" that nothing names any longer{orphans}"),
@@ -54,7 +54,7 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
         (deletion.run, f"the record of run {deletion.run}" + ("" if deletion.run_pages else "; its pages stay")),
         (plan.size_bytes, f"{size(plan.size_bytes)} in all; {stays_large}"),
     )
-    after = "they wait to be fetched again" if deletion.again else "they are not asked for until a crawl names them"
+    after = "they wait to be fetched again" if deletion.again else "they are not fetched until a crawl names them"
     linked = "that other pages link to, or that a start or a sitemap names"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
     return PlanLines(tuple(line for count, line in kinds if count), (stays,) if plan.staying else ())
@@ -93,12 +93,12 @@ _CHARSET_WORDS = {
     "bom": "by its first bytes", "header": "by the HTTP header", "meta": "by its meta element",
     "xml": "by its XML declaration",
     "statistics": "by the statistics of its letters", "default": "by default",
-    "text": "its text speaks against what is declared",
+    "text": "by its text, against the declaration",
 }  # fmt: skip
 _SAME_WORDS = {
     "bytes": "the same bytes",
     "words": "the same words",
-    "folded": "the same words but for diacritics and case",
+    "folded": "the same words except diacritics and case",
 }
 
 
@@ -203,12 +203,12 @@ def header_lines(status: int, headers: Headers) -> Iterator[str]:
 
 
 GROUND_WORDS = {
-    Ground.MARKS: "it has most diacritics",
-    Ground.NAMED: "pages name it as canonical",
-    Ground.COPIES: "most pages have its text",
-    Ground.CLICKS: "it is nearest to the start",
-    Ground.LENGTH: "its URL is shortest",
-    Ground.ORDER: "its URL comes first",
+    Ground.MARKS: "most diacritics",
+    Ground.NAMED: "named as canonical",
+    Ground.COPIES: "most frequent text",
+    Ground.CLICKS: "nearest to the start",
+    Ground.LENGTH: "shortest URL",
+    Ground.ORDER: "first URL",
 }
 LIKE_WORDS = {
     Likeness.BYTES: "same bytes",
@@ -219,7 +219,7 @@ LIKE_WORDS = {
 _IN_FULL = {
     Likeness.BYTES: "the same bytes",
     Likeness.WORDS: "the same text in another encoding or markup",
-    Likeness.FOLDED: "the same but for diacritics and case",
+    Likeness.FOLDED: "the same except diacritics and case",
     Likeness.NEAR: "nearly the same",
 }
 COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
@@ -308,9 +308,11 @@ def health_lines(points: Sequence[TrendPoint]) -> list[str]:
         _figure(last.pages, before.pages if before else None, "page read", "pages read"),
         _figure(last.failed, before.failed if before else None, "failed URL", "failed URLs"),
     ]
-    if graded is not None and graded.faulty is not None:
-        earlier = next((one.faulty for one in reversed(points) if one.grades and one.run_id < graded.run_id), None)
-        figures.append(_figure(graded.faulty, earlier, "page with an error", "pages with an error"))
+    if graded is not None and graded.pages_with_errors is not None:
+        earlier = next(
+            (one.pages_with_errors for one in reversed(points) if one.grades and one.run_id < graded.run_id), None
+        )
+        figures.append(_figure(graded.pages_with_errors, earlier, "page with an error", "pages with an error"))
     lines = [f"run {last.run_id} ({last.kind}): {', '.join(figures)}"]
     if graded is not None:
         lines.append("grades: " + ", ".join(f"{one.field} {one.letter} {one.score}" for one in graded.grades))
@@ -497,7 +499,7 @@ def topic_values(topic: Topic) -> JsonObject:
         "f_interval": list(report.f_interval),
         "curve": [{"positives": size, "f": f} for size, f in report.curve],
         "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
-        "telling": [_word_values(word) for word in report.telling],
+        "top_words": [_word_values(word) for word in report.telling],
         "warnings": list(report.warnings),
     }
 

@@ -74,27 +74,27 @@ def text_bar(share: float, width: int, parts: str = EIGHTHS) -> str:
 
 REASON_WORDS = {
     Reason.OK: "fetched and read",
-    Reason.TRUNCATED: "cut short",
-    Reason.PARTIAL: "read in part",
-    Reason.UNREADABLE: "fetched, cannot be read",
-    Reason.NEEDS_SCRIPT: "empty until a script fills it",
-    Reason.OTHER_MEDIA: "fetched, kind of file not read",
-    Reason.WAITING: "waiting its turn",
+    Reason.TRUNCATED: "truncated",
+    Reason.PARTIAL: "parsed in part",
+    Reason.UNREADABLE: "unreadable",
+    Reason.NEEDS_SCRIPT: "empty without JavaScript",
+    Reason.OTHER_MEDIA: "file type not parsed",
+    Reason.WAITING: "waiting",
     Reason.DEPTH: "beyond the depth limit",
     Reason.ROBOTS: "disallowed by robots.txt",
-    Reason.ROBOTS_UNREACHABLE: "robots.txt out of reach",
-    Reason.NOFOLLOW: "only nofollow links lead there",
-    Reason.NOINDEX: "asks not to be indexed",
+    Reason.ROBOTS_UNREACHABLE: "robots.txt unreachable",
+    Reason.NOFOLLOW: "only nofollow links",
+    Reason.NOINDEX: "noindex",
     Reason.RESOURCE: "image, style or script",
-    Reason.TRAP: "looks like an endless series",
-    Reason.REFUSED: "refused to us",
+    Reason.TRAP: "endless series",
+    Reason.REFUSED: "access refused",
     Reason.HOST_DOWN: "host given up",
     Reason.ALIVE: "failed before, answers again",
     Reason.NOT_ARCHIVED: "not in the archive",
-    Reason.SCOPE: "outside the crawl",
-    Reason.OTHER_PART: "another part's",
-    Reason.RULE: "against the parameter rules",
-    Reason.REDIRECT: "redirects elsewhere",
+    Reason.SCOPE: "outside the scope",
+    Reason.OTHER_PART: "belongs to another part",
+    Reason.RULE: "breaks the parameter rules",
+    Reason.REDIRECT: "redirect",
     Reason.ALIAS: "another address of a page",
     Reason.SCHEME: "not a web address",
     Reason.DELETED: "deleted by hand",
@@ -103,9 +103,9 @@ REASON_WORDS = {
     Reason.SERVER_ERROR: "server error",
     Reason.UNREACHABLE: "no answer",
     Reason.TLS: "certificate or TLS failure",
-    Reason.BAD_ANSWER: "answer makes no sense",
-    Reason.PRIVATE: "private address, not asked",
-    Reason.BUG: "a fault of ours",
+    Reason.BAD_ANSWER: "invalid response",
+    Reason.PRIVATE: "private address, not requested",
+    Reason.BUG: "internal error",
 }
 
 _ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
@@ -156,7 +156,7 @@ def iso(moment: float) -> str:
 def why_waits(host: HostRow, state: str) -> str:
     """Why a host with waiting URLs is not fetched now. state: of the run, as in `Status`."""
     if state not in ("running", "paused"):
-        return "no crawl goes on"
+        return "no crawl is running"
     if host.leased:
         return "being asked"
     if state == "paused":
@@ -218,27 +218,27 @@ def why_not(url: str, reason: str, rule: str) -> str:
 
 _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
     (Reason.PRIVATE, "If the network is yours, start it again with {private}."),
-    ("(name not found", "Look whether the address is spelled right and this machine has a name server."),
-    (Reason.ROBOTS_UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
+    ("(name not found", "Check the spelling of the address, and the DNS of this machine."),
+    (Reason.ROBOTS_UNREACHABLE, "Check in a browser whether the server answers, then try again."),
     (
         REASON_WORDS[Reason.ROBOTS],
         "The site asks crawlers to stay away. If it is yours, start again with {own}.",
     ),
-    (Reason.HOST_DOWN, "Look whether the server answers in a browser, then do it again."),
-    (Reason.UNREACHABLE, "Look whether the server answers in a browser, then do it again."),
-    (Reason.SERVER_ERROR, "The server failed: look at it, or wait, then do it again."),
-    (Reason.TLS, "The server's certificate was not accepted: renew it, then do it again."),
+    (Reason.HOST_DOWN, "Check in a browser whether the server answers, then try again."),
+    (Reason.UNREACHABLE, "Check in a browser whether the server answers, then try again."),
+    (Reason.SERVER_ERROR, "The server failed: check it, or wait, then try again."),
+    (Reason.TLS, "The server's certificate was not accepted: renew it, then try again."),
     (
         REASON_WORDS[Reason.REFUSED],
         "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
     ),
-    (Reason.NOT_FOUND, "Nothing is at this address: start again with another."),
+    (Reason.NOT_FOUND, "There is no page at this address: start again with another."),
     (Reason.REDIRECT, "Start again with the address that it redirects to."),
-    (": the archive", "Look whether the archive is there and has the site, then start again."),
-    ("killed by SIGKILL", "It was ended from outside, often for want of memory: free some, then do it again."),
-    ("killed by", "It was ended from outside: do it again, and it goes on where it was."),
-    ("net is down", "This machine reached no other site: look at its network, then do it again."),
-    ("no page was read", "Look in a browser at what the address answers, then start again."),
+    (": the archive", "Check that the archive exists and has the site, then start again."),
+    ("killed by SIGKILL", "Another process ended it, often because memory was short: free some, then try again."),
+    ("killed by", "Another process ended it: start it again, and it continues."),
+    ("net is down", "This machine reached no other site: check its network, then try again."),
+    ("no page was read", "Check in a browser what the address returns, then start again."),
 )
 
 

@@ -91,7 +91,9 @@ def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[Ur
         rows = state_of(request).browser.page(folder, "pages", query, ("url",)).rows
         chosen += [url_id(Url(str(row[0]))) for row in rows]
     if len(chosen) > MOST_PAGES:
-        raise UsageError(f"more than {MOST_PAGES:,} pages are chosen: narrow them down, or delete a site or a run")
+        raise UsageError(
+            f"more than {MOST_PAGES:,} pages are selected: narrow the selection, or delete a site or a run"
+        )
     return tuple(dict.fromkeys(chosen))
 
 
@@ -99,9 +101,9 @@ def _number(text: str) -> UrlId:
     try:
         value = int(text, 16)
     except ValueError:
-        raise UsageError(f"{text[:50]!r} is no page’s number") from None
+        raise UsageError(f"{text[:50]!r} is not a page number") from None
     if not 0 <= value < 1 << 64:
-        raise UsageError(f"{text[:50]!r} is no page’s number")
+        raise UsageError(f"{text[:50]!r} is not a page number")
     return UrlId(value - (1 << 64) if value >= 1 << 63 else value)
 
 
@@ -146,9 +148,7 @@ def _call_off(state: AppState, folder: Path) -> None:
 def _command(deletion: Deletion, folder: str) -> tuple[str, ...]:
     """The same for the command line; pages alone are never so many that they need it."""
     if deletion.pages:
-        raise UsageError(
-            "with pages chosen one by one choose no site and no run that is as large: delete one after another"
-        )
+        raise UsageError("selected pages and a large site or run cannot be deleted together: delete one after another")
     words = ["delete", "-c", folder, "--yes"]
     if deletion.site is not None:
         words.append(f"--site={deletion.site}")

@@ -61,7 +61,7 @@ PROBLEM_SCHEMA: Schema = {  # RFC 9457
     "properties": {
         "title": TEXT,
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "the reason, and what to do"},
+        "detail": {"type": "string", "description": "the reason and what to do"},
     },
 }
 _PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the collection cannot be read now"}

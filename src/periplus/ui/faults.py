@@ -31,10 +31,10 @@ def fault(request: Request) -> Response:
         return waiting(request, name, "A fault")
     noted = browser.fault(folder, code, cause, SHOWN)
     if noted is None:
-        raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be mended")
+        raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be repaired")
     kind, one = issue_kinds()[code], noted.fault
     values = {
-        "title": kind.title, "name": name, "code": code, "cause": cause, "grade": one.grade, "why": kind.why,
+        "title": kind.title, "name": name, "code": code, "cause": cause, "severity": one.severity, "why": kind.why,
         "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
         "rows": [[getattr(issue, field) for field in COLUMNS] for issue in some_looked_up(folder, one.issues)],
         "total": one.total,
@@ -55,7 +55,7 @@ def decide(request: Request) -> Response:
         now(),
     )
     if state_of(request).browser.fault(folder, note.code, note.cause) is None:
-        raise NoCollection("there is no such fault (any longer): it may be mended")
+        raise NoCollection("there is no such fault (any longer): it may be repaired")
     homes.home_of(place).note_fault(note)
     homes.folder_of(place)  # the local copy of a database gets the note too
     query = rendering.query({}, code=note.code, cause=note.cause)

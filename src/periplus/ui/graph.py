@@ -86,7 +86,7 @@ def file(request: Request) -> Response:
         raise UsageError(f"there is no such file of a link graph: choose {', '.join(FILES)}")
     around = look(folder, _graph_request(request.query_params), state_of(request).browser.indexes)
     if around is None:
-        raise UsageError("the links of this large collection are being put in order: ask again in a minute")
+        raise UsageError("the links of this large collection are being sorted: try again in a minute")
     if ending == "svg":
         text = _svg(around)
     else:
@@ -163,7 +163,7 @@ def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Aro
         if not request.url:
             starts = [start for run in runs.run_records(connection) for start in run.starts]
             if not starts:
-                raise UsageError("the collection has no run yet: there is nothing that links to anything")
+                raise UsageError("the collection has no run yet, so it has no links")
             request = replace(request, url=starts[0])
         index = indexes.of(folder, connection)
         if index is None:

@@ -103,7 +103,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         if job is None:
             raise
         missing = (
-            "It waits for a worker."
+            "Waiting for a worker."
             if job.state is JobState.QUEUED
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
@@ -251,11 +251,12 @@ def sign_in(request: Request) -> Response:
     try:
         if isinstance(place, str):
             raise UsageError(
-                f"a login is kept in no database, where others would see it: write [login.{login}] into the "
+                f"logins are not stored in databases, where other users could read them: write "
+                f"[login.{login}] into the "
                 "periplus.toml where crawls are started"
             )
         if state_of(request).locks.others_can_ask:
-            raise UsageError(f"this server listens for other machines: write [login.{login}] into {path} by hand")
+            raise UsageError(f"other machines can connect to this server: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
             login_of(table, login, "this login", folder, is_public=True)
@@ -285,7 +286,7 @@ def pause(request: Request) -> Response:
     """Pauses the running crawl, also one started elsewhere."""
     name, _, place = place_of(request)
     if not homes.home_of(place).pause(now()):
-        raise UsageError("no crawl goes on in it: there is nothing to pause")
+        raise UsageError("no crawl is running: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
 
@@ -293,9 +294,7 @@ def stop(request: Request) -> Response:
     """Stops the collection's job; it stores its answers first."""
     name = request.path_params["name"]
     if not state_of(request).stop_jobs(name):
-        raise UsageError(
-            "no job of this queue works on it. A crawl that a terminal began is stopped there, with Ctrl-C."
-        )
+        raise UsageError("no job of this queue runs it. Stop a crawl of a terminal there, with Ctrl-C.")
     return rendering.to_screen(name, "live")
 
 
@@ -342,5 +341,5 @@ def _last_crawl(state: AppState, name: str, folder: Path) -> tuple[str, ...]:
     runs = state.watchers.look(folder).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
-        raise UsageError("no crawl is known to go on with")
+        raise UsageError("there is no crawl to continue")
     return ("crawl", *starts, "-o", state.folder_word(folder))

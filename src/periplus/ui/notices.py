@@ -80,9 +80,9 @@ def change(request: Request) -> Response:
             book.unsubscribe(number(form, "subscription"))
     elif what == "test":
         fault = api_notices.test(base, number(form, "subscription"))
-        return _screen(request, message=f"It did not arrive: {fault}" if fault else "The test arrived.")
+        return _screen(request, message=f"The test did not arrive: {fault}" if fault else "The test arrived.")
     else:
-        raise UsageError(f"nothing is known of {what[:50]!r}")
+        raise UsageError(f"unknown action {what[:50]!r}")
     return RedirectResponse("/notices", 303)
 
 

@@ -31,7 +31,7 @@ from periplus.urls.scope import site_key
 from periplus.values import JsonObject, frozen
 
 VIEWS = {
-    "": "What is known",
+    "": "Metadata",
     "place": "Place in the map",
     "blocks": "Text by blocks",
     "source": "Source",
@@ -118,7 +118,7 @@ def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
     except UsageError as error:
         return {"place": None, "no_place": str(error)}
     place = place_of(made, url) if made else None
-    return {"place": place, "no_place": "" if made is None or place else f"It is no page of the map of {made.key}."}
+    return {"place": place, "no_place": "" if made is None or place else f"It is not a page of the map of {made.key}."}
 
 
 def _blocks(page: Page, parts: Sequence[str]) -> JsonObject:
@@ -201,7 +201,7 @@ def as_it_was(request: Request) -> Response:
             return RedirectResponse(place_of(target, ""), 303)
         content, media_type = one.as_it_was(place_of)
     if not _SHOWN.fullmatch(media_type):
-        raise UsageError(f"{media_type} is not shown: the view Source of the page gives it as a file")
+        raise UsageError(f"{media_type} is not shown: download it from the view Source of the page")
     headers = {"content-security-policy": AS_IT_WAS}
     charset = "; charset=utf-8" if media_type.startswith("text/") and media_type != "text/plain" else ""
     return Response(content, headers=headers | {"content-type": media_type + charset})

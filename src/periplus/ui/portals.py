@@ -145,12 +145,12 @@ def decide(request: Request) -> Response:
     chosen, form = request.path_params["portal"], form_of(request)
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
     if verb not in work.VERBS:
-        raise UsageError(f"nothing is known of {verb[:50]!r}: {', '.join(work.VERBS)}")
+        raise UsageError(f"unknown action {verb[:50]!r}: choose {', '.join(work.VERBS)}")
     picked = (
         [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
     )
     if not picked:
-        raise UsageError("no entry is picked")
+        raise UsageError("no entry is selected")
     one = desk_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
     listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
@@ -226,12 +226,12 @@ def act(request: Request) -> Response:
             _schedule(state, folder, made)
         case "remove":
             if form.get("sure") != chosen.name:
-                raise UsageError(f"to forget a portal with all that was decided write its name, {chosen.name}")
+                raise UsageError(f"to delete a portal with all decisions, enter its name, {chosen.name}")
             _schedule(state, folder, replace(chosen, period_s=0.0))
             work.remove(place, chosen.name)
             return rendering.to_screen(name, "portals")
         case _:
-            raise UsageError(f"nothing is known of {what[:50]!r}: build, gather, change or remove")
+            raise UsageError(f"unknown action {what[:50]!r}: choose build, gather, change or remove")
     return rendering.to_screen(name, f"portal/{chosen.name}")
 
 

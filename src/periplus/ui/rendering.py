@@ -75,7 +75,7 @@ PLACES = (
     )),
     NavPlace("Faults", (
         NavScreen("t/faults", "By cause", ("t/faults", "t/issues", "fault")),
-        NavScreen("t/dead", "Dead links", ("t/dead",)), NavScreen("t/bad", "Bad links", ("t/bad",)),
+        NavScreen("t/dead", "Broken links", ("t/dead",)), NavScreen("t/bad", "Invalid links", ("t/bad",)),
     )),
     NavPlace("Study", (
         NavScreen("survey", "Survey", ("survey",)), NavScreen("topics", "Topics", ("topic", "t/judged", "t/words")),

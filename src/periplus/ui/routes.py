@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
-from periplus.model.audit import FaultNote, Grade
+from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
 from periplus.model.job import Job
@@ -41,7 +41,7 @@ _C = "/c/{name}"
 _TOPIC = "/c/{name}/topic/{topic}"
 _PORTAL = "/c/{name}/portal/{portal}"
 _ROWS = list[JsonObject]
-_SITE = {"site": (TEXT, "which site, where the collection has several")}
+_SITE = {"site": (TEXT, "the site, if the collection has several")}
 _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
 
 SCREENS = (
@@ -52,7 +52,7 @@ SCREENS = (
             "every": str, "works": bool, "base": str, "open_jobs": int},
         {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
             "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
-            "sort": (TEXT, "a column; - turns it round")},
+            "sort": (TEXT, "a column; - reverses the order")},
     ),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
@@ -69,41 +69,42 @@ SCREENS = (
             "count": JsonObject, "facets": _ROWS, "conditions": list[list[str]],
         },
         {
-            "q": (TEXT, "this text in addresses, titles or anchors"),
-            "sort": (TEXT, "columns, parted by commas; - turns one round"),
-            "columns": (TEXT, "those wanted, parted by commas"), "at": (whole_number(1, 10_000_000), "which page"),
+            "q": (TEXT, "a text in URLs, titles or anchors"),
+            "sort": (TEXT, "columns, separated by commas; - reverses the order of a column"),
+            "columns": (TEXT, "columns of the answer, separated by commas"),
+            "at": (whole_number(1, 10_000_000), "number of the page"),
             "per": (whole_number(1, tables.ROWS[-1]), "rows of a page"),
         },
     ),
     Screen(
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
-        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what of it"),
-            "line": (whole_number(1, 10_000_000), "of the source, to be marked")},
+        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what to show of the page"),
+            "line": (whole_number(1, 10_000_000), "line of the source to highlight")},
     ),
     Screen(
         _C + "/fault", faults.fault,
-        {"name": str, "code": str, "cause": str, "grade": Grade, "why": str, "remedy": str, "pages": int,
+        {"name": str, "code": str, "cause": str, "severity": Severity, "why": str, "remedy": str, "pages": int,
             "since": float | None, "note": FaultNote, "rows": list[list[str | int]], "total": int},
-        {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "what is to be mended: a URL or words")},
+        {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "the cause: a URL or words")},
         take=faults.decide,
     ),
     Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
     Screen(
         _C + "/site", site.site,
         {"name": str, "site": str, "sites": list[str], "under": str},
-        _SITE | {"under": (TEXT, "only pages whose addresses begin so")},
+        _SITE | {"under": (TEXT, "only pages whose URLs begin with this")},
     ),
     Screen(
         _C + "/folders", site.folders,
         {"name": str, "site": str, "sites": list[str], "left": int, "places": list[maps.TreeLine]}, _SITE,
     ),
     Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
-        {"node": (TEXT, "page, directory or site in the middle")}),
+        {"node": (TEXT, "page, directory or site in the centre")}),
     Screen(
         _C + "/search", pages.in_one,
         {"name": str, "query": str, "results": list[pages.PageSearch], "at": int, "per": int},
-        _WORDS | {"at": (whole_number(1, 1000), "which page of the hits")},
+        _WORDS | {"at": (whole_number(1, 1000), "number of the page of hits")},
     ),
     Screen(
         _C + "/compare", tables.compare,
@@ -142,7 +143,7 @@ SCREENS = (
     Screen(
         _C + "/keywords", stories.keywords,
         {"name": str, "of": str, "query": str, "result": KeywordList | None, "fault": str},
-        {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "the answers to it, instead")},
+        {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "a query; its results are the subject")},
     ),
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it

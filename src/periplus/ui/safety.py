@@ -234,11 +234,9 @@ class Guard:
         """Why this is not answered at all; None: it is."""
         headers = Headers(scope=scope)
         if not is_ours(headers.get("host", ""), self._locks.names):
-            return PlainTextResponse(
-                "This address is not known here. `periplus serve --name NAME` makes it known.", 421
-            )
+            return PlainTextResponse("Unknown host name. `periplus serve --name NAME` adds it.", 421)
         if scope["method"] not in METHODS:
-            return PlainTextResponse("Only GET, HEAD and POST are understood.", 405)
+            return PlainTextResponse("Only GET, HEAD and POST are allowed.", 405)
         if scope["path"] == LOGIN or scope["path"].startswith(STATIC):
             return None
         try:
@@ -261,7 +259,7 @@ class Guard:
             return None
         headers = Headers(scope=scope)
         if not is_own_origin(headers, scope["scheme"], self._locks.names):
-            return PlainTextResponse("This form came from another place.", 403)
+            return PlainTextResponse("This form came from another site.", 403)
         has_files = headers.get("content-type", "").lower().startswith("multipart/form-data")
         body = bytearray()
         async for part in Request(scope, receive).stream():
@@ -276,13 +274,10 @@ class Guard:
                 text = body.decode()
                 form = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
         except ValueError:  # UnicodeDecodeError is one
-            return PlainTextResponse("This is no form.", 400)
+            return PlainTextResponse("This is not a form.", 400)
         if not hmac.compare_digest(form.pop("csrf_token", "").encode(), self._locks.csrf_token.encode()):
             return PlainTextResponse(
-                (
-                    "This page is older than the server that it asks: go back, load it again, "
-                    "and send the form once more."
-                ),
+                ("The server was restarted since this page was loaded: go back, reload it, and send the form again."),
                 403,
             )
         scope["periplus"] |= {"form": form, "files": files}

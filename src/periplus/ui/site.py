@@ -85,7 +85,7 @@ def _page(shown: Site, text: str) -> int:
     url = Url(origin + text if text.startswith("/") else text.strip())
     page = bisect_left(shown.graph.pages, url)
     if page == len(shown.graph.pages) or shown.graph.pages[page] != url:
-        raise UsageError(f"{text[:200]!r} is no page of this map")
+        raise UsageError(f"{text[:200]!r} is not a page of this map")
     return page
 
 

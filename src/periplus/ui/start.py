@@ -130,7 +130,7 @@ def allows_private(state: AppState, form: Mapping[str, str]) -> bool:
     """Whether a form consents to private addresses. Raises UsageError where others can ask this server."""
     if form.get("consent_private") and state.locks.others_can_ask:
         raise UsageError(
-            "private addresses are asked for only where this server listens on this machine alone: else write "
+            "private addresses are allowed only if the server listens on this machine alone: else write "
             "allow_private = true into the periplus.toml beside the collections, or into the collection's own"
         )
     return form.get("consent_private") == "yes"
@@ -259,7 +259,7 @@ def change(request: Request) -> Response:
                 raise UsageError("choose how often: each hour, day, week or month")
             queue.repeat(_order(state, form), period_s, now() + period_s)
         else:
-            raise UsageError(f"nothing is known of {what!r}")
+            raise UsageError(f"unknown action {what!r}")
     return RedirectResponse("/jobs", 303)
 
 

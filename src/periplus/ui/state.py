@@ -117,7 +117,7 @@ def places(given: Iterable[Path | str]) -> Places:
     paths = [place for place in named if isinstance(place, Path)]
     for path in paths:
         if not path.is_dir():
-            raise UsageError(f"{path} is no folder: name a collection, or a folder that holds collections")
+            raise UsageError(f"{path} is not a folder: name a collection, or a folder of collections")
     single = tuple(path for path in paths if (path / DATABASE).is_file())
     folders = tuple(path for path in paths if path not in single)
     if not paths:

@@ -111,7 +111,7 @@ def _chosen(stories: Stories, objective: Objective, most: int) -> tuple[Cascades
         raise UsageError("no story on two sites was found, so there is nothing to choose by")
     if entries > ENTRIES_MOST:
         raise UsageError(
-            f"{len(stories.stories):,} stories take longer than one waits for: `periplus influence -k {most} "
+            f"{len(stories.stories):,} this takes too long for the browser: use `periplus influence -k {most} "
             f"--objective {objective}` chooses"
         )
     cascades = cascades_of_stories(stories)
@@ -123,7 +123,7 @@ def influence_file(request: Request) -> Response:
     name, folder = folder_of(request)
     latest, ending = stored_stories(folder), request.path_params["ending"]
     if latest is None:
-        raise UsageError("stories were not looked for yet")
+        raise UsageError("stories were not computed yet")
     objective, most = _objective(request.query_params)
     cascades, chosen = _chosen(latest, objective, most)
     out, file = io.StringIO(newline=""), f"{name}-influence.{ending}"

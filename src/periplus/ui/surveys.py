@@ -167,9 +167,9 @@ def survey(request: Request, refused: Refused | None = None) -> Response:
 
 STATUSES = {
     SiteStatus.IN: "in: read in the survey",
-    SiteStatus.OUT: "out: left out of all lists",
-    SiteStatus.UNDECIDED: "undecided: to be looked at again",
-    SiteStatus.DISCOVERED: "discovered: not looked at",
+    SiteStatus.OUT: "out: excluded from all lists",
+    SiteStatus.UNDECIDED: "undecided: to be reviewed again",
+    SiteStatus.DISCOVERED: "discovered: not reviewed",
 }
 
 
@@ -251,7 +251,7 @@ def change(request: Request) -> Response:
             start = form.get("start", "").strip()
             decide(place, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
-            raise UsageError(f"nothing is known of {what[:50]!r}")
+            raise UsageError(f"unknown action {what[:50]!r}")
     homes.folder_of(place)  # the local copy of a database gets it too
     return rendering.to_screen(name, _back(form))
 
@@ -313,8 +313,8 @@ VIEWS = {
     ),
     "companions": SurveyView(
         "Companion set",
-        "Sites outside the survey, by how many of its sites link to them: least values while sites are not read to "
-        "the end.",
+        "Sites outside the survey, by the number of its sites that link to them. These are lower bounds "
+        "until every site is fully crawled.",
         "companions",
         ("site", "class", "units", "pages", "links", "back", "status", "tags"),
     ),
@@ -329,7 +329,7 @@ VIEWS = {
         (("matrix", "Interlinking matrix: rows link to columns, shades by the logarithm of the links"),),
     ),
     "network": SurveyView(
-        "Network", "How the sites hang together by direct links.", "connectivity",
+        "Network", "Connectivity of the sites by direct links.", "connectivity",
         ("vertices", "sites", "arcs", "density", "reciprocity", "largest_strong", "strong_components", "largest_weak",
             "weak_components"),
         (
@@ -350,15 +350,15 @@ VIEWS = {
     ),
     "harvest": SurveyView(
         "Harvest",
-        "How many external items were found over pages, beside a round robin, and how many there may be in all.",
+        "External items found over pages, compared with a round robin, and an estimate of the total.",
         "standing",
         ("site", "pages", "links", "recent", "share", "waiting"),
         (("yield", "Found over pages, with round robin and estimate; and each site separately"),),
     ),
     "links": SurveyView("Links found",
-        "The links as the survey collected them: within its sites, out of them, and what is none.", "", ()),
+        "The collected links: within the sites, out of them, and invalid ones.", "", ()),
     "method": SurveyView(
-        "Method", "How the figures came about, so that they can be set beside others.", "records",
+        "Method", "How the figures were computed, for comparison with others.", "records",
         ("site", "prefixes", "fetched", "waiting", "robots", "refused", "failed", "redirects", "state"),
     ),
 }  # fmt: skip
@@ -380,7 +380,7 @@ def view(request: Request) -> Response:
     name, folder = folder_of(request)
     shown, asked = request.path_params["view"], dict(request.query_params)
     if shown not in VIEWS:
-        raise NoCollection(f"there is no look at a survey called {shown!r}: choose among {', '.join(VIEWS)}")
+        raise NoCollection(f"there is no view of a survey called {shown!r}: choose among {', '.join(VIEWS)}")
     one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: JsonObject = {

@@ -60,18 +60,18 @@ SCREENS = {
         "Links to other sites, without broken links.",
     ),
     "dead": TableScreen(
-        "Dead links",
+        "Broken links",
         "links",
         ("target", "target_reason", "target_status", "source", "anchor", "position"),
         (("target_state", "failed"),),
-        "Links to what does not exist or cannot be reached, with the pages that hold them.",
+        "Links to URLs that do not exist or cannot be reached, with their pages.",
     ),
-    "bad": TableScreen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
+    "bad": TableScreen("Invalid links", "bad", ("source", "text", "why", "anchor", "position")),
     "faults": TableScreen(
         "Faults by cause",
         "faults",
         ("severity", "message", "cause", "detail", "pages", "since", "assignee"),
-        sentence="What is to be mended, gravest first. Each leads to its pages, and to what can be decided on it.",
+        sentence="Faults by severity. Each cause links to its pages and its decision.",
         usual=(("decision", "-"),),
     ),
     "issues": TableScreen(
@@ -166,10 +166,7 @@ def of_screen(name: str, page: TablePage, columns: int) -> tuple[TablePage, list
 
 def waiting(request: Request, name: str, title: str) -> Response:
     """A screen that is being made beside this answer, which is asked for again until it is there."""
-    detail = (
-        "What is wrong is being looked for, in all pages and links that are stored: some seconds for each ten thousand "
-        "addresses."
-    )
+    detail = "Faults are being computed from all stored pages and links: some seconds for every ten thousand URLs."
     return rendering.answer(request, "waiting.html", {"title": title, "name": name, "detail": detail})
 
 

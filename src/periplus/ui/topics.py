@@ -187,7 +187,7 @@ def act(request: Request) -> Response:
     match what:
         case "remove":
             if form.get("sure") != chosen:
-                raise UsageError(f"to delete a topic with its examples and labels write its name, {chosen}")
+                raise UsageError(f"to delete a topic with its examples and labels, enter its name, {chosen}")
             remove_topic(place, chosen)
             return rendering.to_screen(name, "topics")
         case "judge":
@@ -198,7 +198,7 @@ def act(request: Request) -> Response:
             with Collection(folder, time_limit_s=READ_S) as collection:
                 order = crawl_order(chosen, form, _starts(collection), word)
         case _:
-            raise UsageError(f"nothing is known of {what[:50]!r}: judge, learn, crawl or remove")
+            raise UsageError(f"unknown action {what[:50]!r}: choose judge, learn, crawl or remove")
     state.add_job(order)
     return rendering.to_screen(name, f"topic/{chosen}")
 

@@ -270,5 +270,5 @@ def refuse_other_version(connection: Connection) -> None:
 def check(connection: Connection, collection: str) -> None:
     """Raises NoCollection where there is none, StoreError where it is not of this version."""
     if not exists(connection):
-        raise NoCollection(f"the database holds no collection {collection}. `periplus crawl -o ADDRESS URL` makes one.")
+        raise NoCollection(f"the database has no collection {collection}. `periplus crawl -o ADDRESS URL` makes one.")
     refuse_other_version(connection)

@@ -291,7 +291,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     path = folder / DATABASE
     refuse_address(folder)
     if not path.is_file():
-        raise NoCollection(f"{folder} holds no collection. `periplus crawl URL -o {folder}` makes one.")
+        raise NoCollection(f"{folder} has no collection. `periplus crawl URL -o {folder}` makes one.")
     if not read_only:
         refuse_network_disk(folder)
     connection = None
