@@ -5,6 +5,8 @@ python -m periplus.cli.reference [--check] [--into docs] [--man FOLDER]
 from __future__ import annotations
 
 import inspect
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -137,23 +139,34 @@ def commands(
                 yield from commands(child, f"{path} {name}", context)
 
 
+SHARED = 3  # commands with the same flag and help from which the flag is explained once
+
+
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
-    """docs/cli.md: each command's own help text."""
-    parts = [NOTICE, "# Commands\n"]
+    """docs/cli.md: each command's help and its own flags, then once the flags that several commands share."""
     # inherited by all below; a command that ran before remembers them too
     helps = command.context_settings.get("help_option_names", ["--help"])
-    for path, item in commands(command, name):
-        context = click.Context(
-            item,
-            info_name=path,
-            terminal_width=HELP_COLUMNS,
-            max_content_width=HELP_COLUMNS,
-            color=False,
-            help_option_names=helps,
-        )
-        context.meta[HELP_ALL] = True
-        parts.append(f"## {path}\n\n```text\n{item.get_help(context)}\n```\n")
-    return "\n".join(parts)
+    width = {"terminal_width": HELP_COLUMNS, "max_content_width": HELP_COLUMNS, "color": False}
+    contexts = [
+        click.Context(item, info_name=path, help_option_names=helps, **width) for path, item in commands(command, name)
+    ]
+    flags = [[param.get_help_record(context) for param in context.command.get_params(context)] for context in contexts]
+    counts = Counter(record for records in flags for record in records if record)
+    shared = {record: re.findall(r"--[\w-]+", record[0])[0] for record, count in counts.items() if count >= SHARED}
+    parts = [NOTICE, "# Commands\n", "Flags under *Also* are explained under [Shared flags](#shared-flags).\n"]
+    for context, records in zip(contexts, flags, strict=True):
+        item, formatter = context.command, context.make_formatter()
+        for write in (item.format_usage, item.format_help_text, getattr(item, "format_commands", item.format_epilog)):
+            write(context, formatter)
+        parts.append(f"## {context.info_name}\n\n```text\n{formatter.getvalue()}```\n")
+        parts += [_flag(record) for record in records if record and record not in shared]
+        if names := [f"`{shared[record]}`" for record in records if record in shared]:
+            parts.append(f"\nAlso: {', '.join(names)}\n")
+    return "\n".join([*parts, "## Shared flags\n", *map(_flag, sorted(shared, key=lambda one: shared[one]))]) + "\n"
+
+
+def _flag(record: tuple[str, str]) -> str:
+    return f"- `{record[0]}`: {record[1]}"
 
 
 def man_pages(command: click.Command, name: str = "periplus") -> Iterator[tuple[str, str]]:
