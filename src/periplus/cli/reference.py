@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -139,30 +140,43 @@ def commands(
                 yield from commands(child, f"{path} {name}", context)
 
 
-SHARED = 3  # commands with the same flag and help from which the flag is explained once
+SHARED = 2  # commands with the same flag and help from which the flag is explained once
 
 
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
     """docs/cli.md: each command's help and its own flags, then once the flags that several commands share."""
-    # inherited by all below; a command that ran before remembers them too
-    helps = command.context_settings.get("help_option_names", ["--help"])
-    width = {"terminal_width": HELP_COLUMNS, "max_content_width": HELP_COLUMNS, "color": False}
     contexts = [
-        click.Context(item, info_name=path, help_option_names=helps, **width) for path, item in commands(command, name)
+        click.Context(item, info_name=path, max_content_width=HELP_COLUMNS, terminal_width=HELP_COLUMNS)
+        for path, item in commands(command, name)
     ]
-    flags = [[param.get_help_record(context) for param in context.command.get_params(context)] for context in contexts]
-    counts = Counter(record for records in flags for record in records if record)
-    shared = {record: re.findall(r"--[\w-]+", record[0])[0] for record, count in counts.items() if count >= SHARED}
+    flags = [
+        [
+            record
+            for param in context.command.get_params(context)
+            if param.name != "help" and (record := param.get_help_record(context))
+        ]
+        for context in contexts
+    ]
+    counts = Counter(chain(*flags))
+    shared = {record: _long(record) for record, count in counts.items() if count >= SHARED}
     parts = [NOTICE, "# Commands\n", "Flags under *Also* are explained under [Shared flags](#shared-flags).\n"]
     for context, records in zip(contexts, flags, strict=True):
         item, formatter = context.command, context.make_formatter()
-        for write in (item.format_usage, item.format_help_text, getattr(item, "format_commands", item.format_epilog)):
-            write(context, formatter)
+        item.format_usage(context, formatter)
+        item.format_help_text(context, formatter)
+        if isinstance(item, click.Group):
+            item.format_commands(context, formatter)
+        item.format_epilog(context, formatter)
         parts.append(f"## {context.info_name}\n\n```text\n{formatter.getvalue()}```\n")
-        parts += [_flag(record) for record in records if record and record not in shared]
+        parts += [_flag(record) for record in records if record[1] and record not in shared]
         if names := [f"`{shared[record]}`" for record in records if record in shared]:
             parts.append(f"\nAlso: {', '.join(names)}\n")
-    return "\n".join([*parts, "## Shared flags\n", *map(_flag, sorted(shared, key=lambda one: shared[one]))]) + "\n"
+    return "\n".join([*parts, "## Shared flags\n", *map(_flag, sorted(shared, key=_long))]) + "\n"
+
+
+def _long(record: tuple[str, str]) -> str:
+    """The long name of a flag, or all of it."""
+    return re.sub(r".*?(--[\w-]+).*", r"\1", record[0])
 
 
 def _flag(record: tuple[str, str]) -> str:
