@@ -153,7 +153,7 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
         [
             record
             for param in context.command.get_params(context)
-            if param.name != "help" and (record := param.get_help_record(context))
+            if "--help" not in param.opts and (record := param.get_help_record(context))
         ]
         for context in contexts
     ]
