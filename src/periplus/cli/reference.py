@@ -149,11 +149,12 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
         click.Context(item, info_name=path, max_content_width=HELP_COLUMNS, terminal_width=HELP_COLUMNS)
         for path, item in commands(command, name)
     ]
+    settings = {row.name for row in rows()}
     flags = [
         [
             record
             for param in context.command.get_params(context)
-            if "--help" not in param.opts and (record := param.get_help_record(context))
+            if param.name not in settings and "--help" not in param.opts and (record := param.get_help_record(context))
         ]
         for context in contexts
     ]
@@ -168,6 +169,8 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
             item.format_commands(context, formatter)
         item.format_epilog(context, formatter)
         parts.append(f"## {context.info_name}\n\n```text\n{formatter.getvalue()}```\n")
+        if any(param.name == "max_pages" for param in item.params):
+            parts.append("Each [setting](settings.md) is a flag too.\n")
         parts += [_flag(record) for record in records if record[1] and record not in shared]
         if names := [f"`{shared[record]}`" for record in records if record in shared]:
             parts.append(f"\nAlso: {', '.join(names)}\n")
