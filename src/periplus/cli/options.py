@@ -205,7 +205,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = option(
         "--preset",
         "Settings chosen together: gentle, own-site, archive, quick-look, or of periplus.toml, [presets.NAME]; "
-        "`periplus settings --presets` shows them. Flags go before it.",
+        "`periplus settings --presets` shows them. Flags override it.",
         str,
         "",
         metavar="NAME",

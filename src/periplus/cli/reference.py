@@ -1,5 +1,5 @@
 """Writes docs/cli.md, settings.md, sql.md, exports.md and parquet.md from the code, and man pages.
-python -m periplus.cli.reference [--check] [--into docs] [--man FOLDER]
+python -m periplus.cli.reference [--check] [--man FOLDER]
 """
 
 from __future__ import annotations
@@ -327,15 +327,9 @@ def write(folder: Path, command: click.Command) -> None:
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 when a reference is stale.")
 @click.option(
-    "--into",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=Path("docs"),
-    help="The folder of the references.",
-)
-@click.option(
     "--man", type=click.Path(path_type=Path, file_okay=False), help="Write man pages into this folder instead."
 )
-def main(check: bool, into: Path, man: Path | None) -> None:
+def main(check: bool, man: Path | None) -> None:
     """Regenerate the references in docs from the code."""
     from periplus.cli.main import main as periplus  # here, so that other groups can be described without it
 
@@ -344,8 +338,8 @@ def main(check: bool, into: Path, man: Path | None) -> None:
         for name, text in man_pages(periplus):
             (man / name).write_text(text, "utf-8")
     elif not check:
-        write(into, periplus)
-    elif outdated := stale(into, periplus):
+        write(Path("docs"), periplus)
+    elif outdated := stale(Path("docs"), periplus):
         raise click.ClickException(f"{', '.join(map(str, outdated))}: differs from the code; run `make docs`")
 
 
