@@ -99,7 +99,7 @@ demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this mach
 docs: $(STAMP) $(COMPILED) ## Write docs/cli.md and docs/settings.md anew from the code.
 	$(PY) -m periplus.cli.reference
 
-site: $(STAMP) $(COMPILED) ## Build the documentation as a site into the folder site; installs its builder (20 MB).
+site: $(STAMP) ## Build the documentation as a site into the folder site; installs its builder (20 MB).
 	$(PY) .ci/requirements docs > $(VENV)/requirements.txt
 	$(INSTALL) -r $(VENV)/requirements.txt
 	$(PY) .ci/site

@@ -111,7 +111,7 @@ def test_influence_of_the_planted_web_is_proved_the_best(folder: Path) -> None:
 def test_influence_is_written_in_every_form(folder: Path, tmp_path: Path) -> None:
     text = run(folder, "influence", "-k", "3", "--holdout").output
     assert "3 sites of" in text
-    assert "No choice within the budget has more" in text
+    assert "No choice within the budget can exceed" in text
     assert "in hindsight" in text
     read = json.loads(run(folder, "influence", "-k", "3", "--holdout", "--json").stdout)
     assert len(read["chosen"]) == 3

@@ -72,17 +72,17 @@ class Status:
         return self.state_of(self.runs[-1]) if self.runs else ""
 
     def state_of(self, run: RunRecord) -> str:
-        """running, paused, killed (nobody ended it, and nobody is at work), or how it ended."""
+        """running, paused, killed (not ended, no worker alive), or how it ended."""
         if self.running:
             return "paused" if self.paused else "running"
         return "killed" if run.state == "running" else run.state
 
 
 class Collection:
-    """One collection, read. A crawl may go on meanwhile. Use as a context, or close it."""
+    """Reader of one collection, also during a crawl. A context manager."""
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
-        """time_limit_s: most CPU seconds of one question; 0: no limit.
+        """time_limit_s: most CPU seconds of a query; 0: no limit.
 
         Raises NoCollection, StoreError.
         """
@@ -135,7 +135,7 @@ class Collection:
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
-        """What there is, in one value."""
+        """Sums and state of the collection."""
         now = self._clock.now()
         with self._limited(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
@@ -226,7 +226,7 @@ class Collection:
         return Rows(name, exported_columns(self.folder, name), read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
-        """What stands where a link belongs and is none (mailto:, javascript:, malformed): of one page, or of all.
+        """Link attributes that are no web address (mailto:, javascript:, malformed), of a page or of all pages.
 
         Raises UsageError for a page that was never seen.
         """
@@ -271,7 +271,7 @@ class Collection:
         """The hierarchical map of the collection's site. site: its key, where there are several.
 
         scale: `normalised` (ranks sum to 1) or `published` (the site mapper's own, on which rounds may be counted).
-        Raises UsageError where there is no map, and says why.
+        Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
         from periplus.api.segments import rules_at, segments_of
@@ -298,8 +298,8 @@ class Collection:
     ) -> Templates:
         """Which pages of the site one template made, and what of them is navigation.
 
-        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: is
-        told how far the work is.
+        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: called
+        with the progress.
 
         Pages are marked one by one from the store, so the collection must stay open.
         """
@@ -311,11 +311,11 @@ class Collection:
     def duplicates(
         self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
     ) -> Duplicates:
-        """Pages that say the same, and those that nearly do, in groups with the page that stands for each.
+        """Groups of pages with equal or nearly equal text, each with its representative page.
 
         site: its key; empty: all sites. near: share of runs of five words from which two texts are nearly the same; 1:
-        only the same ones. Content is told from navigation first where it is not yet, unless a crawl does so. watch: is
-        told how far the work is.
+        only the same ones. Pages are marked first where needed, unless a crawl does so. watch: called
+        with the progress.
         """
         from periplus.api import duplicates
 
@@ -328,7 +328,7 @@ class Collection:
         """Writes sitemap.xml of the pages worth finding into folder,
         with its parts where one file is not enough; says where.
 
-        One host's files lie in folder itself; of several hosts each has a folder of its name.
+        Files of a single host are written to folder itself; several hosts have a folder each.
         """
         from periplus.api.site import write_sitemaps
 
@@ -345,11 +345,11 @@ class Collection:
         like: Sequence[float] | str | None = None,
         watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
-        """Pages by their words, as `periplus search` finds them; docs/search.md says what a query may be.
+        """Pages by their words, as `periplus search` finds them; query language: docs/search.md.
 
-        What changed since the last search is indexed first, unless a crawl does so. like: a vector, or the URL of a
+        Changes since the last search are indexed first, unless a crawl does so. like: a vector, or the URL of a
         page that has some: others near it are found too, and both orders are fused; the query may be empty then. watch:
-        is told (pages indexed, pages to go), and may return True to stop that. Raises UsageError.
+        called with (pages indexed, pages to go); True stops indexing. Raises UsageError.
         """
         if self._search is None:
             from periplus.api.searching import Search, SearchedFolder
@@ -362,9 +362,9 @@ class Collection:
             return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-        """Puts the vectors of a file in place of those that the collection has; docs/vectors.md says of which form.
+        """Replaces the collection's vectors by those of a file (formats: docs/vectors.md).
 
-        watch: is told how many rows were read. Raises UsageError, StoreError.
+        watch: called with the number of rows read. Raises UsageError, StoreError.
         """
         from periplus.api.embedding import take_in
         from periplus.api.shared_index import require_place
@@ -380,10 +380,10 @@ class Collection:
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
     ) -> KeywordList:
-        """What something is about, as `periplus keywords` says it.
+        """Keywords of a subject, as `periplus keywords` finds them.
 
         targets: a site, or pages, several as one subject; query: the pages that it finds, against all others; neither:
-        the only site, or everything. watch: is told how many pages were read.
+        the only site, or everything. watch: called with the number of pages read.
         """
         from periplus.api.keywords import ANSWERS, KeywordFinder
 
@@ -395,13 +395,13 @@ class Collection:
             return finder.of_targets(targets)
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
-        """Brings the search index up to date, or makes it anew; says in a sentence how it stands."""
+        """Updates or rebuilds the search index; returns a sentence on its state."""
         from periplus.api.search_index import brought_up
 
         return brought_up(self.folder, anew, watch)
 
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
-        """Writes the report as one HTML file, by default report.html in the collection's folder; says where.
+        """Writes the report as one HTML file, by default report.html in the collection's folder; returns its path.
 
         site: its key; empty: the only one, or all of them with a row each.
 

@@ -106,7 +106,7 @@ class CrawlOrder:
 
 @frozen
 class Progress:
-    """A crawl as it stands."""
+    """State of a crawl."""
 
     counts: RunCounts
     hosts: tuple[HostRow, ...]  # with most waiting first

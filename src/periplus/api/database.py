@@ -28,10 +28,10 @@ if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever func
 
 
 class DatabaseCollection(Collection):
-    """One collection at an address (`postgresql://...`), read. A crawl may go on meanwhile.
+    """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
     Its runs, its status and its map are read from the database, and searches where readers share an index; all else
-    from its copy, as it stands when that is first asked for: docs/postgresql.md.
+    from its copy, as of the first access: docs/postgresql.md.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DatabaseCollection(Collection):
         return list(home_of(self._text).runs())
 
     def status(self, most_hosts: int = 10) -> Status:
-        """What there is, in one value and one snapshot."""
+        """Sums and state of the collection, of one snapshot."""
         from periplus.store.postgres import hosts as host_rows
         from periplus.store.postgres.statements import PostgresStatements
 

@@ -55,7 +55,7 @@ Watch = Callable[["Progress"], bool]
 def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection:
     """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
 
-    time_limit_s: most CPU seconds of one question; 0: no limit. Raises NoCollection, StoreError.
+    time_limit_s: most CPU seconds of a query; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
         from periplus.api.database import DatabaseCollection
@@ -90,7 +90,7 @@ def crawl(
 def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = None, **settings: object) -> RefreshEnd:
     """Asks again for what a collection holds, and follows what is new, as `periplus refresh` does.
 
-    place: a folder, or an address. due_only: only what is likely to have changed. settings: in place of those of the
+    place: a folder, or an address. due_only: only pages likely to have changed. settings: replace settings of the
     last crawl. Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting, StoreError.
     """
     from periplus.api.crawling import refresh as run
@@ -102,9 +102,9 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
 
 @frozen
 class CheckResult:
-    """What a check found.
+    """The result of a check.
 
-    end: how it ended; None: nobody was asked. issues: gravest first; faults: the same by cause; grades: of
+    end: how it ended; None: no request was sent. issues: gravest first; faults: the same by cause; grades: of
     each field, by these issues.
     """
 
@@ -133,7 +133,7 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
     """Finds broken links and other faults, as `periplus check` does.
 
     start: where to begin, a folder or file of this machine too; the site is crawled first, or further. Without it
-    folder must hold a collection, and its own settings hold. offline: ask nobody, judge by what is stored. external:
+    folder must hold a collection; its own settings apply. offline: send no request, use stored answers. external:
     ask for other sites' URLs too. fragments: look for the places that links name. head: HEAD before GET. near: compare
     texts for near duplicates; None: where there are not too many. site: issues of this site only.
     Raises UsageError, NoCollection, StoreError.
@@ -162,9 +162,9 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
 def stories(
     folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> Stories:
-    """What several sites of a collection tell, the weightiest first, as `periplus stories` finds them.
+    """Stories of several sites of a collection, the weightiest first, as `periplus stories` finds them.
 
-    least_sites: that must tell it. watch: is told (what is done, how much of it, of how much). Raises NoCollection,
+    least_sites: sites of a story. watch: called with (step, done, total). Raises NoCollection,
     StoreError.
     """
     from periplus.api.stories import stories_of
@@ -207,7 +207,7 @@ def keywords(
     method: str = "learnt",
     watch: Callable[[int], None] = lambda pages: None,
 ) -> KeywordList:
-    """What a collection's site, pages or hits are about: `Collection.keywords`. Raises UsageError, NoCollection."""
+    """Keywords of a collection's site, pages or hits: `Collection.keywords`. Raises UsageError, NoCollection."""
     with Collection(folder_of(folder)) as collection:
         return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
 
@@ -287,7 +287,7 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     """Deletes pages, a site or a run from a collection, as `periplus delete` does; returns what went.
 
     pages: URLs. links_to: other pages' links to them go too. again: such addresses wait to be fetched. run_pages: what
-    only this run fetched goes with it. dry_run: nothing is deleted; what would go is returned. watch: is told
+    only this run fetched is deleted too. dry_run: nothing is deleted; the plan is returned. watch: called with
     (addresses done, in all). Raises UsageError, NoCollection, and StoreError while a crawl is at work.
     """
     from periplus.api import deleting

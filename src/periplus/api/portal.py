@@ -378,7 +378,7 @@ def create(place: Path | str, portal: Portal) -> None:
 
 
 def change(place: Path | str, portal: Portal) -> None:
-    """Puts a portal in the place of the one with its name; what was decided stays."""
+    """Replaces the portal of this name; decisions stay."""
     with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
@@ -414,7 +414,7 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
     """The portal as it would be published now.
 
     The keys of its entries are remembered, so that stories keep them while they grow; so are the stories, and the
-    entries for the editor's desk.
+    entries for the editor.
 
     Raises UsageError for a topic that there is not, NoCollection, StoreError.
     """
@@ -553,7 +553,7 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 def build(
     place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, Published]:
-    """Makes a portal anew and publishes it into out, by default portals/NAME within the collection's folder or copy."""
+    """Builds a portal and publishes it into out, by default portals/NAME within the collection's folder or copy."""
     folder = folder_of(place)
     portal = portal_named(folder, name)
     edition = edition_of(place, portal, now, watch)

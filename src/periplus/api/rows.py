@@ -22,7 +22,7 @@ ROWS_SHOWN = 20  # in a notebook; all are in the table
 
 
 class Rows:
-    """Rows of one table. Iterating reads them from the store, each time anew; nothing is held in memory.
+    """Rows of one table. Each iteration reads them from the store; nothing is held in memory.
 
     name: of the table. columns: names of a row's values, which are its attributes too. The collection must stay open
     while rows are read. `list(rows)` holds them all; `rows.to_pandas()` and `rows.to_arrow()` hold them as columns.

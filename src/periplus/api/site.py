@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Site:
-    """A site's hierarchical map with its link graph, ranks and pages, as they stood at one moment."""
+    """A site's hierarchical map with its link graph, ranks and pages, of one moment."""
 
     key: SiteKey
     run: RunRecord  # the last
@@ -126,7 +126,7 @@ class Site:
         )
 
     def head(self) -> Iterator[str]:
-        """What the map is of, how far it goes, and what is not in it."""
+        """Subject, extent and omissions of the map."""
         pages = len(self.site_map.order)
         fetched = int(self.graph.fetched[self.site_map.order].sum())
         yield f"{self.key}: {count_of(pages, 'page')}, {number(fetched)} fetched, depth {self.depth}"
@@ -166,7 +166,7 @@ class Site:
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """A page for a browser; see `present.map_xml`.
 
-        values: () for those that people want. Raises UsageError for more than it carries.
+        values: () for the usual columns. Raises UsageError above the format's limit.
         """
         values = values or SHOWN
         write_map_xhtml(
@@ -176,7 +176,7 @@ class Site:
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """For paper; see `present.map_xml`.
 
-        values: () for those that people want. Raises UsageError for more than it carries.
+        values: () for the usual columns. Raises UsageError above the format's limit.
         """
         values = values or SHOWN
         write_map_pdf(

@@ -1,4 +1,4 @@
-"""A survey of many sites: its plan, its runs, how it stands, its links, and what the user decides on sites."""
+"""A survey of many sites: plan, runs, state, links, and the user's decisions on sites."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def add_sites(place: Place, units: Iterable[Unit]) -> Campaign:
 
 
 def remove_sites(place: Place, names: Iterable[str]) -> tuple[Campaign, tuple[Unit, ...]]:
-    """Without the sites of these names, short names or prefixes; and these. What was fetched of them stays."""
+    """Without the sites of these names, short names or prefixes; and these. Their fetched pages stay."""
     asked, gone = list(names), dict[str, Unit]()
 
     def changed(before: Campaign) -> Campaign:
@@ -180,7 +180,7 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
 
 
 def policy_of(store: RunStore, order: CrawlOrder) -> SurveyPolicy:
-    """What a worker of a survey's run chooses by. store: of the run."""
+    """The policy of a survey's worker. store: of the run."""
     policy = survey_policy(campaign_from(store.note(PLAN), order.home), order.settings)
     policy.learn(store.visits(0))
     return policy
@@ -323,7 +323,7 @@ def _record(campaign: Campaign) -> dict[str, object]:
 
 
 def standing_of(place: Place) -> CampaignProgress:
-    """How the campaign of a collection stands, by what is stored; a run may be at work.
+    """State of a collection's campaign, from stored pages, also during a run.
 
     Raises UsageError, NoCollection, StoreError.
     """
@@ -435,7 +435,7 @@ class LinkChoice:
 
 
 def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
-    """The rows of one of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
+    """The rows of a table of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
     with reading.moment(folder) as connection:
         for _, row in _chosen(connection, folder, choice):
             yield row
@@ -577,6 +577,6 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
 
 
 def marks_in(folder: Path) -> dict[str, SiteMark]:
-    """What was noted so far, by prefix. Raises NoCollection, StoreError."""
+    """Stored marks, by prefix. Raises NoCollection, StoreError."""
     with reading.opened(folder) as connection:
         return schema.marks(connection)

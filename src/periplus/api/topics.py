@@ -40,7 +40,7 @@ PAGE_FILES = "https://files.invalid/"  # where files seem to lie, for their name
 
 
 def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
-    """The texts that the specs name, in their order. Raises UsageError for one that names none."""
+    """The texts named by the specs, in their order. Raises UsageError for a spec without texts."""
     for spec in specs:
         count = 0
         for example in _of_spec(collection, spec, positive):
@@ -124,7 +124,7 @@ def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlock
 
 
 def text_of_page(page: PageBlocks) -> str:
-    """What of it is judged; empty where it has no text."""
+    """Its judged text; empty if it has none."""
     return content_text(page.title, page.blocks, page.parts) if page.blocks else ""
 
 
@@ -141,7 +141,7 @@ def _of_files(path: Path, positive: bool) -> Iterator[Example]:
 
 
 def text_of_file(file: Path) -> str:
-    """What of it is judged, whatever its format. Raises UsageError for one that cannot be read."""
+    """Its judged text, in any format. Raises UsageError for an unreadable file."""
     try:
         with file.open("rb") as opened:
             body = opened.read(FILE_BYTES)
@@ -175,7 +175,7 @@ class TopicOrder(NamedTuple):
 
 
 def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
-    """Learns a topic, keeps it in the collection's folder, and says how well it was learned.
+    """Learns a topic, stores it in the collection's folder, and returns it with its quality.
 
     One of that name is replaced; labels given to it stay.
 
@@ -214,7 +214,7 @@ def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[s
 
 
 def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
-    """As many pages of the collection, chosen by the ids of their URLs: by chance, and the same ones each time.
+    """A reproducible random sample of the collection's pages, chosen by the ids of their URLs.
 
     As examples of nothing.
     """
@@ -254,12 +254,12 @@ def begin(folder: Path, name: str) -> None:
 
 
 def topic_names(folder: Path) -> list[str]:
-    """Of the topics that the collection in folder knows."""
+    """Names of the topics of the collection in folder."""
     return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
 
 
 def topic_of(folder: Path, name: str) -> Topic:
-    """A topic that was learned before. Raises UsageError for one that is not known, StoreError for a damaged one."""
+    """A learned topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
     from periplus.analyse.topic.judging import topic_of_text
 
     file = topic_file(folder, name)
@@ -282,7 +282,7 @@ def judge_of(folder: Path, name: str) -> Judge:
 
 
 def remove_topic(place: Path | str, name: str) -> list[Path]:
-    """Deletes a topic with its examples and labels; says which files. Raises UsageError for one that is not known."""
+    """Deletes a topic with its examples and labels; returns the files. Raises UsageError for one that is not known."""
     with editing(place) as folder:
         topic_of(folder, name)
         file = topic_file(folder, name)
@@ -351,14 +351,14 @@ def beginning_of(text: str, title: str) -> str:
 
 
 def topic_file(folder: Path, name: str) -> Path:
-    """Where a topic lies. Raises UsageError for a name that cannot be one."""
+    """Path of a topic. Raises UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} cannot be a topic's name: letters, digits, - and _, at most 64 of them")
     return folder / FOLDER / f"{name}.json"
 
 
 def stored_examples(folder: Path, name: str) -> list[Example]:
-    """What a topic was learned from, with the labels given since."""
+    """Examples of a topic, with later labels."""
     file = topic_file(folder, name)
     try:
         with gzip.open(_files(file)[1], "rt", encoding="ascii") as lines:
@@ -384,12 +384,12 @@ def _note_label(place: Path | str, name: str, label: Mapping[str, object]) -> No
 
 
 def stored_labels(folder: Path, name: str) -> list[Example]:
-    """What people said of pages, the last word on each. Raises UsageError for a name that cannot be a topic's."""
+    """Labels of pages, the last of each. Raises UsageError for an invalid name."""
     return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
 
 
 def relearned(collection: Collection, name: str) -> Topic:
-    """The topic learned anew from its examples and labels, and kept."""
+    """Learns the topic again from its examples and labels, and stores it."""
     from periplus.analyse.topic.judging import word_counts
 
     old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)

@@ -93,7 +93,7 @@ class Issue:
     detail: str = ""
     related: str = ""  # the other URL that it is about: a link's target, the page with the same title; empty: none
     anchor: str = ""  # of a link: its words
-    position: str = ""  # of a link: the part of the page that it stands in
+    position: str = ""  # of a link: its part of the page
     cause: str = ""  # what is to be mended once for all issues of the same cause: a URL or words; empty: this page
     line: int = 0  # of the page's source as decoded, from 1, where it is looked up (`api.positions`); 0: not told
     column: int = 0  # in characters, from 1; a tab is one

@@ -137,7 +137,7 @@ PAGES = Table(
 )
 LINKS = Table(
     "links",
-    "Links; those of one page that agree in target, kind, position and nofollow are one row.",
+    "Links. Repeated links of a page (same target, kind, position and nofollow) are one row.",
     (
         Column(
             "source",
@@ -158,7 +158,7 @@ TEXTS = Table(
     columns_of("""
         url integer: the number of the page's URL, ascending, each once
         text text: the page's running text, a line a block
-        content text: the blocks of it that are content and no navigation; none where they are not told apart yet
+        content text: its content blocks, without navigation; empty if not known yet
     """),
 )
 TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}

@@ -164,7 +164,7 @@ def _digest(of: str, sentence: str) -> Column:
 
 def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]:
     """What a page says of its making, and where; others: places beside those for machines."""
-    sources = f"where it says so: json-ld, meta, microdata (RDFa too), {others}"
+    sources = f"source in the page: json-ld, meta, microdata (RDFa too), {others}"
     return (
         Column(name, TEXT, sentence, _filled(f"p.{name}"), searched=name == "author"),
         Column(f"{name}_source", TEXT, sources, _filled(f"p.{name}_source")),
@@ -193,7 +193,7 @@ URLS = Table(
         status integer facet: HTTP status of the last answer | nullif(u.status, 0)
         depth integer facet: clicks from the start; none where no link leads | u.depth
         in_sitemap boolean: whether a sitemap names it | u.in_sitemap
-        first_seen time: when it was first met | u.first_seen
+        first_seen time: when it was first seen | u.first_seen
         visited time: when it was last asked for | u.visited
     """),
     ),
@@ -213,7 +213,7 @@ PAGES = Table(
         charset_source text filled: on whose word: bom, header, meta, xml, statistics, default; browser: it was \
             rendered | p.charset_source
         rendered boolean: whether a browser made it of its scripts | p.charset_source = 'browser'
-        language text facet: language (BCP 47) as its words tell, else as declared | \
+        language text facet: language (BCP 47) of its words, else as declared | \
             coalesce(nullif(p.language_found, ''), nullif(p.language, ''))
         declared_language text filled: language as declared (BCP 47) | p.language
         size integer unit=bytes: bytes, after decompression | p.size
@@ -225,9 +225,9 @@ PAGES = Table(
         canonical text filled wide: the canonical URL that the page names | p.canonical
         robots text filled: noindex, nofollow, or both: from meta robots and X-Robots-Tag | p.robots
     """),
-        *_with_source("author", "who wrote it, as it says; `; ` between names", "rel, class, text"),
+        *_with_source("author", "author; `; ` between names", "rel, class, text"),
         *_with_source("date_published", "when it was published: a day or a time (ISO 8601)", "time, class, url, text"),
-        *_with_source("date_modified", "when it was last changed, as it says", "time, class, text"),
+        *_with_source("date_modified", "when it was last changed, by the page", "time, class, text"),
         Column("types", TEXT, "what it describes, by JSON-LD and Microdata", _filled("p.types"), facet=True),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
         _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
@@ -238,7 +238,7 @@ PAGES = Table(
         Column("shift", REAL, f"how much it moved in a browser (CLS){_MEASURED}", "g.shift"),
         *columns_of("""
         fetched_at time: when this page was fetched | p.fetched
-        last_modified time: as the server or the page says | p.last_modified
+        last_modified time: by the server or the page | p.last_modified
         etag text filled: the ETag as sent | p.etag
     """),
     ),
@@ -286,7 +286,7 @@ RANKED_PAGES = replace(
 _ALIASES = "(SELECT url_id FROM alias)"  # their links are those of their pages
 LINKS = Table(
     "links",
-    "Links; those of one page that agree in target, kind, position and nofollow are one row. Other addresses of a page"
+    "Links. Repeated links of a page (same target, kind, position and nofollow) are one row. Other addresses of a page"
     " have no rows.",
     (
         *columns_of("""
@@ -323,7 +323,7 @@ LINKS = Table(
             of_target="status = ?",
         ),
         *columns_of("""
-        fragments text filled: what stood behind #, separated by blanks | l.fragments
+        fragments text filled: fragments (after #), separated by blanks | l.fragments
         times integer: how many such links the page has | l.times
         first_seen time: when the page first had it | l.first_seen
         last_seen time: when the page last had it | CASE WHEN f.checked > l.last_seen THEN f.checked ELSE \
@@ -372,7 +372,7 @@ CHAINS = Table(
         order integer: place in the chain, from 0
         url text wide: the URL
         status integer: its HTTP status; 0: not asked
-        role text: requested, intermediate, final, or loop: it stood in the chain before
+        role text: requested, intermediate, final, or loop: it is in the chain already
     """),
 )
 VISITS = Table(
@@ -396,7 +396,7 @@ VISITS = Table(
 )
 HOSTS = Table(
     "hosts",
-    "Every host that was met.",
+    "Every known host.",
     columns_of("""
         id integer: counts up | h.id
         host text searched: host name and port | h.key
@@ -412,7 +412,7 @@ HOSTS = Table(
 )
 SITES = Table(
     "sites",
-    "Every site that was met, with sums over its URLs.",
+    "Every known site, with sums over its URLs.",
     (
         Column("id", INTEGER, "counts up", "s.id"),
         Column("name", TEXT, "host name without www.", "s.key", searched=True),
@@ -440,7 +440,7 @@ SITES = Table(
         ),
         *columns_of("""
         size integer unit=bytes: bytes of its pages | CAST(coalesce(sum(p.size), 0) AS bigint)
-        first_seen time: when it was first met | min(u.first_seen)
+        first_seen time: when it was first seen | min(u.first_seen)
         visited time: when it was last asked | max(u.visited)
     """),
     ),
@@ -488,8 +488,8 @@ RENDERINGS = Table(
         took_s real unit=s: seconds until it was read, waits for its parts included | g.took_s
         requests integer: of its scripts and styles, and of its scripts | g.requests
         refused integer: of them not answered | g.refused
-        part_bytes text: what they brought, by kind, as JSON | g.part_bytes
-        bounds text filled facet: bounds that it met | g.bounds
+        part_bytes text: their bytes, by kind, as JSON | g.part_bytes
+        bounds text filled facet: bounds that it reached | g.bounds
         paint_s real: seconds to its largest part (LCP); none where it waited for a host | g.paint_s
         shift real: how much of it moved (CLS); likewise | g.shift
         sent_size integer unit=bytes: bytes as the server sent them | g.sent_size
@@ -518,10 +518,10 @@ ISSUES = Table(
         detail text searched: this issue in words
         related_url text wide: the other URL that it is about: a link's target, the page with the same title
         anchor text wide: of a link: its words
-        position text facet: of a link: the part of the page that it stands in
+        position text facet: of a link: its part of the page
         cause text searched: what is to be mended once for all issues of one code with the same cause: a URL or \
             words
-        line integer: of its tag in the page's source as decoded, from 1; empty: it stands nowhere in it
+        line integer: of its tag in the page's decoded source, from 1; empty: not in it
         column integer: in characters, from 1; a tab is one
     """),
     ),

@@ -60,8 +60,8 @@ def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | N
         f"{_last(influence.most_posts):.2%}."
     )
     yield (
-        f"No choice within the budget has more than {influence.lp_bound:.2%}: this one is at least "
-        f"{_share(influence.value, influence.lp_bound):.2%} of the best."
+        f"No choice within the budget can exceed {influence.lp_bound:.2%}: this choice reaches at least "
+        f"{_share(influence.value, influence.lp_bound):.2%} of the best one."
     )
     if ahead is not None:
         yield (

@@ -147,7 +147,7 @@ def take_in(
 ) -> VectorNote:
     """Puts the vectors of a file in place of those that the collection in folder has.
 
-    present: how many of some pages the collection has. watch: is told how many rows were read. Rows without key or
+    present: how many of some pages the collection has. watch: called with the number of rows read. Rows without key or
     vector, of length 0, or with a key that names no page are left out and counted. Raises UsageError, StoreError.
     """
     draft, stamp = folder / f"{FOLDER}.part", stamp_of(path)

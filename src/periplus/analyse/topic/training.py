@@ -512,10 +512,10 @@ def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterat
     labels = examples.labels
     if (f := common_words_tell(model, labels)) >= COMMON_TELL:
         yield (
-            f"the {COMMON_WORDS} most frequent words alone, of which no topic is made, tell the "
-            f"examples apart with F {f:.2f}:"
+            f"the {COMMON_WORDS} most frequent words, which belong to no topic, separate the "
+            f"examples with F {f:.2f}:"
             " the negatives differ from the positives by source or style. Add negatives from "
-            "where the positives come from."
+            "the source of the positives."
         )
     if len(marks := _marks(model, labels)) >= MARKS_FEWEST:
         yield (
