@@ -96,7 +96,7 @@ def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, m
     overview = asking.get("/c/e/live?format=json").json()["overview"]
     assert sum(overview["faults"]["causes"].values()) == asking.get("/c/e/t/faults?format=json").json()["count"]["rows"]
     assert overview["faults"]["repair"][0]["title"] in text
-    assert "Not read, and why" in text and "Over the runs" in text
+    assert "Why URLs were not fetched" in text and "Since the last run" in text
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
 
 

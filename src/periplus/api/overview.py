@@ -10,12 +10,13 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
-from periplus.model.audit import Fault, FieldGrade, Grade, KindSum
+from periplus.model.audit import Fault, FieldGrade, Grade, Issue, KindSum
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
+BROKEN = "broken-link"
 REPAIR = 3  # causes that are named first
 COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
 
@@ -44,15 +45,17 @@ class FaultSums:
 
 @frozen
 class RunChanges:
-    """What the last run found otherwise than the one before. added, removed, changed: pages."""
+    """What the last run found different from the run before. added, removed, changed: pages; broken, repaired: URLs that
+    links point to.
+    """
 
     before: str
     after: str
     added: int
     removed: int
     changed: int
-    new_issues: int
-    gone_issues: int
+    broken: int
+    repaired: int
 
 
 @frozen
@@ -100,6 +103,10 @@ def last_changes(folder: Path) -> RunChanges | None:
         len(made.added),
         len(made.removed),
         len(made.changed),
-        len(made.issues.new),
-        len(made.issues.gone),
+        _broken_urls(made.issues.new),
+        _broken_urls(made.issues.gone),
     )
+
+
+def _broken_urls(issues: Iterable[Issue]) -> int:
+    return len({issue.related for issue in issues if issue.code == BROKEN})

@@ -37,7 +37,7 @@ from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.start import allows_private, offered
+from periplus.ui.start import allows_private, offered, renewal
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
@@ -119,7 +119,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
         "failure": moment.note if moment.state == "failed" else "", "consents": offered(state), "read": read,
-        "overview": overview, "left_out": left_out(moment),
+        "overview": overview, "left_out": left_out(moment), "waiting": waiting(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
         values["drawings"] = drawings(name, moment, overview)
@@ -130,6 +130,10 @@ def left_out(moment: Moment) -> list[tuple[Reason, int]]:
     """Why addresses were not read, and how many for each reason, most first."""
     counts = [(tally.reason, tally.urls) for tally in moment.status.counts if tally.state is not State.FETCHED]
     return sorted(counts, key=lambda row: -row[1])
+
+
+def waiting(moment: Moment) -> int:
+    return sum(tally.urls for tally in moment.status.counts if tally.reason is Reason.WAITING)
 
 
 def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, Markup]:
@@ -154,10 +158,9 @@ def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, 
 def figures(moment: Moment) -> list[tuple[str, int, str]]:
     """(word, URLs, the filter of the table of pages that shows just these)."""
     counts = {state: sum(tally.urls for tally in moment.status.counts if tally.state is state) for state in State}
-    waiting = sum(tally.urls for tally in moment.status.counts if tally.reason.value == "waiting")
     return [
         ("URLs", sum(counts.values()), ""), ("fetched", counts[State.FETCHED], "?state=fetched"),
-        ("waiting", waiting, "?reason=waiting"),
+        ("waiting", waiting(moment), "?reason=waiting"),
         ("discovered", counts[State.DISCOVERED], "?state=discovered"),
         ("excluded", counts[State.EXCLUDED], "?state=excluded"),
         ("failed", counts[State.FAILED], "?state=failed"),
@@ -285,7 +288,7 @@ def pause(request: Request) -> Response:
     """Pauses the running crawl, also one started elsewhere."""
     name, _, place = place_of(request)
     if not homes.home_of(place).pause(now()):
-        raise UsageError("no crawl goes on in it: there is nothing to pause")
+        raise UsageError("no crawl is running in this collection: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
 
@@ -322,6 +325,16 @@ def resume(request: Request) -> Response:
     return rendering.to_screen(name, "live")
 
 
+def again(request: Request) -> Response:
+    """Refreshes the collection or checks its links, under the consents of its last crawl."""
+    state, form, name = state_of(request), form_of(request), request.path_params["name"]
+    _, folder, _ = place_of(request)
+    order = renewal(state, {**form, "collection": name})
+    consents = [word for word in _last_crawl(state, name, folder) if word.startswith(("--mine=", "--allow-private"))]
+    state.add_job(replace(order, command=(*order.command, *consents)))
+    return rendering.to_screen(name, "live")
+
+
 def _allowing(order: JobOrder) -> JobOrder:
     """The order, with consent to private addresses in each of its commands that asks any."""
     first, *then = ((*one, "--allow-private") if _fetches(one) else one for one in (order.command, *order.then))
@@ -342,5 +355,5 @@ def _last_crawl(state: AppState, name: str, folder: Path) -> tuple[str, ...]:
     runs = state.watchers.look(folder).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
-        raise UsageError("no crawl is known to go on with")
+        raise UsageError("this collection has no crawl to continue")
     return ("crawl", *starts, "-o", state.folder_word(folder))

@@ -154,6 +154,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
     _C + "/pause": (Role.WORK, live.pause),
     _C + "/stop": (Role.WORK, live.stop),
     _C + "/resume": (Role.WORK, live.resume),
+    _C + "/again": (Role.WORK, live.again),
     _C + "/segments": (Role.ADMINISTER, live.name_segments),
     _C + "/login": (Role.ADMINISTER, live.sign_in),
     _C + "/survey/create": (Role.WORK, surveys.create),

@@ -257,16 +257,17 @@ def change(request: Request) -> Response:
             period_s = period(form)
             if not period_s:
                 raise UsageError("choose how often: each hour, day, week or month")
-            queue.repeat(_order(state, form), period_s, now() + period_s)
+            queue.repeat(renewal(state, form), period_s, now() + period_s)
         else:
             raise UsageError(f"nothing is known of {what!r}")
     return RedirectResponse("/jobs", 303)
 
 
-def _order(state: AppState, form: dict[str, str]) -> JobOrder:
+def renewal(state: AppState, form: Mapping[str, str]) -> JobOrder:
+    """The job that refreshes the collection of a form, or checks its links. Raises UsageError, NoCollection."""
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
-        raise UsageError("schedules refresh a collection or check its links")
+        raise UsageError("choose refresh, or check")
     return JobOrder((kind, "-c", state.folder_word(state.places.folder(form.get("collection", "")))))
 
 
