@@ -390,7 +390,7 @@ def test_marks_cut_a_text_into_pieces():
 
 
 def test_runs_are_compared(folder):
-    assert "one run only" in client(folder).get("/c/e/compare").text
+    assert "has one run" in client(folder).get("/c/e/compare").text
     found = client(folder).get("/c/e/compare?before=1&after=1&format=json").json()
     assert found["comparison"]["unchanged"] == 4
     assert client(folder).get("/c/e/compare?before=99&after=1").status_code == 400

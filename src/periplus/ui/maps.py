@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 from starlette.requests import Request
@@ -67,13 +68,15 @@ def site_map(request: Request) -> Response:
     sites, site = site_of(request)
     nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
+    by_folder = asked.get("tree") == "folders"
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
         "show": shown, "by": by, "form": form, "colour": colour,
         "colours": COLOURS if dict(facts.further).get("segment") else (),
         "branches": list(heaviest_branches(site.tree(max_nodes=nodes), facts, by, colour)),
-        "places": list(lines(site.tree(max_nodes=nodes), facts)),
+        "places": list(folder_lines(site, nodes) if by_folder else lines(site.tree(max_nodes=nodes), facts)),
+        "by_folder": by_folder,
         "results": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
         "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
@@ -95,6 +98,41 @@ def _drawing_options(request: Request) -> tuple[str, str, str]:
     asked = request.query_params
     form = choice(asked, "form", FORMS, next(iter(FORMS)))
     return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
+
+
+@dataclass(slots=True)
+class _Directory:
+    pages: int = 0
+    size_bytes: int = 0
+
+
+def folder_lines(shown: Site, nodes: int) -> Iterator[TreeLine]:
+    """The tree of the paths of fetched pages, the largest folders first, at most `nodes` of them."""
+    sums: dict[tuple[str, ...], _Directory] = {}
+    for page, url in enumerate(shown.facts.url):
+        if not shown.graph.fetched[page]:
+            continue
+        scheme, _, place = str(url).partition("://")
+        steps = tuple(place.partition("?")[0].split("/")[:-1]) or (place,)
+        for end in range(1, len(steps) + 1):
+            one = sums.setdefault((f"{scheme}://{steps[0]}", *steps[1:end]), _Directory())
+            one.pages += 1
+            one.size_bytes += int(shown.facts.size_bytes[page])
+    best = set(sorted(sums, key=lambda key: (-sums[key].pages, len(key), key))[:nodes])
+    order = {key: tuple((-sums[key[:end]].pages, key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
+    keys = sorted(best, key=order.__getitem__)
+    parents = {key[:-1] for key in keys}
+    open_steps = 0
+    for key in keys:
+        while open_steps >= len(key):
+            yield _CLOSE
+            open_steps -= 1
+        label = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
+        step = "open" if key in parents else "leaf"
+        line = TreeLine(step, "/".join(key) + "/", label, pages=sums[key].pages, size_bytes=sums[key].size_bytes)
+        yield replace(line, depth=len(key) - 1)
+        open_steps = len(key) if step == "open" else open_steps
+    yield from [_CLOSE] * open_steps
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:

@@ -88,15 +88,12 @@ SCREENS = (
         {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "what is to be mended: a URL or words")},
         take=faults.decide,
     ),
-    Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
+    Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses"),
+        "tree": (one_of("links", "folders"), "what hangs below what")}),
     Screen(
         _C + "/site", site.site,
         {"name": str, "site": str, "sites": list[str], "under": str},
         _SITE | {"under": (TEXT, "only pages whose addresses begin so")},
-    ),
-    Screen(
-        _C + "/folders", site.folders,
-        {"name": str, "site": str, "sites": list[str], "left": int, "places": list[maps.TreeLine]}, _SITE,
     ),
     Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
         {"node": (TEXT, "page, directory or site in the middle")}),

@@ -59,14 +59,6 @@ SCREENS = {
         (("internal", "no"), ("target_state", "!failed")),
         "Links to other sites, without broken links.",
     ),
-    "dead": TableScreen(
-        "Dead links",
-        "links",
-        ("target", "target_reason", "target_status", "source", "anchor", "position"),
-        (("target_state", "failed"),),
-        "Links to what does not exist or cannot be reached, with the pages that hold them.",
-    ),
-    "bad": TableScreen("Bad links", "bad", ("source", "text", "why", "anchor", "position")),
     "faults": TableScreen(
         "Faults by cause",
         "faults",
@@ -79,14 +71,9 @@ SCREENS = {
         "issues",
         ("severity", "message", "url", "line", "column", "cause", "detail", "anchor", "position", "category"),
     ),
-    "hosts": TableScreen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
     "sites": TableScreen(
         "Sites", "sites", ("name", "hosts", "pages_total", "pages_fetched", "pages_failed", "size", "visited")
     ),
-    "runs": TableScreen(
-        "Runs", "runs", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")
-    ),
-    "redirects": TableScreen("Redirects", "redirects", ("url", "target", "status", "permanent", "visited")),
     "stories": TableScreen(
         "Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
     ),
