@@ -15,10 +15,11 @@ from interface import client
 from periplus.analyse.issues import first_to_repair
 from periplus.api.cache import Background
 from periplus.api.grading import trends
+from periplus.api.homes import home_of
 from periplus.api.overview import fault_sums, last_changes
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
-from periplus.model.audit import Grade, Issue
+from periplus.model.audit import FaultDecision, FaultNote, Grade, Issue
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
@@ -186,3 +187,29 @@ def test_what_fails_beside_is_told_to_who_asks_and_tried_again() -> None:
         background.of("a", make, 30)
     fails.append(False)
     assert background.of("a", make, 30) == 1
+
+
+def test_accepting_the_cause_of_a_template_moves_the_grade(tmp_path: Path) -> None:
+    """Its kind takes no points any more, since all its pages had one cause."""
+    place = stored(
+        tmp_path / "t.periplus", {HOME: page("Home", "/a", "/b"), f"{HOME}a": page("A"), f"{HOME}b": page("B")}, [HOME]
+    )
+
+    def parts() -> dict[str, float]:
+        overview = Browser().overview(place, 60.0)
+        assert overview is not None
+        return {part.code: grade.score for grade in overview.grades for part in grade.parts}
+
+    before = parts()
+    home_of(place).note_fault(FaultNote("description-missing", f"pages below {HOME}", FaultDecision.ACCEPTED))
+    after = parts()
+    assert "description-missing" in before and "description-missing" not in after
+    assert max(after.values()) >= before["description-missing"]
+
+
+def test_newly_broken_and_repaired_links_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first run /b was broken, after the second /a is."""
+    stored(tmp_path / "e.periplus", FIRST, [HOME])
+    monkeypatch.setattr("stored.NOW", NOW + 1_000)
+    changes = last_changes(stored(tmp_path / "e.periplus", SECOND, [HOME]))
+    assert changes is not None and (changes.broken, changes.repaired) == (1, 1)

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from periplus.analyse.audit_input import NO_NOTES, AuditInput, Numbers, PageTraits
+from periplus.analyse.shared_causes import folder_causes, session_causes
 from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
@@ -194,7 +195,8 @@ def _orphans(site: AuditInput) -> IssueColumns:
     reached[site.ends[np.flatnonzero(urls.start)]] = True
     pages = site.pages.place
     missing = urls.verdict[pages] == VERDICTS.index(Verdict.MISSING)
-    return IssueColumns(pages[~reached[pages] & ~missing])
+    orphans = pages[~reached[pages] & ~missing]
+    return IssueColumns(orphans, words=session_causes(orphans, urls.url))
 
 
 # Pages
@@ -311,7 +313,17 @@ def _note(
     """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
     title, why, remedy, *detail = texts
     kind = IssueKind(code, grade, category, title, why, remedy, "".join(detail), caused_by, source)
-    return Finding(kind, _noted(code))
+    return Finding(kind, _by_folder(_noted(code)) if caused_by is CausedBy.FOLDER else _noted(code))
+
+
+def _by_folder(check: Check) -> Check:
+    """The issues of a check with the folder in common as their cause."""
+
+    def grouped(site: AuditInput) -> IssueColumns:
+        found = check(site)
+        return replace(found, words=folder_causes(found.subjects, site.pages.place, site.urls.url))
+
+    return grouped
 
 
 def _series(site: AuditInput) -> IssueColumns:
@@ -407,7 +419,7 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
 
 _C, _E, _W, _N = Category, Grade.ERROR, Grade.WARNING, Grade.NOTICE
 _BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
-_BY_HOST, _BY_GROUP = CausedBy.HOST, CausedBy.GROUP
+_BY_HOST, _BY_GROUP, _BY_FOLDER = CausedBy.HOST, CausedBy.GROUP, CausedBy.FOLDER
 
 # Codes never change their meaning. A new finding whose facts are loaded is a row here with its check, or an entry point
 # of `periplus.findings` in an installed package.
@@ -453,7 +465,7 @@ FINDINGS = (
         "The redirect leads to a page that does not exist.", "Redirect to an existing page.", "ends at {also}",
         _BY_TARGET), _redirects(lambda site: ~site.chains.loops & site.dead[site.chains.ends])),
     Finding(IssueKind("title-missing", _E, _C.TITLES, "Missing titles", "Search results have no name for it.",
-        "Add a title."), _shown(lambda pages: pages.title == 0)),
+        "Add a title.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.title == 0))),
     Finding(IssueKind("title-duplicate", _W, _C.TITLES, "Duplicate titles",
         "Readers cannot tell the pages apart in search results and tabs.", "Give each page a title of its own.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.title)),
@@ -461,8 +473,8 @@ FINDINGS = (
         "Shorten the title.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(TITLE_CHARS,
         lambda site: site.pages.title_chars, _is_shown)),
     Finding(IssueKind("description-missing", _N, _C.TITLES, "Missing descriptions",
-        "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences."),
-        _shown(lambda pages: pages.description == 0)),
+        "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences.",
+        caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.description == 0))),
     Finding(IssueKind("description-duplicate", _N, _C.TITLES, "Duplicate descriptions",
         "The description does not tell the pages apart.", "Write a description for each page.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.description)),
@@ -470,7 +482,7 @@ FINDINGS = (
         "Shorten the description.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(DESCRIPTION_CHARS,
         lambda site: site.pages.description_chars, _is_shown)),
     Finding(IssueKind("h1-missing", _W, _C.TITLES, "Missing h1", "Readers and screen readers find no main heading.",
-        "Add one h1."), _shown(lambda pages: pages.h1s == 0)),
+        "Add one h1.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.h1s == 0))),
     Finding(IssueKind("h1-several", _N, _C.TITLES, "Multiple h1",
         "The page has several main headings, so its subject is unclear.", "Keep one h1.", "{number:.0f} of them"),
         _beyond(1, lambda site: site.pages.h1s, _is_shown)),
@@ -498,10 +510,11 @@ FINDINGS = (
     Finding(IssueKind("broken-in-sitemap", _E, _C.INDEXING, "Broken sitemap URLs", "The page does not exist.",
         "Remove the URL from the sitemap."), _listed(lambda site: site.dead)),
     Finding(IssueKind("missing-from-sitemap", _N, _C.INDEXING, "Pages missing from the sitemap",
-        "Search engines may find the page late.", "Add the page to the sitemap."), _not_listed),
+        "Search engines may find the page late.", "Add the page to the sitemap.", caused_by=_BY_FOLDER),
+        _by_folder(_not_listed)),
     Finding(IssueKind("language-missing", _W, _C.LANGUAGES, "Missing lang attribute",
-        "Screen readers may pronounce the text wrongly.", "Add lang to the html element."),
-        _shown(lambda pages: ~pages.has_language)),
+        "Screen readers may pronounce the text wrongly.", "Add lang to the html element.", caused_by=_BY_FOLDER),
+        _by_folder(_shown(lambda pages: ~pages.has_language))),
     Finding(IssueKind("hreflang-no-return", _W, _C.LANGUAGES, "hreflang without return link",
         "Search engines ignore hreflang links that are not mutual.", "Link back from the translation.", "to {also}"),
         _translations_without_return),
@@ -552,7 +565,7 @@ FINDINGS = (
         "Link to it from a page nearer to the start.", "{number:.0f} clicks, more than {limit:.0f}"),
         _beyond(DEEP_CLICKS, lambda site: site.urls.depth[site.pages.place])),
     Finding(IssueKind("orphan", _W, _C.STRUCTURE, "Orphan pages", "No page links to it, so visitors cannot find it.",
-        "Link to the page, or remove it."), _orphans),
+        "Link to the page, or remove it.", caused_by=_BY_WORDS), _orphans),
     Finding(IssueKind("url-too-long", _N, _C.STRUCTURE, "Long URLs",
         "Sitemaps and some programs do not accept the URL.", "Shorten the URL.",
         "{number:.0f} characters, more than {limit:.0f}"), _long_urls),
@@ -575,7 +588,8 @@ FINDINGS = (
     _note("language-bad", _W, _C.ACCESS, "Invalid lang attribute", "Screen readers pronounce the text wrongly.",
         "Use a code such as en or pt-BR.", "lang={words}", source="WCAG 2.2, 3.1.1; BCP 47", caused_by=_BY_WORDS),
     _note("main-missing", _N, _C.ACCESS, "Missing main landmark", "Keyboard users must pass the navigation.",
-        "Put the content into a main element.", source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1"),
+        "Put the content into a main element.", source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1",
+        caused_by=_BY_FOLDER),
     _note("table-without-heads", _N, _C.ACCESS, "Tables without header cells",
         "Read cell by cell, the values have no meaning.", "Use th for header cells.", "tables: {number:.0f}",
         source="WCAG 2.2, 1.3.1; technique H51"),
@@ -588,10 +602,11 @@ FINDINGS = (
         "{words}", source="WCAG 2.2, 1.4.4", caused_by=_BY_WORDS),
     _note("viewport-missing", _N, _C.ACCESS, "Missing viewport",
         "A phone shows the page at desktop width, in tiny letters.",
-        'Add <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3"),
+        'Add <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3",
+        caused_by=_BY_FOLDER),
     _note("doctype-missing", _N, _C.CONTENT, "Missing doctype",
         "Browsers use quirks mode, the layout rules of the 1990s.", "Begin with <!doctype html>.",
-        source="HTML Standard, 13.1.1"),
+        source="HTML Standard, 13.1.1", caused_by=_BY_FOLDER),
     _note("preview-incomplete", _N, _C.CONTENT, "Incomplete Open Graph tags",
         "Shared links show a card without picture or title.", "Add the missing Open Graph tags.", "lacks {words}",
         source="The Open Graph protocol, basic metadata", caused_by=_BY_WORDS),

@@ -45,8 +45,8 @@ class FaultSums:
 
 @frozen
 class RunChanges:
-    """What the last run found different from the run before. added, removed, changed: pages; broken, repaired: URLs that
-    links point to.
+    """What the last run found different from the run before. added, removed, changed: pages; broken, repaired:
+    linked URLs.
     """
 
     before: str

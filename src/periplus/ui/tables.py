@@ -63,7 +63,7 @@ SCREENS = {
         "Faults by cause",
         "faults",
         ("severity", "message", "cause", "detail", "pages", "since", "assignee"),
-        sentence="What is to be mended, gravest first. Each leads to its pages, and to what can be decided on it.",
+        sentence="The most severe faults first. Each row opens its pages, and can be accepted or ignored.",
         usual=(("decision", "-"),),
     ),
     "issues": TableScreen(
