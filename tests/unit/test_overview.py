@@ -16,10 +16,11 @@ from periplus.analyse.issues import first_to_repair
 from periplus.api.cache import Background
 from periplus.api.grading import trends
 from periplus.api.homes import home_of
-from periplus.api.overview import fault_sums, last_changes
+from periplus.api.overview import changes_of, fault_sums, last_changes
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Grade, Issue
+from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
@@ -207,9 +208,11 @@ def test_accepting_the_cause_of_a_template_moves_the_grade(tmp_path: Path) -> No
     assert max(after.values()) >= before["description-missing"]
 
 
-def test_newly_broken_and_repaired_links_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the first run /b was broken, after the second /a is."""
-    stored(tmp_path / "e.periplus", FIRST, [HOME])
-    monkeypatch.setattr("stored.NOW", NOW + 1_000)
-    changes = last_changes(stored(tmp_path / "e.periplus", SECOND, [HOME]))
-    assert changes is not None and (changes.broken, changes.repaired) == (1, 1)
+def test_newly_broken_and_repaired_links_are_counted_once_a_url() -> None:
+    def links(*targets: str) -> tuple[Issue, ...]:
+        return tuple(Issue("broken-link", Grade.ERROR, HOME, related=target) for target in targets)
+
+    side = Side("crawl 1", NOW, "done", 3, 4, 1)
+    issues = IssueChanges((*links("x", "x", "y"), issue("title-long", Grade.NOTICE, HOME)), links("z"), links("old"))
+    changes = changes_of(Comparison(side, side, (), (), (), 3, (), (), (), (), issues))
+    assert (changes.broken, changes.repaired) == (2, 1)

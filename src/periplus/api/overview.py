@@ -11,6 +11,7 @@ from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Grade, Issue, KindSum
+from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
@@ -94,9 +95,13 @@ def last_changes(folder: Path) -> RunChanges | None:
         if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
             return None
     try:
-        made = compare_runs(folder)
+        return changes_of(compare_runs(folder))
     except UsageError:  # several sites, or no map: Compare says which
         return None
+
+
+def changes_of(made: Comparison) -> RunChanges:
+    """The sums of a comparison."""
     return RunChanges(
         made.before.name,
         made.after.name,
