@@ -26,7 +26,6 @@ from periplus.present.charts import (
     Box,
     ChartLook,
     Sector,
-    heaviest_branches,
     laid,
     name_spot,
     outline,
@@ -252,12 +251,3 @@ def test_colours_stand_for_segments_where_they_are_asked_for():
         drawn(colour="segment")
     with pytest.raises(UsageError, match="coloured by folder or segment, not by 'taste'"):
         drawn(colour="taste")
-
-
-def test_the_heaviest_branches_are_a_list():
-    rows = list(heaviest_branches(TREE, facts_of(), "pages", "folder"))
-    assert [(row.depth, row.pages, row.share) for row in rows] == [(1, 4, 0.4), (2, 1, 0.1), (1, 4, 0.4), (1, 1, 0.1)]
-    assert [row.url for row in rows] == [URLS[1], URLS[2], "", URLS[3]]
-    assert {row.hue for row in rows} <= {*HUES, "grey", "fetched", "discovered", "failed", "rest"}
-    with pytest.raises(UsageError):
-        heaviest_branches(TREE, facts_of(), "pages", "mood")

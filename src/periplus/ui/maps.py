@@ -19,7 +19,7 @@ from periplus.errors import UsageError
 from periplus.jobs.forms import choice, whole
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.web import Url
-from periplus.present.charts import COLOURS, FORMS, heaviest_branches
+from periplus.present.charts import COLOURS, FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
@@ -74,7 +74,6 @@ def site_map(request: Request) -> Response:
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
         "show": shown, "by": by, "form": form, "colour": colour,
         "colours": COLOURS if dict(facts.further).get("segment") else (),
-        "branches": list(heaviest_branches(site.tree(max_nodes=nodes), facts, by, colour)),
         "places": list(folder_lines(site, nodes) if by_folder else lines(site.tree(max_nodes=nodes), facts)),
         "by_folder": by_folder,
         "results": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
