@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from periplus.model.arrays import Ints
 from periplus.model.web import Url
 from periplus.urls.url_patterns import SESSION_NAMES
 
+_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
 LEAST = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
@@ -30,11 +31,10 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
         for folder in _folders(url[affected[row]]):
             # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
             span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
-            first, last = np.searchsorted(affected, span).tolist()
-            of_all = int(np.diff(np.searchsorted(pages, span))[0])
-            if first <= row and last - row >= LEAST and 2 * (last - first) >= of_all:
+            (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (affected, pages))
+            if last - row >= LEAST and 2 * (last - first) >= of_all - begin:
                 end = last
-                causes |= dict.fromkeys(affected[row:last].tolist(), f"pages below {folder}")
+                causes |= dict.fromkeys(affected[row:end].tolist(), f"pages below {folder}")
                 break
         row = end
     return [causes.get(page, "") for page in subjects.tolist()]
@@ -42,13 +42,8 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
 
 def session_causes(subjects: Ints, url: Sequence[Url]) -> list[str]:
     """k texts: the session parameter in each URL; empty: there is none."""
-    return [_session(url[page]) for page in subjects.tolist()]
-
-
-def _session(url: Url) -> str:
-    names = (name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True))
-    found = next((name for name in names if name.lower() in SESSION_NAMES), "")
-    return f"URLs with the session parameter {found}" if found else ""
+    found = (_SESSION.search(url[page]) for page in subjects.tolist())
+    return [f"URLs with the session parameter {match[1]}" if match else "" for match in found]
 
 
 def _folders(url: Url) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -99,39 +100,25 @@ def _drawing_options(request: Request) -> tuple[str, str, str]:
     return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
 
 
-@dataclass(slots=True)
-class _Directory:
-    pages: int = 0
-    size_bytes: int = 0
-
-
 def folder_lines(shown: Site, nodes: int) -> Iterator[TreeLine]:
     """The tree of the paths of fetched pages, the largest folders first, at most `nodes` of them."""
-    sums: dict[tuple[str, ...], _Directory] = {}
-    for page, url in enumerate(shown.facts.url):
-        if not shown.graph.fetched[page]:
-            continue
-        scheme, _, place = str(url).partition("://")
-        steps = tuple(place.partition("?")[0].split("/")[:-1]) or (place,)
-        for end in range(1, len(steps) + 1):
-            one = sums.setdefault((f"{scheme}://{steps[0]}", *steps[1:end]), _Directory())
-            one.pages += 1
-            one.size_bytes += int(shown.facts.size_bytes[page])
-    best = set(sorted(sums, key=lambda key: (-sums[key].pages, len(key), key))[:nodes])
-    order = {key: tuple((-sums[key[:end]].pages, key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
-    keys = sorted(best, key=order.__getitem__)
-    parents = {key[:-1] for key in keys}
-    open_steps = 0
-    for key in keys:
-        while open_steps >= len(key):
-            yield _CLOSE
-            open_steps -= 1
-        label = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
-        step = "open" if key in parents else "leaf"
-        line = TreeLine(step, "/".join(key) + "/", label, pages=sums[key].pages, size_bytes=sums[key].size_bytes)
-        yield replace(line, depth=len(key) - 1)
-        open_steps = len(key) if step == "open" else open_steps
-    yield from [_CLOSE] * open_steps
+    sums, sizes = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for page in shown.graph.fetched.nonzero()[0].tolist():
+        scheme, _, place = str(shown.facts.url[page]).partition("://")
+        host, *steps = place.partition("?")[0].split("/")
+        for end in range(max(len(steps), 1)):
+            key = (f"{scheme}://{host}", *steps[:end])
+            sums[key] += 1
+            sizes[key] += int(shown.facts.size_bytes[page])
+    best = sorted(sums, key=lambda key: (-sums[key], len(key), key))[:nodes]
+    order = {key: tuple((-sums[key[:end]], key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
+    parents, depth = {key[:-1] for key in best}, 0
+    for key in sorted(best, key=order.__getitem__):
+        yield from [_CLOSE] * (depth - len(key) + 1)
+        step, label = "open" if key in parents else "leaf", f"/{unquote(key[-1])}/" if key[1:] else key[0]
+        yield TreeLine(step, "/".join(key) + "/", label, depth=len(key) - 1, pages=sums[key], size_bytes=sizes[key])
+        depth = len(key) if step == "open" else len(key) - 1
+    yield from [_CLOSE] * depth
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:

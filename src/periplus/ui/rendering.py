@@ -68,7 +68,7 @@ PLACES = (
         NavScreen("graph", "Links around a page", ("graph",)),
     )),
     NavPlace("Pages", (
-        NavScreen("t/pages", "Pages", ("t/pages", "page", "t/sites", "t/visits")),
+        NavScreen("t/pages", "Pages", ("t/pages", "page", "t/sites")),
         NavScreen("search", "Search", ("search",)), NavScreen("t/links", "Links", ("t/links",)),
         NavScreen("t/external", "External links", ("t/external",)),
     )),

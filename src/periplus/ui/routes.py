@@ -44,16 +44,19 @@ _ROWS = list[JsonObject]
 _SITE = {"site": (TEXT, "which site, where the collection has several")}
 _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
 
+_START = (
+    start.start,
+    {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
+        "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
+        "every": str, "works": bool, "base": str, "open_jobs": int},
+    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
+        "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
+        "sort": (TEXT, "a column; - turns it round")},
+)  # fmt: skip
+
 SCREENS = (
-    Screen(
-        "/", start.start,
-        {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
-            "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
-            "every": str, "works": bool, "base": str, "open_jobs": int},
-        {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
-            "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
-            "sort": (TEXT, "a column; - turns it round")},
-    ),
+    Screen("/", *_START),
+    Screen("/new", *_START, take=start.begin, take_role=Role.WORK),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
@@ -143,7 +146,6 @@ SCREENS = (
     ),
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
-    "/new": (Role.WORK, start.begin),
     "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
     "/notices/change": (Role.ADMINISTER, notices.change),

@@ -80,9 +80,6 @@ SCREENS = {
     "story-pages": TableScreen(
         "Pages of stories", "story-pages", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
     ),
-    "visits": TableScreen(
-        "Visits", "visits", ("id", "url", "purpose", "outcome", "status", "detail", "started", "response_s")
-    ),
 }
 
 
