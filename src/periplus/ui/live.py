@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -167,32 +167,16 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
     ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class SettingValue:
-    """A setting of the collection. source: its file; empty: the default."""
-
-    name: str
-    value: str
-    unit: str
-    source: str
-    sentence: str
-
-
 def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
     """Settings of the collection with their sources, limits, and deletion."""
     name, folder, place = place_of(request)
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
     groups = setting_groups(state.settings_files(folder), local=not state.locks.others_can_ask)
-    made = [
-        SettingValue(one.row.name, one.value, one.row.unit, one.source, one.row.sentence)
-        for group in groups
-        for one in group.fields
-    ]
-    shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(file)}
+    shown: dict[str, object] = {"title": "Settings", "name": name, "groups": groups, "file": str(file)}
     if not rendering.wants_json(request):
         of_login = refused is not None and "login_name" in refused[0]
-        shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
+        shown |= {"everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
         shown |= {"is_stored": is_stored, **_logins(state, folder, refused if of_login else None)}
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
