@@ -143,7 +143,7 @@ def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> 
     path = folder / "e.periplus" / "periplus.toml"
     path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:rhubarb"\n', "utf-8")
     answer = client(folder).get("/c/e/settings?format=json").json()
-    values = {row["name"]: row for row in answer["values"]}
+    values = {one["row"]["name"]: one for group in answer["groups"] for one in group["fields"]}
     assert (values["delay_s"]["value"], values["delay_s"]["source"]) == ("3", str(path))
     assert values["auth"]["value"] == "***"
     assert values["max_pages"]["source"] == ""
