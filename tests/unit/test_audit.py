@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from audited import SmallSite, faults, table_of
-from periplus.analyse.audit import FINDINGS, audit, issue_kinds
+from periplus.analyse.audit import FINDINGS, audit, folder_causes, issue_kinds, session_causes
 from periplus.analyse.audit_input import NoteColumns, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes_of, counts, issues, kind_issues
-from periplus.analyse.shared_causes import folder_causes, session_causes
 from periplus.document.language_codes import is_language
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Grade, Verdict

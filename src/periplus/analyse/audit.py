@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 
 from periplus.analyse.audit_input import NO_NOTES, AuditInput, Numbers, PageTraits
-from periplus.analyse.shared_causes import folder_causes, session_causes
 from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
@@ -19,9 +21,15 @@ from periplus.model.audit import VERDICTS, Category, CausedBy, Grade, IssueKind,
 from periplus.model.graph import REASONS
 from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.urls.url_patterns import SESSION_NAMES
 from periplus.values import frozen
 
 log = logging.getLogger(__name__)
+
+
+_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
+LEAST_SHARED = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
 @frozen
@@ -316,12 +324,47 @@ def _note(
     return Finding(kind, _by_folder(_noted(code)) if caused_by is CausedBy.FOLDER else _noted(code))
 
 
+def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the highest folder of which at least half of the pages have the issue; empty: there is none.
+
+    subjects: k places of pages with the issue; pages: places of all pages, ascending. Pages of a folder are most often
+    made by one template, so that one repair mends them all. O(k log k).
+    """
+    subject_places = np.unique(subjects)
+    causes: dict[int, str] = {}
+    row = 0
+    while row < len(subject_places):
+        end = row + 1
+        for folder in _folders(url[subject_places[row]]):
+            # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
+            span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
+            (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
+            if last - row >= LEAST_SHARED and 2 * (last - first) >= of_all - begin:
+                end = last
+                causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
+                break
+        row = end
+    return [causes.get(page, "") for page in subjects.tolist()]
+
+
+def session_causes(subjects: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the session parameter in each URL; empty: there is none."""
+    matches = (_SESSION.search(url[page]) for page in subjects.tolist())
+    return [f"URLs with the session parameter {match[1]}" if match else "" for match in matches]
+
+
+def _folders(url: Url) -> list[str]:
+    """The folders of a URL's path, the root first, each with a slash at its end."""
+    steps = url.partition("?")[0].split("/")[:-1]
+    return list(accumulate(f"{step}/" for step in steps))[2:]
+
+
 def _by_folder(check: Check) -> Check:
     """The issues of a check with the folder in common as their cause."""
 
     def grouped(site: AuditInput) -> IssueColumns:
-        found = check(site)
-        return replace(found, words=folder_causes(found.subjects, site.pages.place, site.urls.url))
+        columns = check(site)
+        return replace(columns, words=folder_causes(columns.subjects, site.pages.place, site.urls.url))
 
     return grouped
 
