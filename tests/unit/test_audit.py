@@ -1,10 +1,12 @@
 """What is wrong with a site's pages, links and redirects."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from audited import SmallSite, faults, table_of
-from periplus.analyse.audit import FINDINGS, audit, issue_kinds
+from periplus.analyse.audit import FINDINGS, audit, folder_causes, issue_kinds, session_causes
 from periplus.analyse.audit_input import NoteColumns, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes_of, counts, issues, kind_issues
@@ -406,3 +408,26 @@ def test_text_keys_forget_case_and_white_space():
     first, second, third, empty = text_keys(["A  b", " a B ", "c", " \n"])
     assert first == second != third
     assert empty == np.uint64(0)
+
+
+@pytest.mark.parametrize(
+    ("without", "expected"),
+    [
+        (("a/1", "a/2", "a/3", "b/1"), {"pages below https://e.org/a/": 3, "https://e.org/b/1": 1}),
+        (("a/1", "a/2", "a/3", "b/1", "b/2"), {"pages below https://e.org/": 5}),
+        (("b/1", "b/2"), {"https://e.org/b/1": 1, "https://e.org/b/2": 1}),
+    ],
+)
+def test_ours_what_half_of_a_folders_pages_lack_has_one_cause(without, expected):
+    names = ("a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "b/4", "c", "d")
+    urls = [f"https://e.org/{name}" for name in names]
+    subjects = np.array([names.index(name) for name in without])
+    words = folder_causes(subjects, np.arange(len(names)), urls)
+    causes = Counter(cause or urls[page] for cause, page in zip(words, subjects.tolist(), strict=True))
+    assert causes == expected
+
+
+def test_orphans_with_a_session_parameter_have_one_cause():
+    urls = ["https://e.org/a?sid=1", "https://e.org/a?x=2", "https://e.org/b?sid=9&y=1"]
+    session = "URLs with the session parameter sid"
+    assert session_causes(np.arange(3), urls) == [session, "", session]

@@ -26,7 +26,6 @@ from periplus.present.charts import (
     Box,
     ChartLook,
     Sector,
-    heaviest_branches,
     laid,
     name_spot,
     outline,
@@ -236,8 +235,8 @@ def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():
         node = MapNode(page, 1, 1, 1, 1.0, (node,))
     urls = [f"https://e.org/{page}" for page in range(depth)]
     root = drawn(node, facts_of(urls, [""] * depth))
-    assert len(rects(root)) == depth
-    assert float(root.get("width")) == depth * COLUMN
+    assert len(rects(root)) == 1200 // COLUMN
+    assert float(root.get("width")) == 1200
 
 
 def test_colours_stand_for_segments_where_they_are_asked_for():
@@ -252,12 +251,3 @@ def test_colours_stand_for_segments_where_they_are_asked_for():
         drawn(colour="segment")
     with pytest.raises(UsageError, match="coloured by folder or segment, not by 'taste'"):
         drawn(colour="taste")
-
-
-def test_the_heaviest_branches_are_a_list():
-    rows = list(heaviest_branches(TREE, facts_of(), "pages", "folder"))
-    assert [(row.depth, row.pages, row.share) for row in rows] == [(1, 4, 0.4), (2, 1, 0.1), (1, 4, 0.4), (1, 1, 0.1)]
-    assert [row.url for row in rows] == [URLS[1], URLS[2], "", URLS[3]]
-    assert {row.hue for row in rows} <= {*HUES, "grey", "fetched", "discovered", "failed", "rest"}
-    with pytest.raises(UsageError):
-        heaviest_branches(TREE, facts_of(), "pages", "mood")

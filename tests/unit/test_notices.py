@@ -286,7 +286,7 @@ def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = [line for line in said if line.startswith("Subject:")]
     assert letters == ["Subject: Periplus: e: 1 new broken URL: https://e.org/z, and 1 other notice"]
-    assert "  https://c.example.org/c/e/t/dead" in said
+    assert "  https://c.example.org/c/e/t/links?target_state=failed" in said
     assert any("periplus crawl x: no such host" in line for line in said)
     assert not any(b"very-secret" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 

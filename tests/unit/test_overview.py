@@ -15,10 +15,12 @@ from interface import client
 from periplus.analyse.issues import first_to_repair
 from periplus.api.cache import Background
 from periplus.api.grading import trends
-from periplus.api.overview import fault_sums, last_changes
+from periplus.api.homes import home_of
+from periplus.api.overview import changes_of, fault_sums, last_changes
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
-from periplus.model.audit import Issue, Severity
+from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
+from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
@@ -100,7 +102,7 @@ def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, m
     overview = asking.get("/c/e/live?format=json").json()["overview"]
     assert sum(overview["faults"]["causes"].values()) == asking.get("/c/e/t/faults?format=json").json()["count"]["rows"]
     assert overview["faults"]["repair"][0]["title"] in text
-    assert "Not read, and why" in text and "Over the runs" in text
+    assert "Why URLs were not fetched" in text and "Since the last run" in text
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
 
 
@@ -145,7 +147,7 @@ def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> 
     path = folder / "e.periplus" / "periplus.toml"
     path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:rhubarb"\n', "utf-8")
     answer = client(folder).get("/c/e/settings?format=json").json()
-    values = {row["name"]: row for row in answer["values"]}
+    values = {one["row"]["name"]: one for group in answer["groups"] for one in group["fields"]}
     assert (values["delay_s"]["value"], values["delay_s"]["source"]) == ("3", str(path))
     assert values["auth"]["value"] == "***"
     assert values["max_pages"]["source"] == ""
@@ -190,3 +192,31 @@ def test_what_fails_beside_is_told_to_who_asks_and_tried_again() -> None:
         background.of("a", make, 30)
     fails.append(False)
     assert background.of("a", make, 30) == 1
+
+
+def test_accepting_the_cause_of_a_template_moves_the_grade(tmp_path: Path) -> None:
+    """Its kind takes no points any more, since all its pages had one cause."""
+    place = stored(
+        tmp_path / "t.periplus", {HOME: page("Home", "/a", "/b"), f"{HOME}a": page("A"), f"{HOME}b": page("B")}, [HOME]
+    )
+
+    def parts() -> dict[str, float]:
+        overview = Browser().overview(place, 60.0)
+        assert overview is not None
+        return {part.code: grade.score for grade in overview.grades for part in grade.parts}
+
+    before = parts()
+    home_of(place).note_fault(FaultNote("description-missing", f"pages below {HOME}", FaultDecision.ACCEPTED))
+    after = parts()
+    assert "description-missing" in before and "description-missing" not in after
+    assert max(after.values()) >= before["description-missing"]
+
+
+def test_newly_broken_and_repaired_links_are_counted_once_a_url() -> None:
+    def links(*targets: str) -> tuple[Issue, ...]:
+        return tuple(Issue("broken-link", Severity.ERROR, HOME, related=target) for target in targets)
+
+    side = Side("crawl 1", NOW, "done", 3, 4, 1)
+    issues = IssueChanges((*links("x", "x", "y"), issue("title-long", Severity.NOTICE, HOME)), links("z"), links("old"))
+    changes = changes_of(Comparison(side, side, (), (), (), 3, (), (), (), (), issues))
+    assert (changes.broken, changes.repaired) == (2, 1)

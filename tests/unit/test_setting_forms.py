@@ -189,20 +189,20 @@ def test_the_screens_show_every_setting_and_save_a_preset(tmp_path):
     stored(tmp_path / "e.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
     (tmp_path / "periplus.toml").write_text(FILE, "utf-8")
     asking = client(tmp_path)
-    for address in ("/?settings_preset=gentle", "/c/e/settings"):
+    for address in ("/new?settings_preset=gentle", "/c/e/settings"):
         shown = asking.get(address).text
         for row in rows():
             assert (
                 row.name in ("max_pages", "max_depth", "delay_s", "include", "exclude") or f'"set_{row.name}"' in shown
             )
-    assert f"From {tmp_path}/periplus.toml." in asking.get("/").text
-    assert "From the preset gentle." in asking.get("/?settings_preset=gentle").text
+    assert f"From {tmp_path}/periplus.toml." in asking.get("/new").text
+    assert "From the preset gentle." in asking.get("/new?settings_preset=gentle").text
     assert "periplus crawl https://e.org/ -o e.org.periplus --retries=4" in asking.get("/?url=e.org&set_retries=4").text
     refused = asking.get("/?url=e.org&set_retries=99").text
     assert "retries must be between 0 and 20 attempts, not 99" in refused and 'value="99"' in refused
     form = {"csrf_token": token_of(asking), "preset_name": "slow", "set_retries": "0", "delay": "5"}
     answer = asking.post("/presets/save", data=form)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/?settings_preset=slow")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/new?settings_preset=slow")
     assert read_presets([tmp_path / "periplus.toml"])["slow"].values == {"delay_s": 5.0, "retries": 0}
     assert read_settings(tmp_path / "periplus.toml").politeness.retries == 1
     answer = asking.post("/presets/save", data=form | {"preset_name": "a b"})

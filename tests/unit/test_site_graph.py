@@ -171,7 +171,7 @@ def test_the_layout_is_kept_until_the_collection_changes(folder: Path) -> None:
 
 
 def test_directories_add_up(folder: Path) -> None:
-    lines = client(folder).get("/c/e/folders?format=json").json()["places"]
+    lines = client(folder).get("/c/e/map?tree=folders&format=json").json()["places"]
     assert [(one["step"], one["label"], one["pages"]) for one in lines] == [
         ("open", "https://e.org", 3),
         ("leaf", "/a/", 2),

@@ -38,8 +38,9 @@ NO_PAGES = re.compile(r"/events$|\.\{ending\}$|\.svg$|^/static")  # streams and 
 FURTHER = (
     "/?url=example.org&preset=check&every=week", "/?url=no%20site://", "/search?q=alpha", "/c/e/search?q=alpha",
     "/c/e/t/pages?q=a&status=200&sort=-size",
-    "/c/e/t/pages?q=nothing", "/c/e/t/links?per=50", "/c/e/t/external", "/c/e/t/dead", "/c/e/t/bad", "/c/e/t/faults",
-    "/c/e/t/issues", "/c/e/t/hosts", "/c/e/t/runs",    "/c/e/page?url=https://e.org/",
+    "/c/e/t/pages?q=nothing", "/c/e/t/links?per=50", "/c/e/t/external",
+    "/c/e/t/links?target_state=failed", "/c/e/t/faults",
+    "/c/e/t/issues", "/c/e/t/sites", "/c/e/map?tree=folders", "/c/e/page?url=https://e.org/",
     "/c/e/page?url=https://e.org/&view=place", "/c/e/page?url=https://e.org/&view=blocks",
     "/c/e/page?url=https://e.org/&view=source", "/c/e/page?url=https://e.org/&view=xml",
     "/c/e/page?url=https://e.org/&view=visits",

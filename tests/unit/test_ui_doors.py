@@ -138,7 +138,7 @@ def test_screens_offer_what_the_server_takes(made, tmp_path, way, role):
     if own is None:
         assert browser.get("/").status_code == 303
         return
-    begin, settings = browser.get("/").text, browser.get("/c/e/settings").text
+    begin, settings = browser.get("/new").text, browser.get("/c/e/settings").text
     is_open = not WAYS[way].others
     assert ("consent_private" in begin) is (is_open and own.allows(Role.WORK))
     for name in ("proxy", "insecure"):

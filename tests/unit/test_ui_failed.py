@@ -45,7 +45,7 @@ def test_a_first_crawl_that_failed_says_why_and_offers_the_consent(tmp_path: Pat
     assert "start it again with the consent for private addresses" in text
     assert '<input type="checkbox" name="consent_private" value="yes" form="steer">' in text
     assert 'formaction="resume">Start it again</button>' in text
-    assert "--allow-private" not in text and "Nothing was found wrong" not in text
+    assert "--allow-private" not in text and "No faults were found" not in text
     shown = asking.get("/c/x/live?format=json").json()
     assert (shown["failure"], shown["read"]) == (NOTE, 0)
 
@@ -98,8 +98,8 @@ def test_a_collection_without_pages_is_never_called_faultless(tmp_path: Path, st
     if state == "failed":
         runs.end_run(folder, 1, state, NOTE, NOW)
     text = client(tmp_path).get("/c/x/live").text
-    assert "Nothing was found wrong" not in text
-    assert ("No page was read" in text) if state == "failed" else ("Nothing was read yet" in text)
+    assert "No faults were found" not in text
+    assert ("No page was fetched" in text) if state == "failed" else ("No page was fetched yet" in text)
 
 
 def test_a_failed_run_of_a_collection_with_pages_is_gone_on_with_by_consent(tmp_path: Path, queue: JobQueue) -> None:

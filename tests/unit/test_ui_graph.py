@@ -115,5 +115,5 @@ def test_what_cannot_be_meant_is_said(folder: Path, query: str) -> None:
 
 def test_a_large_collection_says_that_its_links_are_put_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InlinkIndexes, "of", lambda *_: None)
-    assert "being put in order" in client(folder).get("/c/e/graph").text
+    assert "being indexed" in client(folder).get("/c/e/graph").text
     assert client(folder).get("/c/e/graph.svg").status_code == 400

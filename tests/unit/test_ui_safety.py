@@ -219,7 +219,7 @@ def test_other_methods_are_not_understood(method, folder):
 
 def test_get_never_changes_anything(folder):
     asking = client(folder)
-    for path in ("/new", "/jobs/change", "/c/e/stop", "/c/e/resume"):
+    for path in ("/jobs/change", "/c/e/again", "/c/e/stop", "/c/e/resume"):
         assert asking.get(path).status_code in (404, 405), path
 
 

@@ -206,6 +206,19 @@ def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
     assert queue.jobs()[0].order.command == ("crawl", HOME, "-o", "e.periplus", "--max-pages", "7")
 
 
+def test_a_finished_collection_is_refreshed_and_its_links_are_checked(folder, queue):
+    """Under the consents of its last crawl, which only a person gives."""
+    asking = client(folder)
+    csrf_token = token_of(asking)
+    queue.add(JobOrder(("crawl", HOME, "-o", "e.periplus", "--mine=e.org", "--allow-private")), 0.0)
+    queue.cancel(queue.jobs()[0].id, 0.0)
+    for kind in ("refresh", "check"):
+        asking.post("/c/e/again", data={"csrf_token": csrf_token, "kind": kind})
+        newest = max(queue.jobs(), key=lambda job: job.id)
+        assert newest.order.command == (kind, "-c", "e.periplus", "--mine=e.org", "--allow-private")
+    assert asking.post("/c/e/again", data={"csrf_token": csrf_token, "kind": "delete"}).status_code == 400
+
+
 def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, queue):
     """A button for what can be done now; a job that is about to stop is not resumed, but followed by another."""
     asking, place = client(folder), folder / "e.periplus"
@@ -218,7 +231,7 @@ def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, que
         )[1]
 
     assert "nothing to pause" in asking.post("/c/e/pause", data={"csrf_token": csrf_token}).text
-    assert buttons() == ([("resume", "Go on")], "done")
+    assert buttons() == ([("again", "Refresh"), ("again", "Check links")], "done"), "no URL waits"
     run_id = runs.begin_run(place, "crawl", (HOME,), Settings(), time.time())
     store = SqliteCrawlStore(place, run_id, Budget(), Storage())
     store.join(os.getpid(), time.time())
@@ -377,7 +390,7 @@ def test_marks_cut_a_text_into_pieces():
 
 
 def test_runs_are_compared(folder):
-    assert "one run only" in client(folder).get("/c/e/compare").text
+    assert "has one run" in client(folder).get("/c/e/compare").text
     found = client(folder).get("/c/e/compare?before=1&after=1&format=json").json()
     assert found["comparison"]["unchanged"] == 4
     assert client(folder).get("/c/e/compare?before=99&after=1").status_code == 400

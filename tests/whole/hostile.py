@@ -33,7 +33,7 @@ from testweb.wire import Answer
 
 TABLE = json.loads((TESTS / "tables" / "hostile.json").read_text("utf-8"))
 HOST = "hostile.test"
-TABLES = ("pages", "links", "external", "dead", "bad", "issues", "hosts", "sites", "runs", "redirects", "visits")
+TABLES = ("pages", "links", "external", "faults", "issues", "sites")
 
 
 def hostile_site() -> Site:

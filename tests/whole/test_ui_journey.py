@@ -77,7 +77,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         follow(browser, "Pages")  # what is there may be read and downloaded before the end
         assert browser.value("document.querySelectorAll('table.data tbody tr').length") > 5
         browser.open(f"{address}/c/demo/live")
-        press(browser, "Go on")
+        press(browser, "Continue")
         browser.until("/done/.test(document.getElementById('live-state').textContent)")
         assert len(Collection(tmp_path / "demo.periplus").titles) == PAGES
         _reads(browser, web, Collection(tmp_path / "demo.periplus").titles[web.url(HOST)])

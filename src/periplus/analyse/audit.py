@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -18,9 +21,15 @@ from periplus.model.audit import VERDICTS, Category, CausedBy, IssueKind, Severi
 from periplus.model.graph import REASONS
 from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
+from periplus.model.web import Url
+from periplus.urls.url_patterns import SESSION_NAMES
 from periplus.values import frozen
 
 log = logging.getLogger(__name__)
+
+
+_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
+LEAST_SHARED = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
 @frozen
@@ -194,7 +203,8 @@ def _orphans(site: AuditInput) -> IssueColumns:
     reached[site.ends[np.flatnonzero(urls.start)]] = True
     pages = site.pages.place
     missing = urls.verdict[pages] == VERDICTS.index(Verdict.MISSING)
-    return IssueColumns(pages[~reached[pages] & ~missing])
+    orphans = pages[~reached[pages] & ~missing]
+    return IssueColumns(orphans, words=session_causes(orphans, urls.url))
 
 
 # Pages
@@ -306,12 +316,62 @@ def _noted(code: str) -> Check:
 
 
 def _note(
-    code: str, severity: Severity, category: Category, *text: str, source: str = "", caused_by: CausedBy = CausedBy.PAGE
+    code: str,
+    severity: Severity,
+    category: Category,
+    *texts: str,
+    source: str = "",
+    caused_by: CausedBy = CausedBy.PAGE,
 ) -> Finding:
-    """A finding made of notes. text: title, why, remedy, detail of IssueKind."""
-    title, why, remedy, *detail = text
+    """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
+    title, why, remedy, *detail = texts
     kind = IssueKind(code, severity, category, title, why, remedy, "".join(detail), caused_by, source)
-    return Finding(kind, _noted(code))
+    return Finding(kind, _by_folder(_noted(code)) if caused_by is CausedBy.FOLDER else _noted(code))
+
+
+def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the highest folder of which at least half of the pages have the issue; empty: there is none.
+
+    subjects: k places of pages with the issue; pages: places of all pages, ascending. Pages of a folder are most often
+    made by one template, so that one repair mends them all. O(k log k).
+    """
+    subject_places = np.unique(subjects)
+    causes: dict[int, str] = {}
+    row = 0
+    while row < len(subject_places):
+        end = row + 1
+        for folder in _folders(url[subject_places[row]]):
+            # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
+            span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
+            (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
+            if last - row >= LEAST_SHARED and 2 * (last - first) >= of_all - begin:
+                end = last
+                causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
+                break
+        row = end
+    return [causes.get(page, "") for page in subjects.tolist()]
+
+
+def session_causes(subjects: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the session parameter in each URL; empty: there is none."""
+    matches = (_SESSION.search(url[page]) for page in subjects.tolist())
+    return [f"URLs with the session parameter {match[1]}" if match else "" for match in matches]
+
+
+def _folders(url: Url) -> list[str]:
+    """The folders of a URL's path, the root first, each with a slash at its end."""
+    steps = url.partition("?")[0].split("/")[:-1]
+    return list(accumulate(f"{step}/" for step in steps))[2:]
+
+
+def _by_folder(check: Check) -> Check:
+    """The issues of a check with the folder in common as their cause."""
+
+    def grouped(site: AuditInput) -> IssueColumns:
+        columns = check(site)
+        return replace(columns, words=folder_causes(columns.subjects, site.pages.place, site.urls.url))
+
+    return grouped
 
 
 def _series(site: AuditInput) -> IssueColumns:
@@ -407,7 +467,7 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
 
 _C, _E, _W, _N = Category, Severity.ERROR, Severity.WARNING, Severity.NOTICE
 _BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
-_BY_HOST, _BY_GROUP = CausedBy.HOST, CausedBy.GROUP
+_BY_HOST, _BY_GROUP, _BY_FOLDER = CausedBy.HOST, CausedBy.GROUP, CausedBy.FOLDER
 
 # Codes never change their meaning. A new finding whose facts are loaded is a row here with its check, or an entry point
 # of `periplus.findings` in an installed package.
@@ -453,7 +513,7 @@ FINDINGS = (
         "The redirect leads to a page that does not exist.", "Redirect to an existing page.", "ends at {also}",
         _BY_TARGET), _redirects(lambda site: ~site.chains.loops & site.dead[site.chains.ends])),
     Finding(IssueKind("title-missing", _E, _C.TITLES, "Missing titles", "Search results have no name for it.",
-        "Add a title."), _shown(lambda pages: pages.title == 0)),
+        "Add a title.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.title == 0))),
     Finding(IssueKind("title-duplicate", _W, _C.TITLES, "Duplicate titles",
         "Readers cannot tell the pages apart in search results and tabs.", "Give each page a title of its own.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.title)),
@@ -461,8 +521,8 @@ FINDINGS = (
         "Shorten the title.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(TITLE_CHARS,
         lambda site: site.pages.title_chars, _is_shown)),
     Finding(IssueKind("description-missing", _N, _C.TITLES, "Missing descriptions",
-        "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences."),
-        _shown(lambda pages: pages.description == 0)),
+        "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences.",
+        caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.description == 0))),
     Finding(IssueKind("description-duplicate", _N, _C.TITLES, "Duplicate descriptions",
         "The description does not tell the pages apart.", "Write a description for each page.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.description)),
@@ -470,7 +530,7 @@ FINDINGS = (
         "Shorten the description.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(DESCRIPTION_CHARS,
         lambda site: site.pages.description_chars, _is_shown)),
     Finding(IssueKind("h1-missing", _W, _C.TITLES, "Missing h1", "Readers and screen readers find no main heading.",
-        "Add one h1."), _shown(lambda pages: pages.h1s == 0)),
+        "Add one h1.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.h1s == 0))),
     Finding(IssueKind("h1-several", _N, _C.TITLES, "Multiple h1",
         "The page has several main headings, so its subject is unclear.", "Keep one h1.", "{number:.0f} of them"),
         _beyond(1, lambda site: site.pages.h1s, _is_shown)),
@@ -498,10 +558,11 @@ FINDINGS = (
     Finding(IssueKind("broken-in-sitemap", _E, _C.INDEXING, "Broken sitemap URLs", "The page does not exist.",
         "Remove the URL from the sitemap."), _listed(lambda site: site.dead)),
     Finding(IssueKind("missing-from-sitemap", _N, _C.INDEXING, "Pages missing from the sitemap",
-        "Search engines may find the page late.", "Add the page to the sitemap."), _not_listed),
+        "Search engines may find the page late.", "Add the page to the sitemap.", caused_by=_BY_FOLDER),
+        _by_folder(_not_listed)),
     Finding(IssueKind("language-missing", _W, _C.LANGUAGES, "Missing lang attribute",
-        "Screen readers may pronounce the text wrongly.", "Add lang to the html element."),
-        _shown(lambda pages: ~pages.has_language)),
+        "Screen readers may pronounce the text wrongly.", "Add lang to the html element.", caused_by=_BY_FOLDER),
+        _by_folder(_shown(lambda pages: ~pages.has_language))),
     Finding(IssueKind("hreflang-no-return", _W, _C.LANGUAGES, "hreflang without return link",
         "Search engines ignore hreflang links that are not mutual.", "Link back from the translation.", "to {also}"),
         _translations_without_return),
@@ -552,7 +613,7 @@ FINDINGS = (
         "Link to it from a page nearer to the start.", "{number:.0f} clicks, more than {limit:.0f}"),
         _beyond(DEEP_CLICKS, lambda site: site.urls.depth[site.pages.place])),
     Finding(IssueKind("orphan", _W, _C.STRUCTURE, "Orphan pages", "No page links to it, so visitors cannot find it.",
-        "Link to the page, or remove it."), _orphans),
+        "Link to the page, or remove it.", caused_by=_BY_WORDS), _orphans),
     Finding(IssueKind("url-too-long", _N, _C.STRUCTURE, "Long URLs",
         "Sitemaps and some programs do not accept the URL.", "Shorten the URL.",
         "{number:.0f} characters, more than {limit:.0f}"), _long_urls),
@@ -575,7 +636,8 @@ FINDINGS = (
     _note("language-bad", _W, _C.ACCESSIBILITY, "Invalid lang attribute", "Screen readers pronounce the text wrongly.",
         "Use a code such as en or pt-BR.", "lang={words}", source="WCAG 2.2, 3.1.1; BCP 47", caused_by=_BY_WORDS),
     _note("main-missing", _N, _C.ACCESSIBILITY, "Missing main landmark", "Keyboard users must pass the navigation.",
-        "Put the content into a main element.", source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1"),
+        "Put the content into a main element.", source="WAI-ARIA 1.2, main; WCAG 2.2, 2.4.1",
+        caused_by=_BY_FOLDER),
     _note("table-without-heads", _N, _C.ACCESSIBILITY, "Tables without header cells",
         "Read cell by cell, the values have no meaning.", "Use th for header cells.", "tables: {number:.0f}",
         source="WCAG 2.2, 1.3.1; technique H51"),
@@ -588,10 +650,11 @@ FINDINGS = (
         "{words}", source="WCAG 2.2, 1.4.4", caused_by=_BY_WORDS),
     _note("viewport-missing", _N, _C.ACCESSIBILITY, "Missing viewport",
         "A phone shows the page at desktop width, in tiny letters.",
-        'Add <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3"),
+        'Add <meta name="viewport" content="width=device-width, initial-scale=1">.', source="CSS Viewport, 3",
+        caused_by=_BY_FOLDER),
     _note("doctype-missing", _N, _C.CONTENT, "Missing doctype",
         "Browsers use quirks mode, the layout rules of the 1990s.", "Begin with <!doctype html>.",
-        source="HTML Standard, 13.1.1"),
+        source="HTML Standard, 13.1.1", caused_by=_BY_FOLDER),
     _note("preview-incomplete", _N, _C.CONTENT, "Incomplete Open Graph tags",
         "Shared links show a card without picture or title.", "Add the missing Open Graph tags.", "lacks {words}",
         source="The Open Graph protocol, basic metadata", caused_by=_BY_WORDS),

@@ -334,7 +334,7 @@ def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str])
             return list(related)
         case CausedBy.FRAGMENT:
             return [f"{target}#{words}" for target, words in zip(related, kind.words.tolist(), strict=True)]
-        case CausedBy.WORDS:
+        case CausedBy.WORDS | CausedBy.FOLDER:
             return list(kind.words.tolist())
         case CausedBy.HOST:
             return list(map(root_of, pages))
@@ -355,7 +355,7 @@ def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
             return np.minimum(pages, related), True
         case CausedBy.FRAGMENT:
             return _text_numbers(kind.words) * len(url) + related, False
-        case CausedBy.WORDS:
+        case CausedBy.WORDS | CausedBy.FOLDER:
             numbers = _text_numbers(kind.words)
             return np.where(kind.words == "", pages + len(kind), numbers), False
         case CausedBy.HOST:

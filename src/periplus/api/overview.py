@@ -10,12 +10,14 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
 from periplus.errors import UsageError
-from periplus.model.audit import Fault, FieldGrade, KindSum, Severity
+from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
+from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
+BROKEN = "broken-link"
 REPAIR = 3  # causes that are named first
 COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
 
@@ -44,15 +46,17 @@ class FaultSums:
 
 @frozen
 class RunChanges:
-    """What the last run found otherwise than the one before. added, removed, changed: pages."""
+    """What the last run found different from the run before. added, removed, changed: pages; broken, repaired:
+    linked URLs.
+    """
 
     before: str
     after: str
     added: int
     removed: int
     changed: int
-    new_issues: int
-    gone_issues: int
+    broken: int
+    repaired: int
 
 
 @frozen
@@ -91,15 +95,23 @@ def last_changes(folder: Path) -> RunChanges | None:
         if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
             return None
     try:
-        made = compare_runs(folder)
+        return changes_of(compare_runs(folder))
     except UsageError:  # several sites, or no map: Compare says which
         return None
+
+
+def changes_of(made: Comparison) -> RunChanges:
+    """The sums of a comparison."""
     return RunChanges(
         made.before.name,
         made.after.name,
         len(made.added),
         len(made.removed),
         len(made.changed),
-        len(made.issues.new),
-        len(made.issues.gone),
+        _broken_urls(made.issues.new),
+        _broken_urls(made.issues.gone),
     )
+
+
+def _broken_urls(issues: Iterable[Issue]) -> int:
+    return len({issue.related for issue in issues if issue.code == BROKEN})

@@ -64,6 +64,7 @@ class CausedBy(StrEnum):
     TARGET = "target"  # the URL that they lead to or name: a missing script
     FRAGMENT = "fragment"  # a place on that URL
     WORDS = "words"  # what is written there: a menu's malformed link
+    FOLDER = "folder"  # the folder that they lie in: its pages are made by one template
     HOST = "host"  # its server's settings, named by the root URL: pages sent uncompressed
     GROUP = "group"  # what several pages share, as a title; the group is named by its first page
 

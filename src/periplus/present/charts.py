@@ -127,8 +127,8 @@ def write_chart(
     that of the branch above.
 
     tree: by analyse.linkgraph.map_tree. Each place links to its page and has its figures as a tooltip. A fetched page
-    has the colour of its folder or segment. What was not fetched is hatched. room: width and height, px; wider if the
-    columns need it. The rings of a sunburst end before names no longer fit, with a note. Light and dark as the reader's
+    has the colour of its folder or segment. What was not fetched is hatched. room: width and height, px. The columns of
+    an icicle and the rings of a sunburst end before names no longer fit, with a note. Light and dark as the reader's
     system. out: UTF-8. Raises UsageError for another measure, form or colour.
     """
     by, form, colour = look
@@ -136,29 +136,27 @@ def write_chart(
         raise UsageError(f"a chart of a map is by {', '.join(MEASURES)}, not by {by!r}")
     if form not in FORMS:
         raise UsageError(f"a chart of a map is one of {', '.join(FORMS)}, not {form!r}")
-    width, height = room
     hues = chart_hues(facts, colour)
-    if form == "icicle":
-        width, places = _icicle(tree, facts, by, room, hues)
-    else:
-        places = (_treemap if form == "treemap" else _sunburst)(tree, facts, by, room, hues)
+    places = {"icicle": _icicle, "treemap": _treemap, "sunburst": _sunburst}[form](tree, facts, by, room, hues)
     host = urlsplit(facts.url[tree.page]).netloc
     rules = _STYLE if form == "icicle" else _STYLE + _EDGED
     head = (element("style", "", rules), _HATCH, caption(12, 28, host, "title"), *_legends(by, form, host, hues))
-    write_sheet(out, (width, height), f"{host}: branches by {by}", (*head, *places), kind=form)
+    write_sheet(out, room, f"{host}: branches by {by}", (*head, *places), kind=form)
 
 
-def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> tuple[int, Iterator[str]]:
-    """(width in px, the places)"""
+def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
+    """A column for each depth, as many as have room for names."""
     places = list(_nested(tree, facts, by, room[1] - TOP - 8.0))
-    columns = _depths(places)
-    width = max(room[0], columns * COLUMN)
-    column = (width - 16) / columns
-    boxes = (
-        place._replace(box=Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height))
-        for place in places
-    )
-    return width, (_boxed(place, facts, hues) for place in boxes)
+    depths, most = _depths(places), room[0] // COLUMN
+    column = (room[0] - 16) / min(depths, most)
+    if depths > most:
+        yield caption(
+            room[0] - 330, 28, f"the first {most} of {depths} levels; deeper pages count for their branch", "soft"
+        )
+    for place in places:
+        if place.box.x < most:
+            box = Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height)
+            yield _boxed(place._replace(box=box), facts, hues)
 
 
 def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
@@ -222,40 +220,6 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], 
             _Place(child, name, box) for (child, name), box in zip(below, laid([*shares, own], inside), strict=False)
         ]
         stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
-
-
-class MapBranch(NamedTuple):
-    """A line of `heaviest_branches`. depth: 1 or 2; share: of the whole; hue: class of the kit's style; url: empty for
-    pages that are not named one by one.
-    """
-
-    depth: int
-    name: str
-    url: str
-    share: float
-    pages: int
-    hue: str
-
-
-BRANCHES = (12, 5)  # below the home page, and below each of those
-
-
-def heaviest_branches(tree: MapNode, facts: PageColumns, by: str, colour: str) -> Iterator[MapBranch]:
-    """A chart as a list for small screens: the heaviest branches, each with its children. Raises UsageError as
-    `chart_hues`.
-    """
-    hues, whole = chart_hues(facts, colour), _value(tree, by) or 1.0
-
-    def below(node: MapNode, depth: int) -> Iterator[MapBranch]:
-        heaviest = sorted(_named(node, facts), key=lambda one: -_value(one[0], by))[: BRANCHES[depth - 1]]
-        for child, name in heaviest:
-            url = "" if child.page == OTHERS else facts.url[child.page]
-            share = _value(child, by) / whole
-            yield MapBranch(depth, name, url, share, child.pages, _fill(child, facts, hues))
-            if depth < len(BRANCHES):
-                yield from below(child, depth + 1)
-
-    return below(tree, 1)
 
 
 class Area(NamedTuple):

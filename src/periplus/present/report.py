@@ -205,7 +205,7 @@ def gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
 def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
     caused_by, code = group.kind.caused_by, group.kind.code
     columns = [HtmlColumn("page", lambda fault: (fault.cause, ""), "link")]
-    if caused_by is CausedBy.WORDS:
+    if caused_by in (CausedBy.WORDS, CausedBy.FOLDER):
         columns = [HtmlColumn("cause", lambda fault: fault.cause)]
     elif caused_by is not CausedBy.PAGE:
         columns = [HtmlColumn("cause", lambda fault: (fault.cause, ""), "link")]

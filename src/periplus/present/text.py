@@ -336,12 +336,12 @@ class _NoticeWords(NamedTuple):
 
 
 _NOTICES = {
-    NoticeKind.BROKEN: _NoticeWords("{} new broken URL", "{} new broken URLs", "t/dead"),
+    NoticeKind.BROKEN: _NoticeWords("{} new broken URL", "{} new broken URLs", "t/links?target_state=failed"),
     NoticeKind.VANISHED: _NoticeWords("{} page vanished", "{} pages vanished", "compare"),
     NoticeKind.SITES: _NoticeWords("{} new site", "{} new sites", "t/sites"),
     NoticeKind.PORTAL: _NoticeWords("the portal has {} new entry", "the portal has {} new entries", "live"),
     NoticeKind.FAILED: _NoticeWords("a job failed"),
-    NoticeKind.SUSPICIOUS: _NoticeWords("a crawl ended suspicious", screen="t/runs"),
+    NoticeKind.SUSPICIOUS: _NoticeWords("a crawl ended suspicious", screen="compare"),
     NoticeKind.REPORT: _NoticeWords("status", screen="live"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,7 +37,7 @@ from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.start import allows_private, offered
+from periplus.ui.start import allows_private, offered, renewal
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
@@ -119,7 +119,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
         "failure": moment.note if moment.state == "failed" else "", "consents": offered(state), "read": read,
-        "overview": overview, "left_out": left_out(moment),
+        "overview": overview, "left_out": left_out(moment), "waiting": waiting(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
         values["drawings"] = drawings(name, moment, overview)
@@ -130,6 +130,10 @@ def left_out(moment: Moment) -> list[tuple[Reason, int]]:
     """Why addresses were not read, and how many for each reason, most first."""
     counts = [(tally.reason, tally.urls) for tally in moment.status.counts if tally.state is not State.FETCHED]
     return sorted(counts, key=lambda row: -row[1])
+
+
+def waiting(moment: Moment) -> int:
+    return sum(tally.urls for tally in moment.status.counts if tally.reason is Reason.WAITING)
 
 
 def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, Markup]:
@@ -154,25 +158,13 @@ def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, 
 def figures(moment: Moment) -> list[tuple[str, int, str]]:
     """(word, URLs, the filter of the table of pages that shows just these)."""
     counts = {state: sum(tally.urls for tally in moment.status.counts if tally.state is state) for state in State}
-    waiting = sum(tally.urls for tally in moment.status.counts if tally.reason.value == "waiting")
     return [
         ("URLs", sum(counts.values()), ""), ("fetched", counts[State.FETCHED], "?state=fetched"),
-        ("waiting", waiting, "?reason=waiting"),
+        ("waiting", waiting(moment), "?reason=waiting"),
         ("discovered", counts[State.DISCOVERED], "?state=discovered"),
         ("excluded", counts[State.EXCLUDED], "?state=excluded"),
         ("failed", counts[State.FAILED], "?state=failed"),
     ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SettingValue:
-    """A setting of the collection. source: its file; empty: the default."""
-
-    name: str
-    value: str
-    unit: str
-    source: str
-    sentence: str
 
 
 def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
@@ -181,15 +173,10 @@ def settings(request: Request, refused: rendering.Refused | None = None) -> Resp
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
     groups = setting_groups(state.settings_files(folder), local=not state.locks.others_can_ask)
-    made = [
-        SettingValue(one.row.name, one.value, one.row.unit, one.source, one.row.sentence)
-        for group in groups
-        for one in group.fields
-    ]
-    shown: dict[str, object] = {"title": "Settings", "name": name, "values": made, "file": str(file)}
+    shown: dict[str, object] = {"title": "Settings", "name": name, "groups": groups, "file": str(file)}
     if not rendering.wants_json(request):
         of_login = refused is not None and "login_name" in refused[0]
-        shown |= {"groups": groups, "everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
+        shown |= {"everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
         shown |= {"is_stored": is_stored, **_logins(state, folder, refused if of_login else None)}
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
@@ -286,7 +273,7 @@ def pause(request: Request) -> Response:
     """Pauses the running crawl, also one started elsewhere."""
     name, _, place = place_of(request)
     if not homes.home_of(place).pause(now()):
-        raise UsageError("no crawl is running: there is nothing to pause")
+        raise UsageError("no crawl is running in this collection: there is nothing to pause")
     return rendering.to_screen(name, "live")
 
 
@@ -321,6 +308,16 @@ def resume(request: Request) -> Response:
     return rendering.to_screen(name, "live")
 
 
+def again(request: Request) -> Response:
+    """Refreshes the collection or checks its links, under the consents of its last crawl."""
+    state, form, name = state_of(request), form_of(request), request.path_params["name"]
+    _, folder, _ = place_of(request)
+    order = renewal(state, {**form, "collection": name})
+    consents = [word for word in _last_crawl(state, name, folder) if word.startswith(("--mine=", "--allow-private"))]
+    state.add_job(replace(order, command=(*order.command, *consents)))
+    return rendering.to_screen(name, "live")
+
+
 def _allowing(order: JobOrder) -> JobOrder:
     """The order, with consent to private addresses in each of its commands that asks any."""
     first, *then = ((*one, "--allow-private") if _fetches(one) else one for one in (order.command, *order.then))
@@ -341,5 +338,5 @@ def _last_crawl(state: AppState, name: str, folder: Path) -> tuple[str, ...]:
     runs = state.watchers.look(folder).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
-        raise UsageError("there is no crawl to continue")
+        raise UsageError("this collection has no crawl to continue")
     return ("crawl", *starts, "-o", state.folder_word(folder))

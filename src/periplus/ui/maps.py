@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 from starlette.requests import Request
@@ -18,7 +20,7 @@ from periplus.errors import UsageError
 from periplus.jobs.forms import choice, whole
 from periplus.model.results import OTHERS, MapNode, PageColumns
 from periplus.model.web import Url
-from periplus.present.charts import COLOURS, FORMS, heaviest_branches
+from periplus.present.charts import COLOURS, FORMS
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
@@ -67,13 +69,14 @@ def site_map(request: Request) -> Response:
     sites, site = site_of(request)
     nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
+    by_folder = asked.get("tree") == "folders"
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
         "show": shown, "by": by, "form": form, "colour": colour,
         "colours": COLOURS if dict(facts.further).get("segment") else (),
-        "branches": list(heaviest_branches(site.tree(max_nodes=nodes), facts, by, colour)),
-        "places": list(lines(site.tree(max_nodes=nodes), facts)),
+        "places": list(folder_lines(site, nodes) if by_folder else lines(site.tree(max_nodes=nodes), facts)),
+        "by_folder": by_folder,
         "results": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
         "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
@@ -95,6 +98,27 @@ def _drawing_options(request: Request) -> tuple[str, str, str]:
     asked = request.query_params
     form = choice(asked, "form", FORMS, next(iter(FORMS)))
     return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
+
+
+def folder_lines(shown: Site, nodes: int) -> Iterator[TreeLine]:
+    """The tree of the paths of fetched pages, the largest folders first, at most `nodes` of them."""
+    sums, sizes = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for page in shown.graph.fetched.nonzero()[0].tolist():
+        scheme, _, place = str(shown.facts.url[page]).partition("://")
+        host, *steps = place.partition("?")[0].split("/")
+        for end in range(max(len(steps), 1)):
+            key = (f"{scheme}://{host}", *steps[:end])
+            sums[key] += 1
+            sizes[key] += int(shown.facts.size_bytes[page])
+    best = sorted(sums, key=lambda key: (-sums[key], len(key), key))[:nodes]
+    order = {key: tuple((-sums[key[:end]], key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
+    parents, depth = {key[:-1] for key in best}, 0
+    for key in sorted(best, key=order.__getitem__):
+        yield from [_CLOSE] * (depth - len(key) + 1)
+        step, label = "open" if key in parents else "leaf", f"/{unquote(key[-1])}/" if key[1:] else key[0]
+        yield TreeLine(step, "/".join(key) + "/", label, depth=len(key) - 1, pages=sums[key], size_bytes=sizes[key])
+        depth = len(key) if step == "open" else len(key) - 1
+    yield from [_CLOSE] * depth
 
 
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:

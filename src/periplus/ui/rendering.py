@@ -60,23 +60,19 @@ class NavPlace(NamedTuple):
 
 PLACES = (
     NavPlace("Overview", (
-        NavScreen("live", "Overview", ("live",)), NavScreen("t/runs", "Runs", ("t/runs",)),
-        NavScreen("compare", "Compare runs", ("compare",)), NavScreen("settings", "Settings", ("settings", "delete")),
+        NavScreen("live", "Overview", ("live",)), NavScreen("compare", "Compare runs", ("compare",)),
+        NavScreen("settings", "Settings", ("settings", "delete")),
     )),
     NavPlace("Map", (
         NavScreen("map", "Tree", ("map",)), NavScreen("site", "Whole site", ("site",)),
-        NavScreen("folders", "Directories", ("folders",)), NavScreen("graph", "Links around a page", ("graph",)),
+        NavScreen("graph", "Links around a page", ("graph",)),
     )),
     NavPlace("Pages", (
-        NavScreen("t/pages", "Pages", ("t/pages", "page")), NavScreen("search", "Search", ("search",)),
-        NavScreen("t/links", "Links", ("t/links",)), NavScreen("t/external", "External links", ("t/external",)),
-        NavScreen("t/redirects", "Redirects", ("t/redirects",)),
-        NavScreen("t/hosts", "Hosts", ("t/hosts", "t/sites", "t/visits")),
+        NavScreen("t/pages", "Pages", ("t/pages", "page", "t/sites")),
+        NavScreen("search", "Search", ("search",)), NavScreen("t/links", "Links", ("t/links",)),
+        NavScreen("t/external", "External links", ("t/external",)),
     )),
-    NavPlace("Faults", (
-        NavScreen("t/faults", "By cause", ("t/faults", "t/issues", "fault")),
-        NavScreen("t/dead", "Broken links", ("t/dead",)), NavScreen("t/bad", "Invalid links", ("t/bad",)),
-    )),
+    NavPlace("Faults", (NavScreen("t/faults", "Faults", ("t/faults", "t/issues", "fault")),)),
     NavPlace("Study", (
         NavScreen("survey", "Survey", ("survey",)), NavScreen("topics", "Topics", ("topic", "t/judged", "t/words")),
         NavScreen("stories", "Stories", ("stor", "t/stor")),
@@ -115,7 +111,7 @@ def _environment() -> jinja2.Environment:
         "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
-        "cut": cut, "page_key": page_key, "job_remedy": wording.job_remedy, "filled": filled,
+        "cut": cut, "page_key": page_key, "path": path_of, "job_remedy": wording.job_remedy, "filled": filled,
     }  # fmt: skip
     made.globals |= {"version": VERSION, "places_of_a_collection": PLACES}
     return made
@@ -135,6 +131,11 @@ def cut(text: object, most: int = 200) -> str:
     """A long text's beginning."""
     full = str(text)
     return full if len(full) <= most else full[: most - 1] + "…"
+
+
+def path_of(url: str) -> str:
+    """A URL without its origin, at most 120 characters."""
+    return cut("/" + url.split("/", 3)[-1], 120) if url.count("/") > 2 else url
 
 
 def query(parameters: Mapping[str, str], **changes: object) -> str:
@@ -242,6 +243,7 @@ def rendered(request: Request, template: str, values: Mapping[str, object]) -> s
         "name": "",
         "may_work": role is not None and role.allows(Role.WORK),
         "may_administer": role is not None and role.allows(Role.ADMINISTER),
+        "has_studies": request.app.state.periplus.has_studies(str(values.get("name", ""))),
     }
     return _environment().get_template(template).render(everywhere | dict(values))
 

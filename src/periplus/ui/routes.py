@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
+from periplus.jobs.setting_fields import SettingGroup
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
@@ -44,16 +45,19 @@ _ROWS = list[JsonObject]
 _SITE = {"site": (TEXT, "the site, if the collection has several")}
 _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
 
+_START = (
+    start.start,
+    {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
+        "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
+        "every": str, "works": bool, "base": str, "open_jobs": int},
+    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
+        "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
+        "sort": (TEXT, "a column; - turns it round")},
+)  # fmt: skip
+
 SCREENS = (
-    Screen(
-        "/", start.start,
-        {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
-            "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
-            "every": str, "works": bool, "base": str, "open_jobs": int},
-        {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
-            "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
-            "sort": (TEXT, "a column; - reverses the order")},
-    ),
+    Screen("/", *_START),
+    Screen("/new", *_START, take=start.begin, take_role=Role.WORK),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
@@ -61,7 +65,7 @@ SCREENS = (
     Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "failure": str, "read": int, "overview": Overview | None}),
-    Screen(_C + "/settings", live.settings, {"name": str, "values": list[live.SettingValue], "file": str}),
+    Screen(_C + "/settings", live.settings, {"name": str, "groups": list[SettingGroup], "file": str}),
     Screen(
         _C + "/t/{table}", tables.table,
         {
@@ -89,15 +93,12 @@ SCREENS = (
         {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "the cause: a URL or words")},
         take=faults.decide,
     ),
-    Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses")}),
+    Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses"),
+        "tree": (one_of("links", "folders"), "what hangs below what")}),
     Screen(
         _C + "/site", site.site,
         {"name": str, "site": str, "sites": list[str], "under": str},
         _SITE | {"under": (TEXT, "only pages whose URLs begin with this")},
-    ),
-    Screen(
-        _C + "/folders", site.folders,
-        {"name": str, "site": str, "sites": list[str], "left": int, "places": list[maps.TreeLine]}, _SITE,
     ),
     Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
         {"node": (TEXT, "page, directory or site in the centre")}),
@@ -147,7 +148,6 @@ SCREENS = (
     ),
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
-    "/new": (Role.WORK, start.begin),
     "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
     "/notices/change": (Role.ADMINISTER, notices.change),
@@ -155,6 +155,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
     _C + "/pause": (Role.WORK, live.pause),
     _C + "/stop": (Role.WORK, live.stop),
     _C + "/resume": (Role.WORK, live.resume),
+    _C + "/again": (Role.WORK, live.again),
     _C + "/segments": (Role.ADMINISTER, live.name_segments),
     _C + "/login": (Role.ADMINISTER, live.sign_in),
     _C + "/survey/create": (Role.WORK, surveys.create),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from dataclasses import dataclass, replace
-from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -13,11 +11,10 @@ from starlette.responses import JSONResponse, Response
 from periplus.analyse.linkgraph import shortest_way
 from periplus.api.site import Site, layout_key, stored_graph
 from periplus.errors import UsageError
-from periplus.jobs.forms import whole
 from periplus.model.web import Url
 from periplus.present.site_graph import SiteGraph, site_svg
 from periplus.ui import rendering
-from periplus.ui.maps import MOST_NODES, NODES, TreeLine, site_of
+from periplus.ui.maps import site_of
 from periplus.ui.state import folder_of, state_of
 
 WAIT_S = 0.5  # for a layout; one of ten thousand pages takes some seconds
@@ -87,51 +84,3 @@ def _page(shown: Site, text: str) -> int:
     if page == len(shown.graph.pages) or shown.graph.pages[page] != url:
         raise UsageError(f"{text[:200]!r} is not a page of this map")
     return page
-
-
-@dataclass(slots=True)
-class _Directory:
-    pages: int = 0
-    size_bytes: int = 0
-
-
-def folders(request: Request) -> Response:
-    """The tree of directories, beside the tree by links: number of pages below each."""
-    name, _ = folder_of(request)
-    sites, shown = site_of(request)
-    nodes = whole(request.query_params, "nodes", NODES, 1, MOST_NODES)
-    sums: dict[tuple[str, ...], _Directory] = {}
-    for page, url in enumerate(shown.facts.url):
-        if not shown.graph.fetched[page]:
-            continue
-        scheme, _, place = str(url).partition("://")
-        steps = tuple(place.partition("?")[0].split("/")[:-1]) or (place,)
-        for end in range(1, len(steps) + 1):
-            one = sums.setdefault((f"{scheme}://{steps[0]}", *steps[1:end]), _Directory())
-            one.pages += 1
-            one.size_bytes += int(shown.facts.size_bytes[page])
-    best = set(sorted(sums, key=lambda key: (-sums[key].pages, len(key), key))[:nodes])
-    made = {
-        "title": "Directories", "name": name, "site": shown.key, "sites": sites, "left": len(sums) - len(best),
-        "places": list(_lines(sums, best)),
-    }  # fmt: skip
-    return rendering.answer(request, "folders.html", made)
-
-
-def _lines(sums: dict[tuple[str, ...], _Directory], best: set[tuple[str, ...]]) -> list[TreeLine]:
-    """In the order of a tree: the largest first."""
-    order = {key: tuple((-sums[key[:end]].pages, key[end - 1]) for end in range(1, len(key) + 1)) for key in best}
-    keys = sorted(best, key=order.__getitem__)
-    parents = {key[:-1] for key in keys}
-    made: list[TreeLine] = []
-    open_steps = 0
-    for key in keys:
-        while open_steps >= len(key):
-            made.append(TreeLine("close"))
-            open_steps -= 1
-        label = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
-        step = "open" if key in parents else "leaf"
-        line = TreeLine(step, "/".join(key) + "/", label, pages=sums[key].pages, size_bytes=sums[key].size_bytes)
-        made.append(replace(line, depth=len(key) - 1))
-        open_steps = len(key) if step == "open" else open_steps
-    return made + [TreeLine("close")] * open_steps

@@ -21,7 +21,7 @@ from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
 from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
-from periplus.model.job import Job, JobOrder, JobState
+from periplus.model.job import Job, JobOrder
 from periplus.model.visit import State
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
@@ -168,7 +168,7 @@ def save_preset(request: Request) -> Response:
         return start(request, (form, str(error)))
     except OSError as error:
         return start(request, (form, f"{path} cannot be written: {error.strerror}"))
-    return RedirectResponse(f"/?settings_preset={quote(name)}", 303)
+    return RedirectResponse(f"/new?settings_preset={quote(name)}", 303)
 
 
 def _row(name: str, place: Path | str) -> CollectionRow:
@@ -204,17 +204,9 @@ SHOWN = 100
 class JobRow:
     """A job as it is shown. line: its command; collection: its name, if it is here; then: the commands after it."""
 
-    id: int
-    state: JobState
+    job: Job
     line: str
     collection: str
-    done: int
-    total: int
-    note: str
-    made: float
-    started: float | None
-    ended: float | None
-    cancel_asked: bool
     then: tuple[str, ...]
 
 
@@ -257,16 +249,17 @@ def change(request: Request) -> Response:
             period_s = period(form)
             if not period_s:
                 raise UsageError("choose how often: each hour, day, week or month")
-            queue.repeat(_order(state, form), period_s, now() + period_s)
+            queue.repeat(renewal(state, form), period_s, now() + period_s)
         else:
             raise UsageError(f"unknown action {what!r}")
     return RedirectResponse("/jobs", 303)
 
 
-def _order(state: AppState, form: dict[str, str]) -> JobOrder:
+def renewal(state: AppState, form: Mapping[str, str]) -> JobOrder:
+    """The job that refreshes the collection of a form, or checks its links. Raises UsageError, NoCollection."""
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
-        raise UsageError("schedules refresh a collection or check its links")
+        raise UsageError("choose refresh, or check")
     return JobOrder((kind, "-c", state.folder_word(state.places.folder(form.get("collection", "")))))
 
 
@@ -278,18 +271,4 @@ def number(form: Mapping[str, str], name: str) -> int:
 def _job_row(job: Job, names: list[str]) -> JobRow:
     command = job.order.command
     own = next((name for word in command if (name := word.removesuffix(".periplus")) != word and name in names), "")
-    then = tuple(map(shlex.join, job.order.then))
-    return JobRow(
-        job.id,
-        job.state,
-        shlex.join(command),
-        own,
-        job.done,
-        job.total,
-        job.note,
-        job.made,
-        job.started,
-        job.ended,
-        job.cancel_asked,
-        then,
-    )
+    return JobRow(job, shlex.join(command), own, tuple(map(shlex.join, job.order.then)))

@@ -16,10 +16,13 @@ from periplus.api.functions import open_collection
 from periplus.api.homes import collections_at, copy_folder
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
+from periplus.api.survey import campaign_here
 from periplus.api.tables import Browser
+from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
+from periplus.model.web import Url
 from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
@@ -27,6 +30,7 @@ from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
+from periplus.urls.scope import site_key
 from periplus.values import frozen
 
 _log = logging.getLogger(__name__)
@@ -176,6 +180,16 @@ class AppState:
             return without_secrets(place)
         full = folder.resolve()
         return full.name if full.parent == self.places.base.resolve() else str(full)
+
+    def has_studies(self, name: str) -> bool:
+        """Whether the collection has a survey, a topic, or starts on several sites."""
+        folder = self.places.collections().get(name)
+        if folder is None or not self.places.is_read(folder):
+            return False
+        with contextlib.suppress(PeriplusError), open_collection(folder) as collection:
+            sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
+            return len(sites) > 1 or bool(topic_names(folder)) or campaign_here(folder) is not None
+        return False
 
     def jobs_of(self, name: str) -> list[Job]:
         """The collection's jobs among the last JOBS_LOOKED_AT, the latest first."""

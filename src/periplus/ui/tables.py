@@ -59,19 +59,11 @@ SCREENS = {
         (("internal", "no"), ("target_state", "!failed")),
         "Links to other sites, without broken links.",
     ),
-    "dead": TableScreen(
-        "Broken links",
-        "links",
-        ("target", "target_reason", "target_status", "source", "anchor", "position"),
-        (("target_state", "failed"),),
-        "Links to URLs that do not exist or cannot be reached, with their pages.",
-    ),
-    "bad": TableScreen("Invalid links", "bad", ("source", "text", "why", "anchor", "position")),
     "faults": TableScreen(
         "Faults by cause",
         "faults",
         ("severity", "message", "cause", "detail", "pages", "since", "assignee"),
-        sentence="Faults by severity. Each cause links to its pages and its decision.",
+        sentence="The most severe faults first. Each row opens its pages, and can be accepted or ignored.",
         usual=(("decision", "-"),),
     ),
     "issues": TableScreen(
@@ -79,22 +71,14 @@ SCREENS = {
         "issues",
         ("severity", "message", "url", "line", "column", "cause", "detail", "anchor", "position", "category"),
     ),
-    "hosts": TableScreen("Hosts", "hosts", ("host", "site", "fetched", "waiting", "delay_s", "strikes", "waits_for")),
     "sites": TableScreen(
         "Sites", "sites", ("name", "hosts", "pages_total", "pages_fetched", "pages_failed", "size", "visited")
     ),
-    "runs": TableScreen(
-        "Runs", "runs", ("id", "kind", "state", "note", "started", "ended", "fetched", "wire_bytes", "start_urls")
-    ),
-    "redirects": TableScreen("Redirects", "redirects", ("url", "target", "status", "permanent", "visited")),
     "stories": TableScreen(
         "Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
     ),
     "story-pages": TableScreen(
         "Pages of stories", "story-pages", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
-    ),
-    "visits": TableScreen(
-        "Visits", "visits", ("id", "url", "purpose", "outcome", "status", "detail", "started", "response_s")
     ),
 }
 

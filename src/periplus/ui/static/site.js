@@ -74,7 +74,8 @@
   }
 
   function label(width, height) {  // the folders first, then what is large enough; a name that would cover another is left out
-    const taken = [];
+    const taken = [], large = order.filter((at) => radius(at) >= 4).slice(0, 500);
+    const covers = (at, half, py) => large.some((other) => other !== at && Math.abs(x(other) - x(at)) < half + radius(other) * 0.7 && y(other) + radius(other) * 0.7 > py - 12 && y(other) - radius(other) * 0.7 < py + 3);
     const put = (words, px, py, bold) => {
       context.font = (bold ? "600 13px " : LABEL_PX + "px ") + "system-ui, sans-serif";
       const half = context.measureText(words).width / 2 + 2;
@@ -91,7 +92,9 @@
     for (const part of parts) put(graph.parts[part.part], (part.x - left) * scale, (part.y - top) * scale, true);
     for (const at of order) {
       if (radius(at) < 7) break;
-      put(graph.name[at].length > 34 ? graph.name[at].slice(0, 33) + "…" : graph.name[at], x(at), y(at) + radius(at) + 13, false);
+      const words = graph.name[at].length > 34 ? graph.name[at].slice(0, 33) + "…" : graph.name[at];
+      context.font = LABEL_PX + "px system-ui, sans-serif";
+      if (!covers(at, context.measureText(words).width / 2, y(at) + radius(at) + 13)) put(words, x(at), y(at) + radius(at) + 13, false);
     }
   }
 

@@ -30,11 +30,6 @@
     }).catch(() => setTimeout(again, 3000));
     setTimeout(again, 700);
   }
-  for (const tab of document.querySelectorAll(".of [aria-current]")) {  // on a narrow screen the tabs scroll: to the one that is open
-    const row = tab.parentElement;
-    row.scrollLeft += tab.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - tab.offsetWidth) / 2;
-  }
-  for (const drawing of document.querySelectorAll(".scroll.ego")) if (drawing.clientWidth < 600) drawing.scrollLeft = (drawing.scrollWidth - drawing.clientWidth) / 2;
   const writes = (place) => place.closest("textarea, select, input:not([type=checkbox]):not([type=radio]):not([type=submit])");
   addEventListener("keydown", (event) => {  // one key for what a button says: of the item that has the focus, else of the only one there is
     if (event.ctrlKey || event.metaKey || event.altKey || writes(event.target)) return;
