@@ -247,13 +247,13 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
     writer.append(exchange(1, b"a"))
     with pytest.raises(
         StoreError,
-        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage away",
+        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage unreachable",
     ):
         writer.flush()
 
 
 def test_an_unknown_storage_is_said():
-    with pytest.raises(UsageError, match="cannot be kept on nowhere://"):
+    with pytest.raises(UsageError, match="cannot store segments on nowhere://"):
         object_storage("nowhere://x")
 
 

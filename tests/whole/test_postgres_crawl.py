@@ -117,7 +117,7 @@ def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_a
         words += flags_for(server.resolve)
         with home_of(address.text).only_crawl():
             refused = told(*words, cwd=tmp_path)
-        assert "another crawl is at work" in refused.stderr and len(stored.urls) > 40
+        assert "another crawl is running" in refused.stderr and len(stored.urls) > 40
         again = told(*words, cwd=tmp_path)
     assert f"--fresh: deleting what {address} holds (48 URLs; " in plain(again.stderr)
     assert (again.returncode, stored.ask("SELECT id FROM run")) == (0, [(1,)])

@@ -1,4 +1,4 @@
-"""The addresses that hosts lead to, shared by all processes of a user on one machine: `model.ports.AddressTable`."""
+"""IP addresses of hosts, shared by all processes of a user on one machine: `model.ports.AddressTable`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # times of another boot's clock say nothing
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
 _TABLES = """
 CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS name (address TEXT, name TEXT, pid INTEGER, PRIMARY KEY (address, name, pid)) WITHOUT ROWID;
@@ -23,22 +23,22 @@ CREATE TABLE IF NOT EXISTS place (
 
 
 def addresses_file() -> Path:
-    """In the user's run-time folder (XDG_RUNTIME_DIR), else in the cache (XDG_CACHE_HOME, by default ~/.cache)."""
+    """Path in XDG_RUNTIME_DIR, else in XDG_CACHE_HOME (default ~/.cache)."""
     home = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "periplus" / "addresses.db"
 
 
 class SharedAddresses:
-    """One process's access to the table. What a killed process had is freed by those that live."""
+    """Access of one process to the table. Live processes remove the entries of dead processes."""
 
     def __init__(self, path: Path, is_alive: Callable[[int], bool] = process_lives, pid: int = 0) -> None:
-        """pid: whose this access is; 0: this process's. Raises StoreError, as every method."""
+        """pid: the owning process; 0: this process. Every method raises StoreError."""
         self._path, self._is_alive, self._pid = path, is_alive, pid or os.getpid()
         with self._reported():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
             self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = OFF")  # a power cut ends the boot that it is about
+            self._connection.execute("PRAGMA synchronous = OFF")  # after a power failure the content is obsolete anyway
             with self._transaction():
                 for statement in _TABLES.split(";")[:-1]:
                     self._connection.execute(statement)
@@ -94,7 +94,7 @@ class SharedAddresses:
                 self._forget(pid)
 
     def _forget(self, pid: int) -> None:
-        """What a process had is free, and so are its places in the line."""
+        """Removes a process: its requests in progress, its names and its reserved slots."""
         of_names = "address IN (SELECT address FROM name WHERE pid = ?)"
         self._connection.execute(f"UPDATE place SET next_slot = free_at WHERE {of_names}", (pid,))
         self._connection.execute("UPDATE place SET asked = '' WHERE pid = ?", (pid,))
@@ -112,6 +112,6 @@ class SharedAddresses:
             yield
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
-                f"{self._path}, where processes agree whose turn it is at an address, cannot be used: {error}. Is the "
-                "disk full? XDG_RUNTIME_DIR names another place; a damaged file may be deleted."
+                f"cannot use {self._path}, which coordinates the requests of several processes: {error}. Is the "
+                "disk full? Set XDG_RUNTIME_DIR to use another folder. A damaged file can be deleted."
             ) from error

@@ -1,4 +1,4 @@
-"""What engines read of a collection in PostgreSQL, as whole tables, and the results that they keep there."""
+"""Reads whole tables of a collection in PostgreSQL for analysis engines, and stores their results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from periplus.store.postgres.table_rows import (
 )
 from periplus.values import Row
 
-# as in the catalogue, and with the shard, without which a row of another table is not found by its key
+# as in the catalogue, but joined by shard too, since indexes start with the shard
 _SOURCES = {
     URLS: "url u LEFT JOIN start b ON b.shard = u.shard AND b.url_id = u.id",
     PAGES: "page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id",
@@ -42,7 +42,7 @@ _SOURCES = {
 
 
 class DatabaseRows:
-    """One collection in a database, within `moment`. See the protocol."""
+    """`model.dataset.WholeRows` of a collection in a database, within `moment`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -95,32 +95,29 @@ def _all_of(table: Table) -> str:
 
 
 def _among(key: str, some: UrlPlaces) -> str:
-    """A condition, as a text: COPY takes no parameters, and these are whole numbers."""
+    """SQL condition. The numbers are part of the text, since COPY takes no parameters."""
     shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (some.shards, some.ids))
     return f" AND {key} IN (SELECT * FROM unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[]))"
 
 
 @contextlib.contextmanager
 def whole(address: Address, of: str = "") -> Iterator[DatabaseRows]:
-    """The collection as it stands now, while a crawl goes on too; of: a moment that another process named.
-
+    """Opens a snapshot of the collection, also during a crawl. of: snapshot exported by another process.
     Raises UsageError, NoCollection, StoreError.
     """
     with moment(address, of=of) as connection:
         yield DatabaseRows(connection)
 
 
-# Results are tables `result_...`, which take the places of earlier ones at one moment.
-#
-# They are written under other names and renamed in the end, so that nobody who asks for the earlier ones
-# waits longer than for that.
+# Results are stored in tables `result_...`. New tables are loaded under temporary names and renamed at the end, so that
+# readers of earlier results wait only for the renaming.
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS result (
     name text PRIMARY KEY, digest text NOT NULL, dataset text NOT NULL, parameters text NOT NULL, program text NOT NULL, made float8 NOT NULL,
     loaded float8 NOT NULL)
 """  # noqa: E501
-# for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
+# time to wait for readers of earlier results: hours of loading must not be lost after half a minute
 READERS_WAIT = "10min"
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
@@ -128,7 +125,7 @@ _MAY_READ = "has_table_privilege(oid, 'SELECT')"
 
 
 class DatabaseResults:
-    """`model.dataset.ResultStore`, within a transaction. What is cleared and replaced is read until `settle`."""
+    """`model.dataset.ResultStore`, within a transaction. Readers see the previous results until `settle`."""
 
     def __init__(self, connection: Connection, now: float) -> None:
         self._connection, self._now = connection, now
@@ -153,7 +150,7 @@ class DatabaseResults:
         columns = ", ".join(f'"{sound(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
         self._connection.execute(f"CREATE TABLE new_{name} ({columns})".encode())
         with self._connection.cursor() as cursor:
-            # FREEZE: nobody saw the table yet, so its rows need no second writing by a vacuum.
+            # FREEZE: the table is not visible yet, so its rows need not be rewritten by a vacuum.
             with cursor.copy(f"COPY new_{name} FROM STDIN WITH (FORMAT BINARY, FREEZE)".encode()) as copy:
                 copy.set_types([_TYPES[kind] for _, kind in table.columns])
                 for row in table.rows:
@@ -169,7 +166,7 @@ class DatabaseResults:
         self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*note, self._now))
 
     def settle(self) -> None:
-        """Lets the new tables take their places, when nobody reads the earlier ones."""
+        """Replaces the previous tables by the new ones, after waiting for readers."""
         self._connection.execute(f"SET LOCAL lock_timeout = '{READERS_WAIT}'")
         for name in self._doomed | dict.fromkeys(self._fresh):
             self._connection.execute(f"DROP TABLE IF EXISTS {sound(name)}".encode())
@@ -179,16 +176,14 @@ class DatabaseResults:
 
 
 def result_notes(connection: Connection) -> list[Row]:
-    """The rows of the table `result`, by name: what was computed, and when it was loaded. Of a user who may not read
-    them none.
-    """
+    """Rows of the table `result`, by name, with the time of loading. Empty if the user must not read them."""
     if connection.execute(f"SELECT 1 {_OURS} = 'result' AND {_MAY_READ}").fetchone() is None:
         return []
     return connection.execute("SELECT * FROM result ORDER BY name").fetchall()
 
 
 def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
-    """Those that the user may read; each is read to its end before the next. Within a transaction."""
+    """Tables that the user may read. Read each completely before the next. Call it within a transaction."""
     kinds = {kind: name for name, kind in _TYPES.items()}
     find = (
         "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
@@ -204,13 +199,13 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
 
 @contextlib.contextmanager
 def results(address: Address, now: float) -> Iterator[DatabaseResults]:
-    """One import at a time. Raises UsageError, NoCollection, StoreError."""
+    """Opens a transaction for storing results; only one at a time. Raises UsageError, NoCollection, StoreError."""
     with moment(address, writes=True) as connection:
         held = connection.execute(
             "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))
         ).fetchone()
         if not held or not held[0]:
-            raise StoreError(f"results are being loaded into {address} already: wait for the end of that")
+            raise StoreError(f"results are already being loaded into {address}: wait until that is finished")
         loading = DatabaseResults(connection, now)
         yield loading
         loading.settle()
