@@ -109,7 +109,7 @@ class Table:
         """
         by_name = {column.name: column for column in self.columns}
         if unknown := [name for name in names if name not in by_name]:
-            raise UsageError(f"the table {self.name} has no column {', '.join(unknown)}. Columns: {', '.join(by_name)}")
+            raise UsageError(f"{self.name}: there is no column {', '.join(unknown)}: choose among {', '.join(by_name)}")
         return tuple(by_name[name] for name in names) or self.columns
 
 

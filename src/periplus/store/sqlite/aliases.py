@@ -52,10 +52,10 @@ class RewrittenUrl:
 class Reapplied:
     """Effect of a change of the rules on a collection."""
 
-    aliases: int  # URLs that are now another address of a page
+    aliases: int  # URLs that are now aliases
     excluded: int  # URLs that now break a rule
-    undone: int  # URLs that are again what they were
-    merged: int  # fetched pages that are now one with another fetched page
+    undone: int  # URLs restored to their previous state
+    merged: int  # fetched pages merged with another fetched page
 
 
 def rewritten_urls(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
