@@ -228,16 +228,16 @@ class WholeRows(Protocol):
     def redirects(self) -> LinkRows:
         """Target of each redirect, as last seen, and page of each alias."""
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
         """The columns of URLS with an SQL expression: id, text, host id, ...; times in milliseconds."""
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
         """The columns of PAGES, with URL ids; times in milliseconds."""
 
-    def links(self, some: UrlPlaces) -> Ints:
+    def links(self, places: UrlPlaces) -> Ints:
         """The columns of LINKS for these sources, with URL ids, as int64[rows, 8]; times in milliseconds."""
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
         """(id, text, blocks, parts) in packed form, for pages with a stored text."""
 
 

@@ -309,7 +309,7 @@ class Batch:
     visits: tuple[Visit, ...] = ()  # robots.txt requests that are not tasks
     in_hand: int = 0  # tasks in progress after this batch
     # learned alias rules that were refuted: URLs skipped because of them are queued again
-    fallen: tuple[tuple[SiteKey, str], ...] = ()
+    refuted: tuple[tuple[SiteKey, str], ...] = ()
     # pages chosen in advance by a policy and not completed yet, in order; None: the policy does not choose in advance
     chosen: tuple[Url, ...] | None = None
 

@@ -90,10 +90,10 @@ def dictionary_for(pages: Sequence[tuple[bytes, bytes]]) -> bytes:
     data = train([body for body, _ in pages])
     if not data:
         return b""
-    codec, some = BodyCodec(), pages[:: max(1, len(pages) // PAGES_TRIED)]
+    codec, sample = BodyCodec(), pages[:: max(1, len(pages) // PAGES_TRIED)]
     codec.add(0, data)
-    apart = sum(len(codec.pack(body, 0)) + len(codec.pack(text, None)) for body, text in some)
-    joined = sum(sum(map(len, codec.pack_page(text, body))) for body, text in some)
+    apart = sum(len(codec.pack(body, 0)) + len(codec.pack(text, None)) for body, text in sample)
+    joined = sum(sum(map(len, codec.pack_page(text, body))) for body, text in sample)
     return data if apart < joined else b""
 
 

@@ -161,9 +161,9 @@ class FileArchive:
             find = "SELECT rowid FROM capture WHERE key = ? AND abs(taken - ?) < 1 AND NOT is_revisit LIMIT ?"
             rows = self._connection.execute(find, (capture_key(source), date, MOST_TWINS)).fetchall()
         for (twin,) in rows:
-            one = self._record(twin)
-            if twin != row and one is not None and one.kind == "response":
-                return one
+            original_record = self._record(twin)
+            if twin != row and original_record is not None and original_record.kind == "response":
+                return original_record
         return None
 
     # the index -------------------------------------------------------------------------------------------------------
@@ -202,9 +202,18 @@ class FileArchive:
                         )
         return listed
 
-    def _add(self, one: Capture | _Line, digest: str, *, is_revisit: bool, number: int, place: MemberPlace) -> None:
+    def _add(self, entry: Capture | _Line, digest: str, *, is_revisit: bool, number: int, place: MemberPlace) -> None:
         with suppress(ValueError):  # URL without a host
-            row = (capture_key(one.url), one.url, one.taken, one.status, digest, int(is_revisit), number, *place)
+            row = (
+                capture_key(entry.url),
+                entry.url,
+                entry.taken,
+                entry.status,
+                digest,
+                int(is_revisit),
+                number,
+                *place,
+            )
             self._connection.execute(_INSERT, row)
 
     def _read(self, number: int, file: ArchiveFile) -> None:

@@ -59,9 +59,9 @@ class RunReads(Protocol):
         ids = {int(url_id(url)): url for url in urls}
         rest = iter(ids)
         states: dict[Url, tuple[str, str]] = {}
-        while some := list(islice(rest, STATES_AT_ONCE)):
-            find = f"SELECT id, reason, rule FROM url WHERE id IN ({', '.join('?' * len(some))})"
-            for identity, reason, rule in self.read(lambda statements: statements.rows(find, some)):  # noqa: B023 - at once
+        while block := list(islice(rest, STATES_AT_ONCE)):
+            find = f"SELECT id, reason, rule FROM url WHERE id IN ({', '.join('?' * len(block))})"
+            for identity, reason, rule in self.read(lambda statements: statements.rows(find, block)):  # noqa: B023 - at once
                 states[ids[identity]] = (reason, rule)
         return states
 

@@ -102,20 +102,20 @@ def part_blocks(table: str, rows: WholeRows, numbers: Numbering, first: int, end
     """Rows of a table in URLS_AT_ONCE for the URLs with numbers first <= n < end."""
     make = {"urls": _urls, "pages": _pages, "links": _links, "texts": _texts}[table]
     for start in range(first, end, URLS_AT_ONCE[table]):
-        some = slice(start, min(start + URLS_AT_ONCE[table], end))
-        yield from make(rows, numbers, UrlPlaces(numbers.ids[some], numbers.shards[some]))
+        span = slice(start, min(start + URLS_AT_ONCE[table], end))
+        yield from make(rows, numbers, UrlPlaces(numbers.ids[span], numbers.shards[span]))
 
 
-def _urls(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    ids, texts, host_ids, *others = _columns(rows.urls(some), numbers)
-    if len(ids) < len(some.ids):
+def _urls(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    ids, texts, host_ids, *others = _columns(rows.urls(places), numbers)
+    if len(ids) < len(places.ids):
         raise StoreError("URLs were deleted from the collection during the export: start again in another folder")
     hosts = numbers.hosts[np.searchsorted(numbers.hosts[:, 0], np.array(host_ids, np.int64))]
     yield numbers.of(ids), ids, texts, hosts[:, 1], hosts[:, 2], *others
 
 
-def _pages(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    if read := rows.pages(some):
+def _pages(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    if read := rows.pages(places):
         ids, *others = _columns(read, numbers)
         yield numbers.of(ids), *others
 
@@ -128,8 +128,8 @@ def _columns(rows: Sequence[tuple[object, ...]], numbers: Numbering) -> tuple[An
     return ids[order], *columns
 
 
-def _links(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    links = rows.links(some)
+def _links(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    links = rows.links(places)
     links[:, 0], links[:, 1] = numbers.of(links[:, 0]), numbers.of(links[:, 1])
     links = links[(links[:, 0] >= 0) & (links[:, 1] >= 0)]
     if len(links):
@@ -138,11 +138,11 @@ def _links(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Blo
         yield columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7]
 
 
-def _texts(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    if read := rows.texts(some):
+def _texts(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    if read := rows.texts(places):
         ids, *packed = _columns(read, numbers)
         codec = BodyCodec()
-        texts = [_text_and_content(codec, *one) for one in zip(*packed, strict=True)]
+        texts = [_text_and_content(codec, *row) for row in zip(*packed, strict=True)]
         yield numbers.of(ids), [text for text, _ in texts], [content for _, content in texts]
 
 

@@ -35,19 +35,29 @@ _SENT, _TAKEN, _PEER = "sent:", "taken:", "peer:"
 # Messages.
 
 
-def of_candidate(one: Candidate) -> str:
-    values = (one.host, one.site, one.reason, one.depth, one.rule, one.hops, one.in_sitemap, one.page, one.learned)
-    return json.dumps(["url", one.url, *values, one.vouched])
+def of_candidate(candidate: Candidate) -> str:
+    values = (
+        candidate.host,
+        candidate.site,
+        candidate.reason,
+        candidate.depth,
+        candidate.rule,
+        candidate.hops,
+        candidate.in_sitemap,
+        candidate.page,
+        candidate.learned,
+    )
+    return json.dumps(["url", candidate.url, *values, candidate.vouched])
 
 
-def of_side_request(one: SideRequest) -> str:
-    ask = one.request
-    values = (ask.url, ask.purpose, ask.depth, ask.hops, ask.attempt, ask.about)
-    return json.dumps(["ask", one.host, one.site, values, one.priority, one.in_s])
+def of_side_request(side_request: SideRequest) -> str:
+    request = side_request.request
+    values = (request.url, request.purpose, request.depth, request.hops, request.attempt, request.about)
+    return json.dumps(["ask", side_request.host, side_request.site, values, side_request.priority, side_request.in_s])
 
 
-def of_robots(one: StoredRobots) -> str:
-    return json.dumps(["robots", *astuple(one)], default=lambda body: b64encode(body).decode())
+def of_robots(answer: StoredRobots) -> str:
+    return json.dumps(["robots", *astuple(answer)], default=lambda body: b64encode(body).decode())
 
 
 class Messages(NamedTuple):
@@ -108,8 +118,8 @@ def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
             return None
         first = _last(statements, _SENT, receiver) + 1
         put_note(statements, f"{_SENT}{receiver}", str(first))
-        some = f"SELECT id FROM outbox WHERE part = ? ORDER BY id LIMIT {AT_ONCE}"
-        statements.change(f"UPDATE outbox SET number = ? WHERE id IN ({some})", (first, receiver))
+        unsent = f"SELECT id FROM outbox WHERE part = ? ORDER BY id LIMIT {AT_ONCE}"
+        statements.change(f"UPDATE outbox SET number = ? WHERE id IN ({unsent})", (first, receiver))
     find = "SELECT message FROM outbox WHERE part = ? AND number = ? ORDER BY id"
     return HandedBatch(receiver, int(first), tuple(message for (message,) in rows(find, (receiver, first))))
 

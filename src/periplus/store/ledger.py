@@ -174,7 +174,7 @@ class Ledger:
         self.robots: Sequence[StoredRobots] = ()
         self.outgoing: list[Candidate | SideRequest] = []  # for hosts that another worker may hold
         self.handed_over: list[tuple[int, str]] = []  # (part, message) for other parts of a split crawl
-        self.fallen: Sequence[tuple[SiteKey, str]] = ()  # refuted alias rules, each with its site
+        self.refuted: Sequence[tuple[SiteKey, str]] = ()  # refuted alias rules, each with its site
 
     # completions -----------------------------------------------------------------------------------------------------
 
@@ -441,7 +441,7 @@ class Ledger:
         """
         for shard, visit in zip(shards, batch.visits, strict=True):
             self.enter_visit(shard, rows.visit_row(self.run_id, 0, visit))
-        self.fallen = batch.fallen
+        self.refuted = batch.refuted
         self.enter_robots(batch.robots)
         for side_request in batch.side_requests:
             self.send(side_request)

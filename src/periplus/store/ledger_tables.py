@@ -44,7 +44,10 @@ class LedgerTables:
 
     def take(self, completions: Sequence[Completion]) -> None:
         """Removes the entries from the queue. An entry is missing if its host was given up during the request."""
-        keys = [(self._shard(one), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
+        keys = [
+            (self._shard(completion), completion.task.host_id, completion.task.priority, completion.task.seq)
+            for completion in completions
+        ]
         for shard, host_id, priority, seq in self._statements.delete("queue", "host_id, priority, seq", keys):
             self.ledger.take(HostRef(shard, host_id), priority, seq)  # type: ignore[arg-type]  # integers
 
@@ -52,25 +55,29 @@ class LedgerTables:
         """Loads URLs, given as (shard, id), and the rows that completions change; in a first crawl there are few."""
         ledger, at = self.ledger, self._statements.at
         concluded = [
-            one
-            for one in completions
-            if one.reason is not None and one.task.url_id and not isinstance(one.visit.outcome, Unchanged)
+            completion
+            for completion in completions
+            if completion.reason is not None
+            and completion.task.url_id
+            and not isinstance(completion.visit.outcome, Unchanged)
         ]
-        self._load_urls(chain(urls, ((self._shard(one), one.task.url_id) for one in concluded)))
+        self._load_urls(chain(urls, ((self._shard(completion), completion.task.url_id) for completion in concluded)))
         earlier = [  # unvisited URLs have neither page nor links
-            one for one in concluded if brings_content(one) and ledger.urls[one.task.url_id].visited is not None
+            completion
+            for completion in concluded
+            if brings_content(completion) and ledger.urls[completion.task.url_id].visited is not None
         ]
-        keys = [(self._shard(one), one.task.url_id) for one in earlier]
+        keys = [(self._shard(completion), completion.task.url_id) for completion in earlier]
         ledger.linked = {url_id for _, url_id in keys}
         ledger.pages = {row[0]: row[1:] for row in at(f"url_id, {', '.join(FIELDS)}", "page", "url_id", keys)}
         # reading 60 links takes 50 us, and a page with another text counts as changed anyway
-        alike = [key for key, one in zip(keys, earlier, strict=True) if self._has_same_text(one)]
+        alike = [key for key, completion in zip(keys, earlier, strict=True) if self._has_same_text(completion)]
         for source, *key, last_seen in self._statements.links_of(alike):
             ledger.links.setdefault(source, {})[tuple(key)] = last_seen
         again = [
-            (self._shard(one), one.task.url_id)
-            for one in completions
-            if one.task.recheck or isinstance(one.visit.outcome, Unchanged)
+            (self._shard(completion), completion.task.url_id)
+            for completion in completions
+            if completion.task.recheck or isinstance(completion.visit.outcome, Unchanged)
         ]
         for url_id, interval_s, gone_since in at("url_id, interval_s, gone_since", "freshness", "url_id", again):
             ledger.freshness[url_id] = (interval_s, gone_since)

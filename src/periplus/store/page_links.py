@@ -113,8 +113,8 @@ def rows_of(source: int, links: Iterable[PageLink]) -> list[LinksRow[Sequence[in
     """Rows for the links of one page."""
     rows = []
     for _, alike in groupby(sorted(links, key=_SEEN), _SEEN):
-        while some := list(islice(alike, LINKS_AT_MOST)):
-            rows.append(_row(source, some))
+        while block := list(islice(alike, LINKS_AT_MOST)):
+            rows.append(_row(source, block))
     return rows
 
 

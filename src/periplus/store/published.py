@@ -59,7 +59,7 @@ def published_set(text: bytes | None) -> PublishedSet | None:
     """Parses the description of a set; None if it is missing or has another format."""
     try:
         content = json.loads(text or b"")
-        files = tuple(PublishedFile(**one) for one in content["files"])
+        files = tuple(PublishedFile(**file) for file in content["files"])
         return PublishedSet(content["token"], dict(content["note"]), files, dict(content["retired"]))
     except (ValueError, KeyError, TypeError):
         return None

@@ -236,9 +236,9 @@ class BucketStorage:
             self._system.invalidate_cache(self._folder)
             entries = self._system.ls(self._folder, detail=True)
             yield from sorted(
-                (str(one["name"]).rpartition("/")[2], int(one["size"]))
-                for one in entries
-                if str(one["name"]).endswith(ending)
+                (str(entry["name"]).rpartition("/")[2], int(entry["size"]))
+                for entry in entries
+                if str(entry["name"]).endswith(ending)
             )
 
     def delete(self, name: str) -> None:

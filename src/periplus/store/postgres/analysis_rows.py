@@ -66,37 +66,37 @@ class DatabaseRows:
         read_whole_tables(self._connection)
         return redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(URLS), "(u.shard, u.id)", some)
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(_all_of(URLS), "(u.shard, u.id)", places)
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", some)
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", places)
 
-    def links(self, some: UrlPlaces) -> Ints:
+    def links(self, places: UrlPlaces) -> Ints:
         look_up(self._connection)
         width = len(LINKS.columns)
-        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", some), width)
+        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", places), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
         find = (
             f"SELECT p.url_id, b.text, b.blocks, p.parts FROM {_SOURCES[PAGES]}"
             f" JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._rows(find, "(p.shard, p.url_id)", some)
+        return self._rows(find, "(p.shard, p.url_id)", places)
 
-    def _rows(self, find: str, key: str, some: UrlPlaces) -> Sequence[Row]:
+    def _rows(self, find: str, key: str, places: UrlPlaces) -> Sequence[Row]:
         look_up(self._connection)
-        return self._connection.execute((find + _among(key, some)).encode()).fetchall()
+        return self._connection.execute((find + _among(key, places)).encode()).fetchall()
 
 
 def _all_of(table: Table) -> str:
     return numeric(replace(table, source=_SOURCES[table]))
 
 
-def _among(key: str, some: UrlPlaces) -> str:
+def _among(key: str, places: UrlPlaces) -> str:
     """SQL condition. The numbers are part of the text, since COPY takes no parameters."""
-    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (some.shards, some.ids))
+    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (places.shards, places.ids))
     return f" AND {key} IN (SELECT * FROM unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[]))"
 
 

@@ -111,7 +111,7 @@ class Commit:
         batch = parcels.batch
         moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
         held = hosts.holdings(connection, member.name)
-        leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+        leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
         lost = frozenset(
             lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch
         )
@@ -227,7 +227,9 @@ class Commit:
             key = (state.lease.host_id, state.lease.epoch)
             if state.release or state.lease in lost:
                 self._written.pop(key, None)
-            elif self._is_news(state, self._now) or any(one.lease == state.lease for one in batch.completions):
+            elif self._is_news(state, self._now) or any(
+                completion.lease == state.lease for completion in batch.completions
+            ):
                 self._written[key] = (
                     state.delay_s,
                     state.rate,

@@ -73,7 +73,7 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
         except psycopg.Error as error:
             text = _first_line(error)
             if not isinstance(error, LOST) or _is_lasting(error):
-                raise UsageError(f"cannot open {address}: {text}") from None
+                raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
                 raise StoreError(f"the database of {address} is unreachable: {text}. {_advice(text)}") from None
             _note_trouble(f"{address} is unreachable: {text}.", patience_s, is_new=not is_told)

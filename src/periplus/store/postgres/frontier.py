@@ -132,7 +132,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         Each worker loses its leases at its next commit, which stores nothing, so that it resets the state of its hosts.
         It sends no request before: a host that it leased last may be free here and soon leased by another worker.
         """
-        hosts.hold_off(connection, None)
+        hosts.delay_free_hosts(connection, None)
         self.successions += 1
         self._misled.update(self._members)
 
@@ -141,30 +141,30 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     def join(self, pid: int, now: float) -> str:
         given = self._given(now)
 
-        def enter(connection: Connection) -> tuple[str, int]:
+        def registered(connection: Connection) -> tuple[str, int]:
             runs.refuse(PostgresStatements(connection))
-            self._bury_fallen(connection, given)
-            return hosts.enter(connection, pid, self._storage.lease_s, given)
+            self._remove_expired(connection, given)
+            return hosts.register_worker(connection, pid, self._storage.lease_s, given)
 
-        name, part = self._session.run(enter)
+        name, part = self._session.run(registered)
         self._members[name], self._batches[name] = Member(name, pid, part), 0
         return name
 
     def leave(self, worker: str, now: float) -> None:
         self._session.run(
-            lambda connection: hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+            lambda connection: hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
         )
 
-    def _bury_fallen(self, connection: Connection, given: float | None) -> None:
-        if fallen := hosts.fallen(connection, self.is_alive, given):
-            hosts.bury(connection, fallen, self.is_alive, given)
+    def _remove_expired(self, connection: Connection, given: float | None) -> None:
+        if expired := hosts.expired_workers(connection, self.is_alive, given):
+            hosts.remove_workers(connection, expired, self.is_alive, given)
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         self._merge_if_due(now)
         given = self._given(now)
-        if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
+        if self._session.read(lambda connection: hosts.expired_workers(connection, self.is_alive, given)):
             # necessary here, since a worker that waits for these hosts never calls `lease`
-            self._session.run(lambda connection: self._bury_fallen(connection, given))
+            self._session.run(lambda connection: self._remove_expired(connection, given))
         ready_hosts = self._session.read(
             lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
         )
@@ -176,15 +176,15 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         if not host_ids and time.monotonic() - self._renewed_at.get(worker, -RENEW_S) < RENEW_S * self._own_clock:
             return ()
 
-        def grab(connection: Connection) -> list[Lease]:
-            self._bury_fallen(connection, given)
-            hosts.renew(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
+        def leased(connection: Connection) -> list[Lease]:
+            self._remove_expired(connection, given)
+            hosts.renew_lease(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
             named = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
             places = named + (committing.shards(connection, others) if others else [])
-            return hosts.grab(connection, worker, places, given) if places else []
+            return hosts.lease_hosts(connection, worker, places, given) if places else []
 
-        leases = self._session.run(grab)
+        leases = self._session.run(leased)
         self._renewed_at[worker] = time.monotonic()
         self._read_ahead(leases, given)
         return leases
@@ -193,8 +193,8 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._merge_if_due(now)  # the inbox may contain tasks of hosts that have no other
         given = self._given(now)
         # dead workers would count until their leases expire
-        if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):
-            self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
+        if dead := self._session.read(lambda connection: hosts.dead_workers(connection, self.is_alive)):
+            self._session.run(lambda connection: hosts.remove_workers(connection, dead, self.is_alive, given))
         return self._session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
 
     def is_paused(self) -> bool:
@@ -225,9 +225,9 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         """
         if self._budget.max_pages or not self._entries:
             return
-        some = leases[:_READ_AHEAD]
-        read = partial(lists.heads, leases=some, most=self._entries, now=now, is_check=self._is_check)
-        for lease, head in zip(some, self._session.read(read) if some else (), strict=True):
+        first_leases = leases[:_READ_AHEAD]
+        read = partial(lists.heads, leases=first_leases, most=self._entries, now=now, is_check=self._is_check)
+        for lease, head in zip(first_leases, self._session.read(read) if first_leases else (), strict=True):
             self._heads[lease.host_id, lease.epoch] = head
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.Taken:
@@ -295,11 +295,13 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         parcels = self._packer.pack(batch)
         member, batches = self._members[worker], self._batches[worker]
 
-        leases = frozenset(one.lease for one in batch.completions) | {state.lease for state in batch.hosts}
+        leases = frozenset(completion.lease for completion in batch.completions) | {
+            state.lease for state in batch.hosts
+        }
 
         def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
             if worker in self._misled:
-                hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+                hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
                 return leases, False
             return self._commit.store(connection, member, parcels, batches, self._given(now))
 

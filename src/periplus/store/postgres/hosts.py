@@ -69,7 +69,7 @@ def _one(connection: Connection, query: str, values: dict[str, object]) -> float
     return float(row[0])
 
 
-def enter(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
+def register_worker(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
     """Registers a worker; returns its name and its part."""
     insert = (
         "INSERT INTO worker (name, pid, joined, lease_until, machine)"
@@ -89,7 +89,7 @@ class Member(NamedTuple):
     part: int
 
 
-def renew(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
+def renew_lease(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
     """Renews a worker's lease. A worker that expired is registered again, without hosts. Raises StoreError if the
     tables have another version by then.
     """
@@ -114,7 +114,7 @@ def renew(connection: Connection, member: Member, lease_s: float, batches: int, 
         schema.refuse_other_version(connection)
 
 
-def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:
+def expired_workers(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:
     """Workers whose lease has expired, and workers of this machine whose process is dead."""
     find = f"SELECT name, pid, machine, lease_until < {NOW} FROM worker"
     rows = connection.execute(find, {"now": now}).fetchall()
@@ -125,7 +125,7 @@ def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float |
     ]
 
 
-def dead(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
+def dead_workers(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
     """Workers of this machine whose process is dead."""
     rows = connection.execute(
         "SELECT name, pid FROM worker WHERE machine = %s AND machine <> ''", (this_machine(),)
@@ -133,7 +133,7 @@ def dead(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
     return [name for name, pid in rows if not is_alive(pid)]
 
 
-def bury(
+def remove_workers(
     connection: Connection,
     workers: Sequence[str],
     is_alive: Callable[[int], bool],
@@ -164,7 +164,7 @@ def bury(
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
 
-def hold_off(connection: Connection, now: float | None) -> None:
+def delay_free_hosts(connection: Connection, now: float | None) -> None:
     """Makes all free hosts wait their delay from now on, since the times of their last requests may be lost."""
     free = "lease_by IS NULL AND pending > 0"
     with connection.transaction():
@@ -197,7 +197,9 @@ def ready(
     ]
 
 
-def grab(connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], now: float | None) -> list[Lease]:
+def lease_hosts(
+    connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], now: float | None
+) -> list[Lease]:
     """Leases those of the hosts, given by (shard, id), that are free.
 
     Skips hosts that another transaction has locked.
@@ -258,7 +260,7 @@ def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
 
 def change(connection: Connection, changes: Sequence[Change], now: float) -> None:
     """Writes counters and paces of locked hosts."""
-    rows = [(one.shard, one.host_id, one.pending, one.fetched, *_pace(one.state, now)) for one in changes]
+    rows = [(item.shard, item.host_id, item.pending, item.fetched, *_pace(item.state, now)) for item in changes]
     if not rows:
         return
     names = "shard, id, pending, fetched, next_at, delay_s, rate, strikes, answered, waits_for, release"

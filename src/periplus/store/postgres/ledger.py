@@ -116,9 +116,9 @@ class DatabaseLedger:
     ) -> None:
         """Reads the rows that these may change, for locked hosts."""
         ours = self.ledger.hosts
-        urls = [(ours[one.host].shard, one.url_id) for one in candidates if one.host in ours]
+        urls = [(ours[url.host].shard, url.url_id) for url in candidates if url.host in ours]
         self.tables.load(urls, completions)
-        places = [(*ours[one.host], one.priority, one.request.url) for one in side_requests if one.host in ours]
+        places = [(*ours[item.host], item.priority, item.request.url) for item in side_requests if item.host in ours]
         if places:
             find = (
                 "SELECT q.host_id, q.priority, q.text, q.about, q.purpose"
@@ -128,9 +128,9 @@ class DatabaseLedger:
             )
             self.ledger.listed |= set(self._connection.execute(find, columns_of(places, 4)).fetchall())
         redirected = [
-            (ours[one.host].shard, one.request.url)
-            for one in side_requests
-            if one.request.hops and one.request.purpose in CHECKS and one.host in ours
+            (ours[item.host].shard, item.request.url)
+            for item in side_requests
+            if item.request.hops and item.request.purpose in CHECKS and item.host in ours
         ]
         if redirected:
             self.ledger.checked |= set(self._connection.execute(_CHECKED, columns_of(redirected, 2)).fetchall())
@@ -139,14 +139,14 @@ class DatabaseLedger:
         """Writes all changes except the counters, which the caller may still change."""
         self.tables.write()
         messages = [inbox_row(message, self.now) for message in self.ledger.outgoing]
-        messages += [retract_row(site, finding, self.now) for site, finding in self.ledger.fallen]
+        messages += [retract_row(site, finding, self.now) for site, finding in self.ledger.refuted]
         if messages:
             copy_rows(self._connection, "inbox", INBOX, messages)
 
     @property
     def has_sent_out(self) -> bool:
         """Whether messages were written to the inbox."""
-        return bool(self.ledger.outgoing or self.ledger.fallen)
+        return bool(self.ledger.outgoing or self.ledger.refuted)
 
     def write_sums(self) -> None:
         """Writes counters of the collection and the run. Those of hosts are written by `hosts.change`."""
@@ -198,9 +198,9 @@ def merge(connection: Connection, collection: str, make: MakeLedger, now: float 
     shards = _lock_free_shards(connection, collection)
     if not shards:
         return 0
-    some = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
+    first = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
     columns = ", ".join(f"i.{name}" for name in InboxRow._fields)
-    take = f"DELETE FROM inbox i USING ({some}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {columns}"
+    take = f"DELETE FROM inbox i USING ({first}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {columns}"
     numbered = connection.execute(take, (shards, AT_ONCE)).fetchall()
     messages = [InboxRow(*row[1:]) for row in sorted(numbered, key=itemgetter(0))]  # in order of arrival
     if messages:
@@ -252,7 +252,7 @@ def _enter(connection: Connection, entries: DatabaseLedger, mail: Mail, *, reope
 
 
 def _places(mail: Mail) -> dict[HostKey, SiteKey]:
-    return {one.host: one.site for one in mail.candidates} | {one.host: one.site for one in mail.side_requests}
+    return {item.host: item.site for item in mail.candidates} | {item.host: item.site for item in mail.side_requests}
 
 
 def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:

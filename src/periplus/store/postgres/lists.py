@@ -63,7 +63,7 @@ def heads(
     columns = columns_of([(shard_of(lease.site), lease.host_id, lease.epoch) for lease in leases], 3)
     values = dict(zip(("shards", "hosts", "epochs"), columns, strict=True)) | {"now": now, "most": most}
     rows = connection.execute(_HEADS_IN[is_check], values)
-    of_hosts = {host_id: [row[1:] for row in some] for host_id, some in groupby(rows, itemgetter(0))}
+    of_hosts = {host_id: [row[1:] for row in of_host] for host_id, of_host in groupby(rows, itemgetter(0))}
     return [ListHead(most, of_hosts.get(lease.host_id, ())) for lease in leases]
 
 

@@ -79,7 +79,8 @@ class Packer:
         for pause_s in pauses(STORAGE_PATIENCE_S):
             try:
                 places = [
-                    _recorded(writer, one, self._note.run_id) if _has_body(one) else None for one in batch.completions
+                    _recorded(writer, completion, self._note.run_id) if _has_body(completion) else None
+                    for completion in batch.completions
                 ]
                 writer.flush()
                 break
@@ -89,8 +90,9 @@ class Packer:
                 log.warning("segments trouble=%s pause_s=%.1f", error, pause_s)
                 time.sleep(pause_s)
         bodies = [
-            packed(one, self._storage if one.rendering else rest, self._codec, None) or _empty(one, place)
-            for one, place in zip(batch.completions, places, strict=True)
+            packed(completion, self._storage if completion.rendering else rest, self._codec, None)
+            or _empty(completion, place)
+            for completion, place in zip(batch.completions, places, strict=True)
         ]
         return Parcels(batch, bodies, places, {})
 
@@ -240,8 +242,8 @@ def stored_bodies(connection: Connection, parcels: Parcels, stored: Sequence[int
         completion, body = parcels.batch.completions[at], parcels.bodies[at]
         if body is not None and completion.document is not None and brings_content(completion):
             arrivals[at] = _Arrival(shard_of(completion.lease.site), body, parcels.places[at])
-    body_ids = _same_bodies(connection, {at: one for at, one in arrivals.items() if one.place is None})
-    fresh = {at: one for at, one in arrivals.items() if at not in body_ids}
+    body_ids = _same_bodies(connection, {at: arrival for at, arrival in arrivals.items() if arrival.place is None})
+    fresh = {at: arrival for at, arrival in arrivals.items() if at not in body_ids}
     if fresh:
         numbers = "SELECT nextval((SELECT pg_get_serial_sequence('body', 'id')::regclass)) FROM generate_series(1, %s)"
         ids = [body_id for (body_id,) in connection.execute(numbers, (len(fresh),)).fetchall()]
@@ -268,7 +270,7 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
     """Finds identical bodies by digest, then by packed bytes. Bodies packed with another dictionary are not found."""
     if not arrivals:
         return {}
-    keys = [(one.shard, one.body.md5, one.body.size) for one in arrivals.values()]
+    keys = [(arrival.shard, arrival.body.md5, arrival.body.size) for arrival in arrivals.values()]
     find = (
         "SELECT b.shard, b.md5, b.id, b.data, b.text, b.blocks"
         " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, md5, size)"
@@ -278,8 +280,8 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
     for shard, md5, body_id, data, text, blocks in connection.execute(find, columns_of(keys, 3)):
         present[shard, md5, data, text, blocks] = body_id
     same = {
-        at: present.get((one.shard, one.body.md5, one.body.data, one.body.text, one.body.blocks))
-        for at, one in arrivals.items()
+        at: present.get((arrival.shard, arrival.body.md5, arrival.body.data, arrival.body.text, arrival.body.blocks))
+        for at, arrival in arrivals.items()
     }
     return {at: body_id for at, body_id in same.items() if body_id is not None}
 
@@ -315,7 +317,9 @@ def merge_aliases(connection: Connection) -> int:
     pages = map(AliasPage._make, (row[1:] for row in alike))
     mergers = merged(pages, frozenset(Url(text) for (text,) in starts), links_of)
     if mergers:
-        rows = [(shards[one.alias.url_id], one.alias.url_id, one.page.url_id, one.why) for one in mergers]
+        rows = [
+            (shards[merger.alias.url_id], merger.alias.url_id, merger.page.url_id, merger.why) for merger in mergers
+        ]
         connection.execute("CREATE TEMP TABLE merger (shard smallint, id bigint, page bigint, why text) ON COMMIT DROP")
         values = "unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[])"
         connection.execute(f"INSERT INTO merger SELECT * FROM {values}", columns_of(rows, 4))

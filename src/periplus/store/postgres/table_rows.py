@@ -324,6 +324,6 @@ def claimed(connection: Connection) -> Iterator[RecordPlace]:
 
 def workers_at_work(connection: Connection) -> int:
     """Number of workers with a valid lease whose process is not known to be dead."""
-    fallen = hosts.fallen(connection, process_lives, None)
-    row = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
+    expired = hosts.expired_workers(connection, process_lives, None)
+    row = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(expired),)).fetchone()
     return int(row[0]) if row else 0

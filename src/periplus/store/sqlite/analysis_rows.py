@@ -58,27 +58,27 @@ class FolderRows:
     def redirects(self) -> LinkRows:
         return site_rows.redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(URLS), "u.id", some).fetchall()
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._of(numeric(URLS), "u.id", places).fetchall()
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(PAGES), "p.url_id", some).fetchall()
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._of(numeric(PAGES), "p.url_id", places).fetchall()
 
-    def links(self, some: UrlPlaces) -> Ints:
+    def links(self, places: UrlPlaces) -> Ints:
         width = len(LINKS.columns)
-        blocks = number_blocks(self._of(numeric(LINKS), "l.source", some), width)
+        blocks = number_blocks(self._of(numeric(LINKS), "l.source", places), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
         find = (
             "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
             f" JOIN body b ON b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._of(find, "p.url_id", some).fetchall()
+        return self._of(find, "p.url_id", places).fetchall()
 
-    def _of(self, find: str, column: str, some: UrlPlaces) -> sqlite3.Cursor:
+    def _of(self, find: str, column: str, places: UrlPlaces) -> sqlite3.Cursor:
         """Executes a query for the rows with one of these ids in a column."""
-        ids = json.dumps(some.ids.tolist())
+        ids = json.dumps(places.ids.tolist())
         return self._connection.execute(f"{find} AND {column} IN (SELECT value FROM json_each(?))", (ids,))
 
 

@@ -229,13 +229,13 @@ def _entries(connection: sqlite3.Connection, deletion: Deletion) -> None:
 
 
 def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
-    def one(statement: str, *values: object) -> int:
+    def total(statement: str, *values: object) -> int:
         return int(connection.execute(statement, values).fetchone()[0] or 0)
 
     urls, staying, orphans = (
-        one("SELECT count(*) FROM doomed"),
-        one("SELECT sum(stays) FROM doomed"),
-        one("SELECT count(*) FROM orphan"),
+        total("SELECT count(*) FROM doomed"),
+        total("SELECT sum(stays) FROM doomed"),
+        total("SELECT count(*) FROM orphan"),
     )
     pages, marks = connection.execute(
         f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}"
@@ -247,20 +247,20 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
         " FROM doomed_body d JOIN body b ON b.id = d.id"
     ).fetchone()
     size = held or 0
-    size += one("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
-    size += one(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
+    size += total("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
+    size += total(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
     rendered = "sum(length(sent) + coalesce(length(screenshot), 0))"
-    size += one(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
-    size += one("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
+    size += total(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
+    size += total("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
     past = sum(
-        one(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
+        total(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
     )
-    past += one("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
+    past += total("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
     return DeletionPlan(
-        urls, int(pages), urls - staying + orphans, orphans, staying, one("SELECT count(*) FROM doomed_visit"),
-        one("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
-        one("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
-        bodies, int(texts or 0), int(marks or 0), one(read), past, size,
+        urls, int(pages), urls - staying + orphans, orphans, staying, total("SELECT count(*) FROM doomed_visit"),
+        total("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
+        total("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
+        bodies, int(texts or 0), int(marks or 0), total(read), past, size,
         last_batch(connection) + 1 if urls or deletion.run else 0,
     )  # fmt: skip
 

@@ -102,14 +102,14 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def join(self, pid: int, now: float) -> str:
         with self._transaction():
-            self._bury(self._fallen(now), now)
+            self._remove_workers(self._expired_workers(now), now)
             serial = self._connection.execute("SELECT coalesce(max(rowid), 0) + 1 FROM worker").fetchone()[0]
             name = f"{pid}-{serial}-{now:.6f}"
             self._pids[name] = pid
-            self._renew(name, now)
+            self._renew_lease(name, now)
         return name
 
-    def _renew(self, worker: str, now: float) -> None:
+    def _renew_lease(self, worker: str, now: float) -> None:
         """Registers a worker, or renews its lease.
 
         A worker that expired is registered again, without hosts.
@@ -122,19 +122,19 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
-            self._bury([worker], now)
+            self._remove_workers([worker], now)
 
-    def _fallen(self, silent: float) -> list[str]:
+    def _expired_workers(self, silent: float) -> list[str]:
         """Dead workers, and workers whose leases expired before `silent`."""
         workers = self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall()
         return [name for name, pid, until in workers if until < silent or not self._is_alive(pid)]
 
-    def _bury_fallen(self, silent: float, now: float) -> None:
-        if fallen := self._fallen(silent):
+    def _remove_expired(self, silent: float, now: float) -> None:
+        if expired := self._expired_workers(silent):
             with self._transaction():
-                self._bury(fallen, now)
+                self._remove_workers(expired, now)
 
-    def _bury(self, workers: Sequence[str], now: float) -> None:
+    def _remove_workers(self, workers: Sequence[str], now: float) -> None:
         """Removes workers and frees their hosts.
 
         The hosts wait their delay, since the last request may have just been sent.
@@ -148,9 +148,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         if now < self._latest - folder_runs.NOTICED_S:
-            self._follow_the_clock(now)
+            self._adjust_to_clock(now)
         self._latest = max(now, self._latest)
-        self._bury_fallen(now, now)  # necessary here, since a worker that waits for these hosts never calls `lease`
+        self._remove_expired(now, now)  # necessary here, since a worker that waits for these hosts never calls `lease`
         if self.is_paused():
             return ()
         find = (
@@ -164,7 +164,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             for i, key, site, pending, fetched, wait in rows
         ]
 
-    def _follow_the_clock(self, now: float) -> None:
+    def _adjust_to_clock(self, now: float) -> None:
         """Handles a clock that was set back.
 
         Only one of several workers moves the stored times: after that the last lease renewal is not in the future.
@@ -178,13 +178,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
         with self._transaction():
-            self._bury(self._fallen(now), now)
-            self._renew(worker, now)
+            self._remove_workers(self._expired_workers(now), now)
+            self._renew_lease(worker, now)
             for host_id in () if self.is_paused() else host_ids:
-                grab = (
+                take = (
                     "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
                 )
-                if self._connection.execute(grab, (worker, host_id)).rowcount:
+                if self._connection.execute(take, (worker, host_id)).rowcount:
                     leases.append(self._lease_of(host_id, now))
         return leases
 
@@ -202,7 +202,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def fair_share(self, now: float) -> int:
         # only dead workers: a worker with its full share calls nothing else, and would count them until they expire
-        self._bury_fallen(-math.inf, now)
+        self._remove_expired(-math.inf, now)
         if self.is_paused():
             return 0
         hosts = int(self._connection.execute(f"SELECT count(*) FROM host h WHERE {self._with_work}").fetchone()[0])
@@ -351,8 +351,8 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         with self._transaction() as ledger:
             rest = iter(candidates)
             fresh = 0
-            while some := list(islice(rest, OFFERED_AT_ONCE)):
-                fresh += ledger.offer(some, (), now, reopen=reopen)
+            while block := list(islice(rest, OFFERED_AT_ONCE)):
+                fresh += ledger.offer(block, (), now, reopen=reopen)
             ledger.offer((), list(side_requests), now)
         return fresh
 
@@ -364,9 +364,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         packed = [self._bodies.pack(completion) for completion in batch.completions]
         with self._transaction() as ledger:
             held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
-            leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+            leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
             lost = frozenset(lease for lease in leases if held.get(lease.host_id) != lease.epoch)
-            stored = [at for at, one in enumerate(batch.completions) if one.lease not in lost]
+            stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
             completions = [batch.completions[at] for at in stored]
             body_ids = stored_bodies(self._bodies, completions, [packed[at] for at in stored])
             hosts = tuple(state for state in batch.hosts if state.lease not in lost)

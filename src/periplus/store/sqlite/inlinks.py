@@ -145,8 +145,8 @@ def _urls(
     numbers: dict[str, int] = {}
     cursor = connection.execute("SELECT id, host_id, text, reason FROM url ORDER BY id")
     while block := cursor.fetchmany(10_000):
-        some, hosts, texts, reasons = zip(*block, strict=True)
-        ids.append(np.array(some, np.int64))
+        block_ids, hosts, texts, reasons = zip(*block, strict=True)
+        ids.append(np.array(block_ids, np.int64))
         sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
         directories.append(np.array([numbers.setdefault(directory(text), len(numbers)) for text in texts], np.int32))
         codes.append(np.array([REASON_CODES[reason] for reason in reasons], np.uint8))
@@ -167,7 +167,7 @@ def _pairs(connection: sqlite3.Connection, ids: Ints) -> tuple[Unsigned32, Unsig
     """
     sources: list[Unsigned32] = [np.zeros(0, np.uint32)]
     targets: list[Unsigned32] = [np.zeros(0, np.uint32)]
-    for block in (one.in_order() for one in link_blocks(connection, "page_links l ORDER BY l.source")):
+    for block in (links.in_order() for links in link_blocks(connection, "page_links l ORDER BY l.source")):
         source, target = places_in(ids, block.sources), places_in(ids, block.targets)
         flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
         is_known = (source >= 0) & (target >= 0)

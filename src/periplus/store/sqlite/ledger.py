@@ -66,11 +66,11 @@ class BodyWriter:
             return int(body_id)
         return None
 
-    def _is_same_text(self, one: bytes | None, other: bytes | None) -> bool:
+    def _is_same_text(self, text: bytes | None, other: bytes | None) -> bool:
         """Compares packed texts, which may be packed differently."""
-        if one == other or one is None or other is None:
-            return one == other
-        return self._contents.codec.unpack(one, None) == self._contents.codec.unpack(other, None)
+        if text == other or text is None or other is None:
+            return text == other
+        return self._contents.codec.unpack(text, None) == self._contents.codec.unpack(other, None)
 
     def learn_dictionary(self, site: str) -> bytes:
         """Trains a dictionary for a site with enough pages and none yet, outside of transactions; else empty."""
@@ -161,13 +161,13 @@ class FolderLedger:
         tables = self._tables(now)
         ledger = tables.ledger
         tables.take(completions)
-        candidates = list(chain.from_iterable(one.candidates for one in completions))
+        candidates = list(chain.from_iterable(completion.candidates for completion in completions))
         self._load(tables, candidates, batch.side_requests, completions)
         for completion, body_id in zip(completions, body_ids, strict=True):
             ledger.complete(completion, 0, body_id)
         ledger.record(batch, [0] * len(batch.visits))
         self._write(tables)
-        for site, finding in ledger.fallen:
+        for site, finding in ledger.refuted:
             tables = self._tables(now)
             tables.retract(site, finding)
             self._write(tables)
@@ -238,20 +238,22 @@ class FolderLedger:
         side_requests: Sequence[SideRequest],
         completions: Sequence[Completion] = (),
     ) -> None:
-        places = {one.host: one.site for one in candidates} | {one.host: one.site for one in side_requests}
+        places = {item.host: item.site for item in candidates} | {item.host: item.site for item in side_requests}
         self._load_hosts({host: site for host, site in places.items() if host not in self._hosts})
         ledger = tables.ledger
         ledger.hosts = self._hosts
-        tables.load([(0, one.url_id) for one in candidates], completions)
+        tables.load([(0, url.url_id) for url in candidates], completions)
         if not side_requests:
             return
-        texts = json.dumps([one.request.url for one in side_requests])
+        texts = json.dumps([item.request.url for item in side_requests])
         listed = (
             "SELECT host_id, priority, text, about, purpose FROM queue WHERE text IS NOT NULL"
             " AND text IN (SELECT value FROM json_each(?))"
         )
         ledger.listed = set(self._connection.execute(listed, (texts,)).fetchall())
-        redirected = [one.request.url for one in side_requests if one.request.hops and one.request.purpose in CHECKS]
+        redirected = [
+            item.request.url for item in side_requests if item.request.hops and item.request.purpose in CHECKS
+        ]
         if redirected:
             ledger.checked = checks.asked_among(self._connection, redirected)
 

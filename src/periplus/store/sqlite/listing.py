@@ -211,27 +211,27 @@ def _all_links(connection: sqlite3.Connection) -> Iterator[Row]:
     find = f"SELECT b.id, h.site_id, {of_target} FROM {_TARGETS}"
     nothing = (None,) * (1 + len(_OF_TARGET))
     targets: dict[int, tuple[Any, ...]] = {}
-    for some in page_links.in_columns(connection, f"g.site_id, {of_source}", _SOURCES, PAGES_AT_ONCE):
+    for block in page_links.in_columns(connection, f"g.site_id, {of_source}", _SOURCES, PAGES_AT_ONCE):
         targets = targets if len(targets) < TARGETS_AT_HAND else {}
-        unknown = sorted({target for target in some.targets if target not in targets})
+        unknown = sorted({target for target in block.targets if target not in targets})
         targets |= dict.fromkeys(unknown, nothing)
         targets |= {row[0]: row[1:] for row in connection.execute(find, (json.dumps(unknown),))}
-        yield from _link_rows(some, [targets[target] for target in some.targets])
+        yield from _link_rows(block, [targets[target] for target in block.targets])
 
 
-def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
+def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
     """targets: site number and _OF_TARGET of each link."""
     source_sites, *of_source = (
-        list(chain.from_iterable(map(repeat, values, some.many))) for values in zip(*some.pages, strict=True)
+        list(chain.from_iterable(map(repeat, values, block.many))) for values in zip(*block.pages, strict=True)
     )
     sites, *of_target = zip(*targets, strict=True)
     columns: dict[str, Iterable[object]] = {
-        "anchor": some.anchors, "kind": some.kinds, "position": some.positions, "nofollow": some.nofollow,
+        "anchor": block.anchors, "kind": block.kinds, "position": block.positions, "nofollow": block.nofollow,
         "internal": [
             None if site is None or source is None else int(site == source)
             for site, source in zip(sites, source_sites, strict=True)
         ],
-        "fragments": [text or None for text in some.fragments], "times": some.times,
+        "fragments": [text or None for text in block.fragments], "times": block.times,
     }  # fmt: skip
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)

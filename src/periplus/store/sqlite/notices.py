@@ -198,7 +198,9 @@ class NoticeStore:
             hold = (
                 "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
             )
-            connection.executemany(hold, [(now + HOLD_S, one.notice.id, one.subscription.id) for one in deliveries])
+            connection.executemany(
+                hold, [(now + HOLD_S, delivery.notice.id, delivery.subscription.id) for delivery in deliveries]
+            )
         return deliveries
 
     def ended(self, delivery: Delivery, fault: str, now: float) -> None:

@@ -72,7 +72,7 @@ def last_decided(connection: sqlite3.Connection, portal: str) -> float:
     """Time of the editor's last decision or text; 0.0 if there is none."""
     columns = (("decided", "portal_verdict"), ("edited", "portal_words"))
     statements = [f"SELECT max({time}) FROM {table} WHERE portal = ?" for time, table in columns]
-    return max(float(connection.execute(one, (portal,)).fetchone()[0] or 0) for one in statements)
+    return max(float(connection.execute(statement, (portal,)).fetchone()[0] or 0) for statement in statements)
 
 
 class EntryWords(NamedTuple):

@@ -235,7 +235,7 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
         finally:
             _clear_drafts(folder)
     except FileExistsError:
-        raise StoreError(f"{folder} holds a collection already, or is not a folder. Choose another (-o).") from None
+        raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
     except (OSError, sqlite3.OperationalError) as error:
         raise StoreError(f"cannot create a collection in {folder}: {error}. {_ASK_THE_DISK}") from error
 

@@ -85,12 +85,12 @@ def link_blocks(
 def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, list[str]]]:
     """All links in storage order, with their anchors. 1 us per link. Raises StoreError as above."""
     find = "SELECT source, targets, kinds, positions, nofollow, words FROM page_links"
-    for some in _rows_of_blocks(connection.execute(find)):
+    for page_rows in _rows_of_blocks(connection.execute(find)):
         with reported():
-            words = json.loads(f"[{','.join(row[5] for row in some)}]")
-            if list(map(len, words)) != [len(row[2]) for row in some]:
+            words = json.loads(f"[{','.join(row[5] for row in page_rows)}]")
+            if list(map(len, words)) != [len(row[2]) for row in page_rows]:
                 raise ValueError("columns of different lengths")
-        block = _link_block(some, None)
+        block = _link_block(page_rows, None)
         yield block, [text if text[:1] != "\t" else parted(text)[0] for text in chain.from_iterable(words)]
 
 
@@ -185,8 +185,8 @@ def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, U
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
     ids, codes = [np.zeros(0, np.int64)], bytearray()
     for block in row_blocks(connection.execute(find, (site,))):
-        some, reasons = zip(*block, strict=True)
-        ids.append(np.array(some, np.int64))
+        block_ids, reasons = zip(*block, strict=True)
+        ids.append(np.array(block_ids, np.int64))
         codes += bytes(map(REASON_CODES.__getitem__, reasons))
     return np.concatenate(ids), np.frombuffer(bytes(codes), np.uint8)
 
@@ -200,14 +200,14 @@ def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[
 def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
     """Distinct pairs, ascending; the blocks must be ascending."""
     pairs = joined_links(
-        block.of(first_of_pairs(block.sources, block.targets)) for block in (one.in_order() for one in blocks)
+        block.of(first_of_pairs(block.sources, block.targets)) for block in (links.in_order() for links in blocks)
     )
     return LinkRows(pairs.sources, pairs.targets)
 
 
-def site_names(connection: sqlite3.Connection, some: Collection[int] | None = None) -> dict[int, SiteKey]:
-    """Site keys by id. some: only these; None: all."""
-    where = "" if some is None else f" WHERE id IN ({', '.join(map(str, map(int, some)))})"
+def site_names(connection: sqlite3.Connection, ids: Collection[int] | None = None) -> dict[int, SiteKey]:
+    """Site keys by id. ids: only these; None: all."""
+    where = "" if ids is None else f" WHERE id IN ({', '.join(map(str, map(int, ids)))})"
     return {number: SiteKey(key) for number, key in connection.execute(f"SELECT id, key FROM site{where}")}
 
 
@@ -320,8 +320,8 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
     )
     texts: list[Url] = []
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
-    for ids, some, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
-        texts += some  # type: ignore[arg-type]  # a column of texts
+    for ids, block_texts, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
+        texts += block_texts  # type: ignore[arg-type]  # a column of texts
         # a column of texts
         codes = np.fromiter(map(REASON_CODES.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
         answers = np.array(statuses).clip(0, 999)

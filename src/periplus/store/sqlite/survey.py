@@ -126,8 +126,8 @@ def contents(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
     digests: list[bytes] = []
     cursor = connection.execute("SELECT url_id, body_md5 FROM page WHERE size > 0 ORDER BY url_id")
     while block := cursor.fetchmany(_BLOCK):
-        some, md5s = zip(*block, strict=True)
-        ids += some
+        block_ids, md5s = zip(*block, strict=True)
+        ids += block_ids
         digests += md5s
     return np.array(ids, np.int64), np.frombuffer(b"".join(digest[:8] for digest in digests), np.int64)
 

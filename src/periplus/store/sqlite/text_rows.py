@@ -108,12 +108,14 @@ class AnchorTexts:
         names = list(numbers)
         for number, (begin, end) in enumerate(pairwise(ends)):
             if begin < end:
-                some = order[begin:end]
-                of_links = different[some] >> _PLACE_BITS & _WORD_MASK
+                rows_of_range = order[begin:end]
+                of_links = different[rows_of_range] >> _PLACE_BITS & _WORD_MASK
                 words = json.dumps([names[text] for text in of_links.tolist()]).encode()
                 self._chunks[number].append(self._file.tell())
-                self._file.write(np.array([len(some), len(words)], np.int64).tobytes())
-                self._file.write(np.array([different[some], counts[some]], np.int64).tobytes() + words)
+                self._file.write(np.array([len(rows_of_range), len(words)], np.int64).tobytes())
+                self._file.write(
+                    np.array([different[rows_of_range], counts[rows_of_range]], np.int64).tobytes() + words
+                )
 
     def _read(self, number: int) -> None:
         """Reads the texts of links to the pages of a range, most frequent first for each page. Of texts in the same
@@ -173,9 +175,9 @@ def _word_digest(text: str) -> int:
     return xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK
 
 
-def _counted(some: Sequence[Ints]) -> Ints:
+def _counted(blocks: Sequence[Ints]) -> Ints:
     """(keys, texts, counts): merges links with equal keys, keeping the first text and adding up the counts."""
-    keys, texts, counts = np.concatenate(some, axis=1)
+    keys, texts, counts = np.concatenate(blocks, axis=1)
     different, first, place = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(place, counts, len(different)).astype(np.int64)
     return np.array([different, texts[first], sums])
