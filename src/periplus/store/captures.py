@@ -76,7 +76,7 @@ class FileArchive:
         self.damages: list[str] = []  # one message per truncated or damaged file
         indexes: list[Callable[[ExitStack], BinaryIO]] = []
         for place in places:
-            self._take_in(place, indexes)
+            self._collect_files(place, indexes)
         if not self._files:
             raise UsageError(f"{', '.join(map(str, places))}: there is no WARC, ARC or WACZ file")
         listed = self._read_indexes(indexes)
@@ -109,7 +109,7 @@ class FileArchive:
         answer = http_answer(record.block)
         source = record
         if record.kind == "revisit":
-            twin = self._repeated(int(capture.place), record)
+            twin = self._original_of(int(capture.place), record)
             earlier = http_answer(twin.block) if twin is not None else None
             if twin is None or earlier is None:
                 return None
@@ -146,7 +146,7 @@ class FileArchive:
                 return next(iter(reader), None)
         return None
 
-    def _repeated(self, row: int, record: ArchiveRecord) -> ArchiveRecord | None:
+    def _original_of(self, row: int, record: ArchiveRecord) -> ArchiveRecord | None:
         """The record that a revisit refers to: found by digest, else by URL and date."""
         if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
             return None
@@ -168,7 +168,7 @@ class FileArchive:
 
     # the index -------------------------------------------------------------------------------------------------------
 
-    def _take_in(self, place: Path, indexes: list[Callable[[ExitStack], BinaryIO]]) -> None:
+    def _collect_files(self, place: Path, indexes: list[Callable[[ExitStack], BinaryIO]]) -> None:
         """Collects the archive files and indexes of a place."""
         if not place.exists():
             raise UsageError(f"the archive {place} does not exist")

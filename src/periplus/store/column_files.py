@@ -67,13 +67,13 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
             for values in columns.values():
                 out.write(b"\0" * (-out.tell() % ALIGNED))
                 values.tofile(out)
-                _let_go(values)
+                _free_memory(values)
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _let_go(values: NDArray[Any]) -> None:
+def _free_memory(values: NDArray[Any]) -> None:
     """Drops the memory pages of a memory-mapped array, since all columns together exceed the other memory use. They are
     read again when needed.
     """

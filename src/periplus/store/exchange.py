@@ -1,7 +1,7 @@
 """Messages between the parts of a split crawl, in numbered batches.
 
-URLs of another part's hosts are inserted into `outbox` by the transaction that discovers them. `bundled` assigns rows
-to the next batch and gives it a number; `written` deletes them once the batch is delivered. The receiver applies
+URLs of another part's hosts are inserted into `outbox` by the transaction that discovers them. `next_batch` assigns
+rows to the next batch and gives it a number; `delete_batch` deletes them once the batch is delivered. The receiver applies
 batches in the order of their numbers, in the transaction that stores their content (`is_next`). Every step is
 idempotent: after a crash it is repeated, and each message is applied exactly once.
 """
@@ -109,7 +109,7 @@ def receivers(statements: Statements, least: int) -> list[int]:
     return [int(part) for (part,) in statements.rows(find, (least,))]
 
 
-def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
+def next_batch(statements: Statements, receiver: int) -> HandedBatch | None:
     """Next unsent batch for a part, or None."""
     rows = statements.rows
     first = rows("SELECT min(number) FROM outbox WHERE part = ?", (receiver,))[0][0]
@@ -124,7 +124,7 @@ def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
     return HandedBatch(receiver, int(first), tuple(message for (message,) in rows(find, (receiver, first))))
 
 
-def written(statements: Statements, batch: HandedBatch) -> None:
+def delete_batch(statements: Statements, batch: HandedBatch) -> None:
     """Deletes the messages of a delivered batch."""
     statements.change("DELETE FROM outbox WHERE part = ? AND number = ?", (batch.part, batch.number))
 
@@ -167,10 +167,10 @@ class PartStore(Protocol):
         return self.change(partial(receivers, least=least))
 
     def next_batch(self, receiver: int) -> HandedBatch | None:
-        return self.change(partial(bundled, receiver=receiver))
+        return self.change(partial(next_batch, receiver=receiver))
 
     def batch_written(self, batch: HandedBatch) -> None:
-        self.change(partial(written, batch=batch))
+        self.change(partial(delete_batch, batch=batch))
 
     def peer(self, part: int, identity: str) -> str:
         return self.change(partial(peer, part=part, identity=identity))

@@ -28,7 +28,7 @@ from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import exchange, rows
-from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
+from periplus.store.url_state import RECHECK, UrlState, is_another, updated_state
 from periplus.urls.parts import WebPart, part_of
 
 
@@ -189,9 +189,9 @@ class Ledger:
             self.sums.fetched[host] += 1
         is_news = not isinstance(visit.outcome, Unchanged)
         if completion.reason is not None and task.url_id:
-            is_news = self._settle(completion, completion.reason, shard, body_id)
+            is_news = self._store_result(completion, completion.reason, shard, body_id)
         elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:
-            self._put_back(completion, host)
+            self._requeue(completion, host)
         is_call = task.request.purpose in BESIDE  # a placeholder that only made a worker lease the host
         if is_news and not is_call and (is_asked or completion.reason is not None):  # else only postponed
             self.enter_visit(shard, rows.visit_row(self.run_id, task.url_id, visit), completion.look)
@@ -203,7 +203,7 @@ class Ledger:
         self.taken.add((host.id, priority, seq))
         self.sums.pending[host] -= 1
 
-    def _put_back(self, completion: Completion, host: HostRef) -> None:
+    def _requeue(self, completion: Completion, host: HostRef) -> None:
         """Queues the task again, to be retried later."""
         task = completion.task
         is_respelled = task.request.url != completion.visit.request.url
@@ -215,7 +215,7 @@ class Ledger:
         purpose = RECHECK if task.recheck else request.purpose.value
         self._enqueue(host, priority, task.url_id, request, self.now + completion.retry_in_s, purpose)
 
-    def _settle(self, completion: Completion, reason: Reason, shard: int, body_id: int | None) -> bool:
+    def _store_result(self, completion: Completion, reason: Reason, shard: int, body_id: int | None) -> bool:
         """Stores the result for a URL. False: a refresh found it unchanged, which is not stored as a visit."""
         task, outcome = completion.task, completion.visit.outcome
         if isinstance(outcome, Unchanged):
@@ -224,7 +224,7 @@ class Ledger:
             return False
         url = self.urls[task.url_id]
         before, rule = Reason(url.reason), url.rule
-        self._conclude(url, completion, reason)
+        self._set_result(url, completion, reason)
         is_changed = brings_content(completion) and self._store_content(completion, shard, body_id)
         if not task.recheck:
             if reason in READ:
@@ -234,7 +234,7 @@ class Ledger:
         self._note(shard, task.url_id, finding)
         return finding is not RefreshFinding.UNCHANGED
 
-    def _conclude(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
+    def _set_result(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
         """Sets the URL's reason. It was `waiting`, except in a refresh or if its host was given up in the meantime."""
         outcome = completion.visit.outcome
         self.restate(url, reason, completion.rule)
@@ -318,7 +318,7 @@ class Ledger:
             self.outgoing.append(candidate)
             return False
         if owner := self._other_part(candidate.host):
-            self._meet_of_other(owner, host, candidate, reopen=reopen)
+            self._offer_to_other_part(owner, host, candidate, reopen=reopen)
             return False
         url, reason = self.urls.get(candidate.url_id), candidate.reason
         is_alias = reason is Reason.ALIAS or reason is Reason.RULE
@@ -328,12 +328,12 @@ class Ledger:
         elif is_alias:  # a known URL keeps its state
             enters = False
         else:
-            enters = self._meet_again(url, candidate, reopen=reopen)
+            enters = self._update_known(url, candidate, reopen=reopen)
         if is_alias and url.reason == reason:
             alias = (candidate.page, candidate.rule, int(candidate.learned))
             self.aliases.append(AliasRow(host.shard, candidate.url_id, *alias))
         if enters:
-            self._await(url, host, Request(candidate.url, hops=candidate.hops))
+            self._enqueue_page(url, host, Request(candidate.url, hops=candidate.hops))
         return enters
 
     def _register(self, host: HostRef, candidate: Candidate) -> UrlRow:
@@ -347,10 +347,10 @@ class Ledger:
         self.sums.tallies["reason:" + reason] += 1
         return url
 
-    def _meet_again(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
+    def _update_known(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
         """Updates a known URL. Returns whether it is to be queued."""
         before = UrlState(url.reason, url.depth, bool(url.in_sitemap))
-        after, enters = met_again(before, candidate, reopen=reopen)
+        after, enters = updated_state(before, candidate, reopen=reopen)
         if candidate.vouched and not reopen:
             self.vouched.append(PageKey(url.shard, url.id))
         if after.reason != before.reason:
@@ -366,7 +366,7 @@ class Ledger:
         owner = part_of(host, self._part.of)
         return 0 if owner == self._part.number else owner
 
-    def _meet_of_other(self, owner: int, host: HostRef, candidate: Candidate, *, reopen: bool) -> None:
+    def _offer_to_other_part(self, owner: int, host: HostRef, candidate: Candidate, *, reopen: bool) -> None:
         """Inserts or updates a URL of another part, and sends it there if that part can learn something from it.
 
         The local row is based on local links only. URLs that are not to be fetched are not sent.
@@ -378,7 +378,7 @@ class Ledger:
         else:
             reason = url.rule if url.reason == Reason.OTHER_PART else url.reason
             before = UrlState(reason, url.depth, bool(url.in_sitemap))
-            after, _ = met_again(before, candidate, reopen=reopen)
+            after, _ = updated_state(before, candidate, reopen=reopen)
             if after == before:
                 return
             url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
@@ -394,9 +394,9 @@ class Ledger:
 
     def await_again(self, url: UrlRow) -> None:
         """Queues a waiting URL that has no queue entry."""
-        self._await(url, url.host, Request(Url(url.text)))
+        self._enqueue_page(url, url.host, Request(Url(url.text)))
 
-    def _await(self, url: UrlRow, host: HostRef, request: Request) -> None:
+    def _enqueue_page(self, url: UrlRow, host: HostRef, request: Request) -> None:
         priority = PRIORITY_NONE if url.depth is None else url.depth
         self._enqueue(host, priority, url.id, request, 0.0, request.purpose.value)
 

@@ -146,7 +146,7 @@ class PageChange(NamedTuple):
     ending: Sequence[str]
 
 
-def sorted_out(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChange]]:
+def new_and_seen_pages(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChange]]:
     """(distinct pages without stored links, pages that may have stored links)."""
     new: dict[int, NewLinks] = {}
     seen: list[NewLinks] = []
@@ -160,7 +160,7 @@ def sorted_out(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChang
     return list(new.values()), [PageChange(page, ending.pop(page.source, ())) for page in pages]
 
 
-def met_again(change: PageChange, now: float, stored: Stored) -> tuple[Stored, list[PageLink]]:
+def merged_links(change: PageChange, now: float, stored: Stored) -> tuple[Stored, list[PageLink]]:
     """(current links of the page, closed links). Links that stay keep first_seen."""
     links = dict(stored)
     for row in link_rows(change.page, now):

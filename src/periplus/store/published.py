@@ -67,7 +67,7 @@ def published_set(text: bytes | None) -> PublishedSet | None:
 
 def published(storage: ObjectStorage, name: str) -> PublishedSet | None:
     """Reads the current set of that name. Raises StoreError."""
-    return published_set(_asked(partial(storage.get, f"{name}.json")))
+    return published_set(_with_retries(partial(storage.get, f"{name}.json")))
 
 
 def text_of(publication: PublishedSet) -> bytes:
@@ -95,13 +95,13 @@ def publish(
             made.append(source)
             continue
         file = PublishedFile(file_name, f"{name}-{token}-{file_name}", source.stat().st_size, _digest(source))
-        _asked(partial(storage.upload, file.stored_as, source))
+        _with_retries(partial(storage.upload, file.stored_as, source))
         made.append(file)
     retired, over = _unnamed(storage, name, {file.stored_as for file in made}, now)
     if not still_alone():
         raise StoreError("the connection that held the right to publish was lost, and nothing was published: try again")
     current = PublishedSet(token, dict(note), tuple(made), retired)
-    _asked(partial(storage.put, f"{name}.json", text_of(current)))
+    _with_retries(partial(storage.put, f"{name}.json", text_of(current)))
     for stored_as in over:
         with contextlib.suppress(StoreError):  # still unreferenced, so the next publisher deletes it
             storage.delete(stored_as)
@@ -139,12 +139,12 @@ def take_over(
         if source is not None:
             path.symlink_to(source)
         else:
-            _asked(partial(storage.download, file.stored_as, path))
+            _with_retries(partial(storage.download, file.stored_as, path))
         if not path.exists() or path.stat().st_size != file.size_bytes or (not source and _digest(path) != file.digest):
             raise StoreError(f"{file.stored_as} is damaged: restore it, or publish the set again")
 
 
-def _asked(action: Callable[[], Answer]) -> Answer:
+def _with_retries(action: Callable[[], Answer]) -> Answer:
     """Runs a storage operation, with retries. Raises StoreError."""
     for wait_s in AGAIN_S:
         with contextlib.suppress(StoreError):

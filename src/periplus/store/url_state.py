@@ -64,7 +64,7 @@ class UrlState(NamedTuple):
     in_sitemap: bool
 
 
-def met_again(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
+def updated_state(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
     """Updates a known URL that is found again. Returns its state, and whether it is to be queued."""
     reason, depth, in_sitemap = before
     in_sitemap = in_sitemap or candidate.in_sitemap

@@ -123,7 +123,7 @@ class Commit:
         states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
         self._lock(connection, entries, held, completions, batch, states)
         self._enter(connection, entries, parcels, completions, stored)
-        self._settle(connection, entries, states)
+        self._write_host_states(connection, entries, states)
         notes.put_chosen(PostgresStatements(connection), batch)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
@@ -205,7 +205,7 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _settle(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
+    def _write_host_states(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
         """Writes counters and paces of the locked hosts."""
         changes, touched = [], entries.ledger.hosts.values()
         entries.tables.store_traps([(host, states[host.id].traps) for host in touched if host.id in states])

@@ -66,18 +66,18 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
     Waits up to patience_s for an unreachable server. Raises StoreError after that, and UsageError for errors that
     waiting cannot fix: a wrong password, no such database, an old server.
     """
-    is_told = False
+    is_logged = False
     for pause_s in pauses(patience_s):
         try:
             return _connect(address)
         except psycopg.Error as error:
             text = _first_line(error)
-            if not isinstance(error, LOST) or _is_lasting(error):
+            if not isinstance(error, LOST) or _is_permanent(error):
                 raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
                 raise StoreError(f"the database of {address} is unreachable: {text}. {_advice(text)}") from None
-            _note_trouble(f"{address} is unreachable: {text}.", patience_s, is_new=not is_told)
-            is_told = True
+            _log_failure(f"{address} is unreachable: {text}.", patience_s, is_new=not is_logged)
+            is_logged = True
             time.sleep(pause_s)
     raise AssertionError("pauses ends with None")
 
@@ -86,7 +86,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _note_trouble(text: str, patience_s: float, *, is_new: bool) -> None:
+def _log_failure(text: str, patience_s: float, *, is_new: bool) -> None:
     """Logs the first failure as an error for the user, later retries at level INFO."""
     if is_new:
         log.error("%s Trying again for up to %.0f s.", text, patience_s)
@@ -131,7 +131,7 @@ def _connect(address: Address) -> Connection:
     return connection
 
 
-def _is_lasting(error: psycopg.Error) -> bool:
+def _is_permanent(error: psycopg.Error) -> bool:
     """Whether a failed connection cannot succeed later: wrong password, user or database name.
 
     libpq reports no SQLSTATE for errors before the session starts, so the server's message is matched. It may be in
@@ -150,13 +150,18 @@ def _is_lasting(error: psycopg.Error) -> bool:
     )
 
 
-# messages of the server, see `_is_lasting`
-_ALL_TAKEN = ("too many clients", "too many connections", "remaining connection slots", "no more connections allowed")
+# messages of the server, see `_is_permanent`
+_CONNECTION_LIMIT_MESSAGES = (
+    "too many clients",
+    "too many connections",
+    "remaining connection slots",
+    "no more connections allowed",
+)
 
 
 def _advice(text: str) -> str:
     """Advice for an unreachable server."""
-    if any(words in text for words in _ALL_TAKEN):
+    if any(words in text for words in _CONNECTION_LIMIT_MESSAGES):
         return "Raise max_connections there, start fewer workers (--workers), or use PgBouncer."
     return "Is the server running? If not, see its log: its disk may be full."
 
@@ -165,7 +170,7 @@ def _advice(text: str) -> str:
 
 T = TypeVar("T")
 
-_SENTENCES: dict[type[psycopg.Error], str] = {  # errors that the user can fix, but not a retry
+_USER_MESSAGES: dict[type[psycopg.Error], str] = {  # errors that the user can fix, but not a retry
     errors.DiskFull: "the database's disk is full: free some space; the crawl then continues",
     errors.InsufficientPrivilege: ("the database user lacks a privilege: grant it, or use another user in the address"),
     errors.UndefinedTable: (
@@ -188,12 +193,12 @@ class Session:
         self,
         address: Address,
         patience_s: float = PATIENCE_S,
-        succeeded: Callable[[Connection], None] = lambda connection: None,
+        on_failover: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        """succeeded: called first on a connection after a failover. With asynchronous replication the last commits may
-        be lost.
+        """on_failover: called first on a connection after a failover. With asynchronous replication the last commits
+        may be lost.
         """
-        self.address, self._patience_s, self._succeeded = address, patience_s, succeeded
+        self.address, self._patience_s, self._on_failover = address, patience_s, on_failover
         self._connection = connect(address, patience_s=patience_s)
         self._compared: Connection | None = None  # last connection whose timeline was compared
         self._timeline = ""
@@ -213,7 +218,7 @@ class Session:
 
     def read(self, action: Callable[[Connection], T]) -> T:
         """Runs a read-only action without a transaction: one round trip instead of three."""
-        is_told, began = False, time.monotonic()
+        is_logged, began = False, time.monotonic()
         for pause_s in pauses(self._patience_s):
             try:
                 connection = self._connected()
@@ -223,18 +228,18 @@ class Session:
                 try:
                     self._compare(connection)
                     answer = action(connection)
-                    if is_told:
+                    if is_logged:
                         log.error("database %s is back after %.0f s.", self.address, time.monotonic() - began)
                     return answer
                 except psycopg.Error as error:
-                    if not self._is_passing(error):
-                        raise _sentence(error) from error
+                    if not self._can_retry(error):
+                        raise _user_error(error) from error
                     away = error
             if pause_s is None:
-                raise _sentence(away) from away
-            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_trouble(away)}."
-            _note_trouble(text, self._patience_s, is_new=not is_told)
-            is_told = True
+                raise _user_error(away) from away
+            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_description(away)}."
+            _log_failure(text, self._patience_s, is_new=not is_logged)
+            is_logged = True
             time.sleep(pause_s)
         raise AssertionError("pauses ends with None")
 
@@ -253,34 +258,34 @@ class Session:
             timeline = str(row[0]) if row else ""
         if self._timeline and timeline != self._timeline:
             log.warning("database successor=%s timeline=%s", connection.info.port, timeline)
-            self._succeeded(connection)
+            self._on_failover(connection)
         self._compared, self._timeline = connection, timeline
 
-    def _is_passing(self, error: psycopg.Error) -> bool:
+    def _can_retry(self, error: psycopg.Error) -> bool:
         """Whether a retry may help: the server was away, or another transaction interfered."""
         if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: connect to the new primary
             self._connection.close()
         is_away = isinstance(error, LOST) or self._connection.closed
-        return is_away and (type(error) not in _SENTENCES or _broke_down(error))
+        return is_away and (type(error) not in _USER_MESSAGES or _is_server_crash(error))
 
     def close(self) -> None:
         self._connection.close()
 
 
-def _broke_down(error: psycopg.Error) -> bool:
+def _is_server_crash(error: psycopg.Error) -> bool:
     """Whether the server crashed with this error, for example without space for its write-ahead log."""
     return error.diag.severity_nonlocalized == "PANIC"
 
 
-def _trouble(error: psycopg.Error) -> str:
+def _description(error: psycopg.Error) -> str:
     text = _first_line(error)
-    return f"the server crashed: {text}. Fix this and restart it" if _broke_down(error) else text
+    return f"the server crashed: {text}. Fix this and restart it" if _is_server_crash(error) else text
 
 
-def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
+def _user_error(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
     """Converts errors that a user can fix to StoreError; returns others unchanged."""
-    if type(error) in _SENTENCES:
-        return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
+    if type(error) in _USER_MESSAGES:
+        return StoreError(_USER_MESSAGES[type(error)])  # type: ignore[index]  # of the types in the table
     if isinstance(error, LOST):
         text = _first_line(error)
         return StoreError(f"the database is unreachable: {text}. {_advice(text)} The crawl then continues.")

@@ -87,14 +87,14 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     def __init__(
         self, address: Address, run_id: int, budget: Budget, storage: Storage, world: Surroundings = Surroundings()
     ) -> None:
-        self._session = Session(address, succeeded=self._succeeded)
+        self._session = Session(address, on_failover=self._handle_failover)
         self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self.run_id = run_id
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         # workers whose state may be newer than the database after a failover
-        self._misled: set[str] = set()
+        self._outdated: set[str] = set()
         # number of stored batches of each worker: shows whether a commit with a lost response succeeded
         self._batches: dict[str, int] = {}
         self._renewed_at: dict[str, float] = {}  # last renewal of each worker
@@ -110,7 +110,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self.successions = 0
         # read in advance, by host and epoch, for one `take` each: see `_read_ahead`
         self._heads: dict[tuple[int, int], lists.ListHead] = {}
-        self._asked_in_vain: dict[int, Lease] = {}  # hosts without tasks since the last commit
+        self._empty_leases: dict[int, Lease] = {}  # hosts without tasks since the last commit
         self._entries = 0  # number of entries in the last query
 
     def read(self, action: Callable[[Statements], T]) -> T:
@@ -125,7 +125,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     def _given(self, now: float) -> float | None:
         return None if self._own_clock else now
 
-    def _succeeded(self, connection: Connection) -> None:
+    def _handle_failover(self, connection: Connection) -> None:
         """Handles a failover. The new server may lack the last commits: pages are waiting again or unknown, hosts are
         free.
 
@@ -134,7 +134,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         """
         hosts.delay_free_hosts(connection, None)
         self.successions += 1
-        self._misled.update(self._members)
+        self._outdated.update(self._members)
 
     # workers and leases ----------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._heads.pop((lease.host_id, lease.epoch), None)
         self._entries = query.entries
         if not taken.tasks:
-            self._asked_in_vain[lease.host_id] = lease
+            self._empty_leases[lease.host_id] = lease
         if taken.stale:
             self._session.run(lambda connection: lists.forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
@@ -300,15 +300,15 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         }
 
         def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
-            if worker in self._misled:
+            if worker in self._outdated:
                 hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
                 return leases, False
             return self._commit.store(connection, member, parcels, batches, self._given(now))
 
         lost, sent_out = self._session.run(stored)
         self._batches[worker] = batches + 1
-        if worker in self._misled:
-            self._misled.discard(worker)
+        if worker in self._outdated:
+            self._outdated.discard(worker)
             self._commit = Commit(self._run, self._storage)
             self._packer.forget()
             return lost
@@ -318,9 +318,9 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
                 self._merged_at = 0.0
             self._merge_if_due(now, part=member.part)
         gone = {lease.host_id for lease in lost} | {state.lease.host_id for state in batch.hosts if state.release}
-        asking = [lease for host_id, lease in self._asked_in_vain.items() if host_id not in gone]
+        asking = [lease for host_id, lease in self._empty_leases.items() if host_id not in gone]
         self._heads.clear()
-        self._asked_in_vain.clear()
+        self._empty_leases.clear()
         self._read_ahead(asking, self._given(now))
         return lost
 

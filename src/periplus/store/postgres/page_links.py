@@ -18,10 +18,10 @@ from periplus.store.page_links import (
     PageLink,
     Stored,
     history_row,
-    met_again,
+    merged_links,
+    new_and_seen_pages,
     new_rows,
     rows_of,
-    sorted_out,
     unpacked,
 )
 from periplus.store.postgres.connection import Connection, columns_of
@@ -121,14 +121,14 @@ def replace(connection: Connection, pages: dict[Place, Stored]) -> None:
 
 def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ...]]:
     """Stores the link changes of a transaction. Returns closed links: the shard, then HISTORY_COLUMNS."""
-    new, again = sorted_out(changes)
+    new, again = new_and_seen_pages(changes)
     if new:
         insert(connection, ((page.shard, row) for page in new for row in new_rows(page, changes.now)))
     stored = of_pages(connection, ((change.page.shard, change.page.source) for change in again))
     ended: list[tuple[Place, PageLink]] = []
     for change in again:
         place = (change.page.shard, change.page.source)
-        stored[place], past = met_again(change, changes.now, stored[place])
+        stored[place], past = merged_links(change, changes.now, stored[place])
         ended += [(place, link) for link in past]
     replace(connection, stored)
     checked = _checked(connection, [place for place, _ in ended])

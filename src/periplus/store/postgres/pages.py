@@ -79,7 +79,7 @@ class Packer:
         for pause_s in pauses(STORAGE_PATIENCE_S):
             try:
                 places = [
-                    _recorded(writer, completion, self._note.run_id) if _has_body(completion) else None
+                    _append_record(writer, completion, self._note.run_id) if _has_body(completion) else None
                     for completion in batch.completions
                 ]
                 writer.flush()
@@ -188,7 +188,7 @@ def _has_body(completion: Completion) -> bool:
     )
 
 
-def _recorded(writer: SegmentWriter, completion: Completion, run_id: int) -> RecordPlace | None:
+def _append_record(writer: SegmentWriter, completion: Completion, run_id: int) -> RecordPlace | None:
     """Writes the original response; returns its position, or None for a rendered page, which is stored in its row."""
     place = writer.append(_exchange(completion, run_id))
     return None if completion.rendering else place

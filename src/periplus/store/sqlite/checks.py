@@ -59,7 +59,7 @@ class VisitEvidence:
     detail: str
 
 
-def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
+def requested_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
     """(URL, purpose) of those of the URLs that the current check requested."""
     find = f"SELECT text, purpose FROM visit WHERE text = ? AND {_OF_CHECKS} AND started >= ?"
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (SINCE,)).fetchone()

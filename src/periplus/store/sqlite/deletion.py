@@ -120,7 +120,7 @@ def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     return plan
 
 
-def mark_doomed(connection: sqlite3.Connection, deletion: Deletion) -> int:
+def count_selected(connection: sqlite3.Connection, deletion: Deletion) -> int:
     """Number of URLs that `find` would select. Raises the same errors."""
     connection.executescript(TABLES)
     _urls(connection, deletion)
@@ -330,7 +330,7 @@ def planned(folder: Path, deletion: Deletion) -> DeletionPlan:
 def chosen(folder: Path, deletion: Deletion) -> int:
     """Number of URLs selected by a deletion; fast. Raises as `planned`."""
     with opened(folder) as connection:
-        return mark_doomed(connection, deletion)
+        return count_selected(connection, deletion)
 
 
 def delete(
@@ -378,8 +378,8 @@ def shrink(folder: Path) -> None:
 
 def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion) -> None:
     this = {"batch": batch}
-    _take_from_sums(connection, this)
-    _leave_lists(connection, this)
+    _reduce_totals(connection, this)
+    _delete_queue_entries(connection, this)
     dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
@@ -398,7 +398,7 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
     _restate(connection, this, Reason.WAITING if deletion.again else Reason.DELETED)
 
 
-def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> None:
+def _reduce_totals(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     asked = connection.execute(_ASKED, this).fetchall()
     many = connection.executemany
     of_host = [(count, host_id) for host_id, _, count, _ in asked]
@@ -408,7 +408,7 @@ def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> Non
     many("UPDATE run SET fetched = max(0, fetched - ?), wire_bytes = max(0, wire_bytes - ?) WHERE id = ?", of_run)
 
 
-def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
+def _delete_queue_entries(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     for host_id, entries in connection.execute(
         "SELECT host_id, count(*) FROM doomed_entry WHERE batch = :batch GROUP BY host_id", this
     ).fetchall():

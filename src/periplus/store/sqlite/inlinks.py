@@ -266,7 +266,7 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
         if place >= 0
         else np.zeros(0, np.uint32)
     )
-    newer = np.array(_newer(connection, book), np.int64)
+    newer = np.array(_later_urls(connection, book), np.int64)
     if len(newer):
         sources = sources[~np.isin(links.ids[sources], newer)]
     find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
@@ -277,7 +277,7 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
     return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
 
 
-def _newer(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
+def _later_urls(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
     """Ids of URLs visited since the index was created."""
     return [
         identity
@@ -289,7 +289,7 @@ def perhaps_same(connection: sqlite3.Connection, book: StoredInlinkIndex, folded
     """Ids of candidate pages, which include all pages with this digest of the folded words."""
     digest = np.frombuffer(folded_md5[:8], np.int64)
     first, end = (int(np.searchsorted(book.same.digests, digest, side)[0]) for side in ("left", "right"))
-    return [*book.same.pages[first:end].tolist(), *_newer(connection, book)]
+    return [*book.same.pages[first:end].tolist(), *_later_urls(connection, book)]
 
 
 def visits_of(connection: sqlite3.Connection, book: StoredInlinkIndex, url: Url) -> list[int]:

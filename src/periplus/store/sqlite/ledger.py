@@ -171,7 +171,7 @@ class FolderLedger:
             tables = self._tables(now)
             tables.retract(site, finding)
             self._write(tables)
-        self._settle(tables, batch.hosts)
+        self._write_host_states(tables, batch.hosts)
 
     def offer(
         self,
@@ -255,7 +255,7 @@ class FolderLedger:
             item.request.url for item in side_requests if item.request.hops and item.request.purpose in CHECKS
         ]
         if redirected:
-            ledger.checked = checks.asked_among(self._connection, redirected)
+            ledger.checked = checks.requested_among(self._connection, redirected)
 
     def _load_hosts(self, places: dict[HostKey, SiteKey]) -> None:
         """Loads hosts, after creating new ones."""
@@ -274,7 +274,7 @@ class FolderLedger:
         for key, host_id in self._statements.at("key, id", "host", "key", [(0, key) for key in keys]):
             self._hosts[HostKey(key)] = HostRef(0, host_id)
 
-    def _settle(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
+    def _write_host_states(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
         """Stores the hosts' paces and trap detectors, drops given-up origins, and releases leases."""
         tables.store_traps([(HostRef(0, state.lease.host_id), state.traps) for state in states if state.traps])
         for state in states:

@@ -38,8 +38,8 @@ CREATE TABLE IF NOT EXISTS delivery (
     notice_id INTEGER NOT NULL, subscription_id INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'waiting', attempts INTEGER NOT NULL DEFAULT 0,
     next_at REAL NOT NULL DEFAULT 0, fault TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice_id, subscription_id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS delivery_waiting ON delivery (next_at) WHERE state = 'waiting';
-CREATE TABLE IF NOT EXISTS looked (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS told (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS compared (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reported (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
 """  # noqa: E501
 
 
@@ -65,7 +65,7 @@ class NoticeStore:
         self._connection.close()
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
             yield self._connection
@@ -78,7 +78,7 @@ class NoticeStore:
             "INSERT INTO subscription (channel, target, kinds, collection, made, secret) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (channel, target, collection) DO UPDATE SET kinds = excluded.kinds"
         )
-        with self._changing() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 upsert, (channel.value, target, ",".join(kinds), collection, now, secrets.token_urlsafe(24))
             )
@@ -103,7 +103,7 @@ class NoticeStore:
 
     def unsubscribe(self, subscription: int) -> None:
         """Deletes a subscription. Raises StoreError if it does not exist."""
-        with self._changing() as connection:
+        with self._transaction() as connection:
             connection.execute("DELETE FROM delivery WHERE subscription_id = ?", (subscription,))
             if not connection.execute("DELETE FROM subscription WHERE id = ?", (subscription,)).rowcount:
                 raise StoreError(f"there is no subscription {subscription}; see `periplus notices list`")
@@ -114,24 +114,24 @@ class NoticeStore:
         The first call for a collection creates none.
         """
         made = []
-        with self._changing() as connection:
+        with self._transaction() as connection:
             for kind, present in facts.items():
                 first = connection.execute(
-                    "INSERT OR IGNORE INTO looked VALUES (?, ?)", (collection, kind.value)
+                    "INSERT OR IGNORE INTO compared VALUES (?, ?)", (collection, kind.value)
                 ).rowcount
                 of_kind = (collection, kind.value)
                 before = {
                     text
                     for (text,) in connection.execute(
-                        "SELECT subject FROM told WHERE collection = ? AND kind = ?", of_kind
+                        "SELECT subject FROM reported WHERE collection = ? AND kind = ?", of_kind
                     )
                 }
                 connection.executemany(
-                    "DELETE FROM told WHERE collection = ? AND kind = ? AND subject = ?",
+                    "DELETE FROM reported WHERE collection = ? AND kind = ? AND subject = ?",
                     [(*of_kind, text) for text in before - present],
                 )
                 connection.executemany(
-                    "INSERT INTO told VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
+                    "INSERT INTO reported VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
                 )
                 if (new := sorted(present - before)) and not first:
                     made.append(self._note(connection, kind, collection, f"{run} {_digest(new)}", (new, now)))
@@ -139,7 +139,7 @@ class NoticeStore:
 
     def note(self, kind: NoticeKind, collection: str, key: str, subjects: list[str], now: float) -> Notice | None:
         """Creates a notice identified by its key, or returns None if it exists."""
-        with self._changing() as connection:
+        with self._transaction() as connection:
             return self._note(connection, kind, collection, key, (subjects, now))
 
     @staticmethod
@@ -193,7 +193,7 @@ class NoticeStore:
             f"SELECT {columns} FROM {joined} WHERE d.state = 'waiting' AND d.next_at <= ?"
             " ORDER BY d.notice_id, s.id LIMIT ?"
         )
-        with self._changing() as connection:
+        with self._transaction() as connection:
             deliveries = [_delivery(row) for row in connection.execute(find, (now, most))]
             hold = (
                 "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
@@ -209,7 +209,7 @@ class NoticeStore:
         state = "sent" if not fault else "given up" if attempts >= MOST_ATTEMPTS else "waiting"
         wait_s = min(FIRST_WAIT_S * 4 ** (attempts - 1), LONGEST_WAIT_S)
         update = "UPDATE delivery SET state = ?, fault = ?, next_at = ? WHERE notice_id = ? AND subscription_id = ?"
-        with self._changing() as connection:
+        with self._transaction() as connection:
             connection.execute(update, (state, fault[:500], now + wait_s, delivery.notice.id, delivery.subscription.id))
 
     def standing(self) -> dict[int, tuple[int, int, int, str]]:

@@ -24,9 +24,9 @@ from periplus.store.page_links import (
     LinksRow,
     PageLink,
     history_row,
-    met_again,
+    merged_links,
+    new_and_seen_pages,
     parted,
-    sorted_out,
     unpacked,
 )
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks
@@ -198,11 +198,11 @@ def fill(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 def enter(connection: sqlite3.Connection, changes: LinkChanges) -> None:
     """Stores the link changes of a transaction."""
-    new, again = sorted_out(changes)
+    new, again = new_and_seen_pages(changes)
     insert(connection, chain.from_iterable(new_rows(page, changes.now) for page in new))
     for change in again:
         source = change.page.source
-        links, past = met_again(change, changes.now, of_page(connection, source))
+        links, past = merged_links(change, changes.now, of_page(connection, source))
         if past:
             checked = connection.execute("SELECT checked FROM freshness WHERE url_id = ?", (source,)).fetchone()
             latest = checked[0] if checked else 0.0

@@ -332,7 +332,7 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
     Raises UsageError for invalid statements and statements that do more than read; StoreError when the time is over,
     also while rows are read.
     """
-    connection.set_authorizer(_authorised)
+    connection.set_authorizer(_authorize)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
     answer = _streamed(connection, question, limit_s, most)
     columns = next(answer)
@@ -342,19 +342,19 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
 def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
     """Yields the column names, then the rows."""
     with limited(connection, limit_s or math.inf):  # the limit on temporary files applies without a time limit too
-        with _understood():
+        with _translated_errors():
             cursor = connection.execute(question)
         if cursor.description is None:
             raise UsageError("the statement has no result: use a query, for example SELECT count(*) FROM urls")
         yield tuple(column[0] for column in cursor.description)
-        with _understood():
+        with _translated_errors():
             for number, row in enumerate(rows(cursor)):
                 if number == most:
                     return
                 yield tuple(value.hex() if isinstance(value, bytes) else value for value in row)
 
 
-def _authorised(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
     if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
         # SQLite's check for pragma_table_info(...) and json_each(...); a real update is refused by SQLite itself
         return sqlite3.SQLITE_OK
@@ -368,7 +368,7 @@ def _authorised(action: int, first: str | None, second: str | None, database: st
 
 
 @contextlib.contextmanager
-def _understood() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Translates errors of a statement to UsageError."""
     try:
         yield

@@ -231,7 +231,7 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
                 yield connection
                 # close() would do this too, but without an error if the disk is full
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            _reveal(draft, path)
+            _rename_draft(draft, path)
         finally:
             _clear_drafts(folder)
     except FileExistsError:
@@ -248,7 +248,7 @@ def _clear_drafts(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _reveal(draft: Path, path: Path) -> None:
+def _rename_draft(draft: Path, path: Path) -> None:
     """Renames the draft by a hard link, which never replaces a file; falls back to a rename."""
     try:
         os.link(draft, path)

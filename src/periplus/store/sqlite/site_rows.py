@@ -543,7 +543,7 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
             sizes.pop(url, None)
         elif 200 <= status < 300:
             moved.pop(url, None)
-            sizes[url] = _told(head, wire_bytes if purpose == "check" and not detail else 0)
+            sizes[url] = _answer_of(head, wire_bytes if purpose == "check" and not detail else 0)
         elif purpose == "check":  # gone; a failed HEAD is not evidence
             moved.pop(url, None)
             sizes.pop(url, None)
@@ -551,7 +551,7 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
     return sizes | {url: sizes[end] for url, end in ends.items() if end in sizes}
 
 
-def _told(head: bytes | None, whole_bytes: int) -> ServerAnswer:
+def _answer_of(head: bytes | None, whole_bytes: int) -> ServerAnswer:
     """Reads type and size. whole_bytes: size of a complete body, else 0.
 
     A HEAD response may have a length of 0 for a non-empty body; it counts as unknown.

@@ -55,15 +55,17 @@ def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: M
     there = {name for (name,) in draft.execute("SELECT name FROM source.sqlite_master WHERE type = 'table'")}
     with copying.transaction(draft):
         rows = {
-            table: _copied(draft, table, condition) for table, condition in (_ROWS | _SHARED).items() if table in there
+            table: _copy_rows(draft, table, condition)
+            for table, condition in (_ROWS | _SHARED).items()
+            if table in there
         }
-        _enter_others(draft)
+        _insert_others(draft)
         _complete(draft, notes)
     draft.execute("DETACH source")
     return rows
 
 
-def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
+def _copy_rows(draft: sqlite3.Connection, table: str, condition: str) -> int:
     """Copies rows of a table and verifies them; returns their number."""
     columns = ", ".join(copying.columns_of(draft, table))
     find = f"SELECT {columns} FROM source.{table} WHERE {condition}"
@@ -77,7 +79,7 @@ def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
     return left.rows
 
 
-def _enter_others(draft: sqlite3.Connection) -> None:
+def _insert_others(draft: sqlite3.Connection) -> None:
     """Inserts URLs of other parts that rows of this part refer to, with their hosts and sites."""
     draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
     targets = draft.execute("SELECT targets FROM main.page_links")

@@ -36,7 +36,7 @@ def note(connection: sqlite3.Connection, name: str) -> str:
 
 def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     """See `model.ports.RunStore.bring_in_line`. Call it within a transaction."""
-    _resettle_hosts(connection, scope)
+    _reassign_hosts(connection, scope)
     moves: Counter[str] = Counter()
     gone: list[tuple[int]] = []
     come: list[tuple[str, bool, int]] = []
@@ -58,7 +58,7 @@ def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     _drop_entries(connection, gone)
 
 
-def _resettle_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+def _reassign_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
     moved = [(site, host_id) for host_id, host, held in rows if (site := scope.site_of(root_of(HostKey(host)))) != held]
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
