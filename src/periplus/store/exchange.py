@@ -1,8 +1,8 @@
 """Messages between the parts of a split crawl, in numbered batches.
 
 URLs of another part's hosts are inserted into `outbox` by the transaction that discovers them. `next_batch` assigns
-rows to the next batch and gives it a number; `delete_batch` deletes them once the batch is delivered. The receiver applies
-batches in the order of their numbers, in the transaction that stores their content (`is_next`). Every step is
+rows to the next batch and gives it a number; `delete_batch` deletes them once the batch is delivered. The receiver
+applies batches in the order of their numbers, in the transaction that stores their content (`is_next`). Every step is
 idempotent: after a crash it is repeated, and each message is applied exactly once.
 """
 
