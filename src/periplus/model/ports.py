@@ -379,7 +379,7 @@ class RunStore(CrawlStore, VisitReader, Protocol):
         Returns the number of new aliases.
         """
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
+    def apply_scope(self, scope: CrawlScope) -> None:
         """Applies a changed scope: assigns hosts to their sites, removes URLs out of scope from the queue, and stores
         skipped URLs that are now in scope. Their depth is computed from links; a site that returns keeps its depths.
 

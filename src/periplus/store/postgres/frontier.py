@@ -359,9 +359,9 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             self._latest_visits = {visit for visit in ids if visit > late}
             yield from block
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
+    def apply_scope(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
-        self._session.run(lambda connection: survey.bring_in_line(connection, scope))
+        self._session.run(lambda connection: survey.apply_scope(connection, scope))
 
     def close(self) -> None:
         self._packer.close()

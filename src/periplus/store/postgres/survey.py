@@ -81,8 +81,8 @@ def urgent(connection: Connection, host_ids: Sequence[int]) -> frozenset[int]:
     return frozenset(row[0] for row in connection.execute(find, (list(host_ids),)))
 
 
-def bring_in_line(connection: Connection, scope: CrawlScope) -> None:
-    """See `model.ports.RunStore.bring_in_line`; but hosts stay in their original site and shard, since a survey
+def apply_scope(connection: Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`; but hosts stay in their original site and shard, since a survey
     identifies sites by its scope. Call it within a transaction, after merging the inbox.
     """
     connection.execute("SET LOCAL statement_timeout = 0")  # scans all URLs

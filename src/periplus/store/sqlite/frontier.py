@@ -402,11 +402,11 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
         return survey.visits(self._connection, after, texts=texts)
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
+    def apply_scope(self, scope: CrawlScope) -> None:
         from periplus.store.sqlite import survey
 
         with self._lock.transaction(self._connection):
-            survey.bring_in_line(self._connection, scope)
+            survey.apply_scope(self._connection, scope)
 
     def close(self) -> None:
         self._connection.close()

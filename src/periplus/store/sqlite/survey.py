@@ -34,8 +34,8 @@ def note(connection: sqlite3.Connection, name: str) -> str:
     return notes.note(SqliteStatements(connection), name)
 
 
-def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
-    """See `model.ports.RunStore.bring_in_line`. Call it within a transaction."""
+def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`. Call it within a transaction."""
     _reassign_hosts(connection, scope)
     moves: Counter[str] = Counter()
     gone: list[tuple[int]] = []
