@@ -42,7 +42,7 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
         if workers := table_rows.workers_at_work(database):
             raise StoreError(f"workers are at work on {address}: {workers}. Stop them, or wait for their end.")
         database_copying.take_time(database)
-        database_copying.bring_letters(database, address.collection)
+        database_copying.merge_inbox(database, address.collection)
         with changing(store, watch) as (folder, follow):
             yield folder, follow
         _fill_holes(database)

@@ -220,7 +220,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
             # before all else, so that nobody joins a crawl that goes on elsewhere
             collection_runs.mark(PostgresStatements(connection), place)
             stack.callback(collection_runs.unmark, PostgresStatements(connection))
-            database_copying.bring_letters(connection, address.collection)
+            database_copying.merge_inbox(connection, address.collection)
             with database_copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
                     raise UsageError(

@@ -418,7 +418,7 @@ def one_moment(connection: Connection) -> Iterator[None]:
         yield
 
 
-def bring_letters(connection: Connection, collection: str) -> None:
+def merge_inbox(connection: Connection, collection: str) -> None:
     """Merges the inbox into the queue."""
 
     def merged() -> int:
