@@ -98,7 +98,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         stack.enter_context(runs.only_crawl(folder))
         connection = stack.enter_context(reading.opened(folder))
         stack.enter_context(reading.reading())
-        folder_copying.lay_files(connection, folder)
+        folder_copying.load_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))
         collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
@@ -237,7 +237,7 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
-        folder_copying.lay_files(draft, folder)
+        folder_copying.load_files(draft, folder)
         if folder_copying.count(draft, "file"):
             raise StoreError(f"{folder} holds topics already: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}

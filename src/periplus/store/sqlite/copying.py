@@ -306,7 +306,7 @@ def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
     return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
 
 
-def lay_files(connection: sqlite3.Connection, folder: Path) -> None:
+def load_files(connection: sqlite3.Connection, folder: Path) -> None:
     """Creates the temporary table `file` with FILES of the folder. changed: modification time in nanoseconds since the
     epoch.
     """
