@@ -89,7 +89,7 @@ def _followed(database: Connection, folder: Path, connection: reading.Connection
     tables = {table.name: table for table in moved_tables(database, connection)}
     with folder_copying.traced(folder, connection, tables) as before:
         for one in (before, connection):
-            folder_copying.know_shards(one, shard_of)
+            folder_copying.register_shard_functions(one, shard_of)
         yield
         with database_copying.reported(), database.transaction():
             for table in tables.values():

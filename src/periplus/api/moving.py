@@ -102,7 +102,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         stack.enter_context(reading.snapshot(connection))
         collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
-        folder_copying.know_shards(connection, shard_of)
+        folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
         database_copying.take_time(target)
         sent = _sent(connection, target, address, rules, watch)

@@ -66,7 +66,7 @@ FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id 
 """  # noqa: E501
 
 
-def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
+def register_shard_functions(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
     """Registers SQL functions for shards. Rows without a known site have shard 0."""
     of_site = lru_cache(maxsize=65_536)(lambda key: 0 if key is None else shard_of(SiteKey(key)))
 
@@ -75,7 +75,7 @@ def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], in
 
 
 def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """Rows of a table in portable form, starting with the shard. Call `know_shards` before."""
+    """Rows of a table in portable form, starting with the shard. Call `register_shard_functions` before."""
     make = exact(table.kinds)
     for row in reading.rows(connection.execute(_select(table, shards=True))):
         yield (row[0], *make(row[1:]))
@@ -109,7 +109,7 @@ def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
 
 
 def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
-    """Stored bodies, ascending by id. Call `know_shards` before."""
+    """Stored bodies, ascending by id. Call `register_shard_functions` before."""
     contents = Contents(connection)
     cursor = connection.execute(_BODIES)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
