@@ -109,7 +109,7 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
         os.utime(home)
         with database_copying.reported(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
-            database_copying.take_time(database)
+            database_copying.remove_time_limits(database)
             index_place.remember(database, address.index)
             _bring_up(database, folder, watch)
             yield database, folder

@@ -41,7 +41,7 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
         schema.check(database, address.collection)
         if workers := table_rows.workers_at_work(database):
             raise StoreError(f"workers are at work on {address}: {workers}. Stop them, or wait for their end.")
-        database_copying.take_time(database)
+        database_copying.remove_time_limits(database)
         database_copying.merge_inbox(database, address.collection)
         with changing(store, watch) as (folder, follow):
             yield folder, follow
@@ -51,7 +51,7 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
 def shrink(store: str) -> None:
     """Gives the space of what was deleted back to the server's disk: tables are written anew."""
     with contextlib.closing(connect(address_of(store))) as database:
-        database_copying.take_time(database)
+        database_copying.remove_time_limits(database)
         schema.shrink(database)
 
 

@@ -104,7 +104,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         rules = _rules(folder, connection)
         folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
-        database_copying.take_time(target)
+        database_copying.remove_time_limits(target)
         sent = _sent(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
@@ -213,7 +213,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
         contextlib.closing(connect(address)) as connection,
     ):
         schema.check(connection, address.collection)
-        database_copying.take_time(connection)
+        database_copying.remove_time_limits(connection)
         database_copying.only_editor(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:

@@ -404,7 +404,7 @@ def reported() -> Iterator[None]:
         raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
 
 
-def take_time(connection: Connection) -> None:
+def remove_time_limits(connection: Connection) -> None:
     """Removes time limits, since whole tables are read and the other database may be slow."""
     connection.execute("SET idle_in_transaction_session_timeout = 0")
     connection.execute("SET statement_timeout = 0")
