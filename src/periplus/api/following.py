@@ -99,7 +99,7 @@ def _followed(database: Connection, folder: Path, connection: reading.Connection
             following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
             following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
-            following.outrun(
+            following.advance_sequences(
                 database, folder_copying.last_ids(connection, _NUMBERED), folder_copying.last_seq(connection)
             )
 

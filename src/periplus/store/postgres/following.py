@@ -80,7 +80,7 @@ def drop_dictionaries(connection: Connection, ids: Iterable[object]) -> None:
     connection.execute(drop, (list(ids),))
 
 
-def outrun(connection: Connection, last: Mapping[str, int], seq: int) -> None:
+def advance_sequences(connection: Connection, last: Mapping[str, int], seq: int) -> None:
     """Advances sequences beyond these numbers: the last id of each table, and the last `seq` of the queue."""
     for table, number in last.items():
         sequence = f"pg_get_serial_sequence('{table}', 'id')"
