@@ -242,7 +242,7 @@ class CrawlStore(Protocol):
 
     budget_spent: bool  # max_pages are fetched: no more tasks are handed out
     # number of database failovers; after one, the last commits may be lost, including leases
-    successions: int
+    failovers: int
 
     def join(self, pid: int, now: float) -> str:
         """Registers a worker and returns its name."""

@@ -107,7 +107,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # shards of the hosts returned by `ready`
         self.budget_spent = False
-        self.successions = 0
+        self.failovers = 0
         # read in advance, by host and epoch, for one `take` each: see `_read_ahead`
         self._heads: dict[tuple[int, int], lists.ListHead] = {}
         self._empty_leases: dict[int, Lease] = {}  # hosts without tasks since the last commit
@@ -133,7 +133,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         It sends no request before: a host that it leased last may be free here and soon leased by another worker.
         """
         hosts.delay_free_hosts(connection, None)
-        self.successions += 1
+        self.failovers += 1
         self._outdated.update(self._members)
 
     # workers and leases ----------------------------------------------------------------------------------------------

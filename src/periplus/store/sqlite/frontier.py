@@ -78,7 +78,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self._bodies = BodyWriter(self._connection, storage)
         self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
-        self.successions = 0
+        self.failovers = 0
         self._latest = 0.0  # latest `now` passed to this object
         kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
         self._is_check = kind == "check"
