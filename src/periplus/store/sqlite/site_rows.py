@@ -518,7 +518,7 @@ class ServerAnswer:
     size_bytes: int  # as transferred (possibly compressed); 0: unknown
 
 
-def are_wished(connection: sqlite3.Connection) -> bool:
+def are_sizes_requested(connection: sqlite3.Connection) -> bool:
     """Whether any check requested the sizes of subresources."""
     settings_of_checks = connection.execute("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
     return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in settings_of_checks)
