@@ -126,7 +126,7 @@ def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[VisitE
             yield VisitEvidence(Url(url), *rest)
 
 
-def net_was_down(connection: sqlite3.Connection, run_id: int) -> None:
+def mark_network_down(connection: sqlite3.Connection, run_id: int) -> None:
     """Marks a run whose failures are not evidence. Call it within a transaction."""
     connection.execute("INSERT OR REPLACE INTO run_count VALUES (?, ?, 1)", (run_id, _NET_DOWN))
 
