@@ -125,11 +125,11 @@ def test_a_batch_has_its_number_and_rows_for_good_until_it_is_written(part):
     assert store.receivers(1) == [2]
     assert store.next_batch(2) == first
     assert not store.part_state(3.0).is_idle
-    store.batch_written(first)
+    store.delete_batch(first)
     second = store.next_batch(2)
     assert (first.number, second.number) == (1, 2)
     assert exchange.messages_read(second.messages).candidates == (candidate(THEIRS[1], 1),)
-    store.batch_written(second)
+    store.delete_batch(second)
     assert store.next_batch(2) is None and store.receivers(1) == []
 
 
@@ -137,7 +137,7 @@ def test_the_owner_takes_each_batch_once_and_in_order(part):
     sender, owner = part(1), part(2)
     brought(sender, candidate(THEIRS[0], 1))
     first = sender.next_batch(2)
-    sender.batch_written(first)
+    sender.delete_batch(first)
     sender.offer([candidate(THEIRS[1], 2)], (), 3.0)
     second = sender.next_batch(2)
     assert not owner.take_in(1, 2, second.messages, 0.0)

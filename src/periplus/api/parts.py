@@ -137,7 +137,7 @@ class UrlExchange:
             while (batch := self._store.next_batch(receiver)) is not None:
                 data = zstandard.compress("\n".join(batch.messages).encode())
                 self._at(str(receiver)).put(f"{self._part.number:05}-{self._identity}-{batch.number:012}{_BATCH}", data)
-                self._store.batch_written(batch)
+                self._store.delete_batch(batch)
 
     def _take(self) -> None:
         here = self._at(str(self._part.number))

@@ -390,9 +390,9 @@ class RunStore(CrawlStore, VisitReader, Protocol):
         """Parts of a split crawl with at least `least` unsent messages or an unfinished batch."""
 
     def next_batch(self, receiver: int) -> HandedBatch | None:
-        """Next unsent batch for a part, the same until `batch_written` is called; None if there is none."""
+        """Next unsent batch for a part, the same until `delete_batch` is called; None if there is none."""
 
-    def batch_written(self, batch: HandedBatch) -> None:
+    def delete_batch(self, batch: HandedBatch) -> None:
         """Marks a batch as delivered and deletes its messages."""
 
     def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:

@@ -169,7 +169,7 @@ class PartStore(Protocol):
     def next_batch(self, receiver: int) -> HandedBatch | None:
         return self.change(partial(next_batch, receiver=receiver))
 
-    def batch_written(self, batch: HandedBatch) -> None:
+    def delete_batch(self, batch: HandedBatch) -> None:
         self.change(partial(delete_batch, batch=batch))
 
     def peer(self, part: int, identity: str) -> str:
