@@ -149,7 +149,7 @@ class UrlExchange:
             self._recognise(sender, identity)
             if number == taken.get(sender, 0) + 1:
                 messages = zstandard.decompress(_whole(here, name)).decode().split("\n")
-                self._store.take_in(sender, number, messages, time.time())
+                self._store.apply_batch(sender, number, messages, time.time())
                 taken[sender] = number
             if number <= taken.get(sender, 0):
                 here.delete(name)

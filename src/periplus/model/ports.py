@@ -395,7 +395,7 @@ class RunStore(CrawlStore, VisitReader, Protocol):
     def delete_batch(self, batch: HandedBatch) -> None:
         """Marks a batch as delivered and deletes its messages."""
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
         """Applies a batch of another part, with its number, if it is the next one. Returns whether it was applied."""
 
     def part_state(self, now: float) -> PartState: ...

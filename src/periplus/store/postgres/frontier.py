@@ -271,7 +271,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         ledger = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, now))
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
         candidates, side_requests, robots = cleaned(exchange.messages_read(messages))
 
         def taken(connection: Connection) -> bool:

@@ -379,7 +379,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return lost
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
         mail = exchange.messages_read(messages)
         with self._transaction() as ledger:
             if is_next := exchange.is_next(self._statements, sender, number):
