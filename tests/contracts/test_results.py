@@ -178,7 +178,10 @@ def test_names_from_a_strange_manifest_reach_no_statement(place):
         *(RANKS._replace(name=name) for name in STRANGE),
         *(RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")]) for name in STRANGE),
     ):
-        with pytest.raises(StoreError, match="is not a valid name for a table or column"), results_of(place, 1.0) as store:
+        with (
+            pytest.raises(StoreError, match="is not a valid name for a table or column"),
+            results_of(place, 1.0) as store,
+        ):
             store.replace(table)
     assert asked(place, "SELECT count(*) FROM url") == [(6,)] and result_tables(place) == set()
 

@@ -247,7 +247,7 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
     writer.append(exchange(1, b"a"))
     with pytest.raises(
         StoreError,
-        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage unreachable",
+        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage",
     ):
         writer.flush()
 

@@ -118,7 +118,7 @@ SEGMENT_OTHER = "other"  # segment of pages that match no rule
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def sound(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Replaces lone surrogates, which cannot be encoded as UTF-8."""
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 

@@ -161,7 +161,7 @@ def _text_and_content(
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
-def sound(name: str) -> str:
+def checked_name(name: str) -> str:
     """Returns the name. Raises StoreError if it is not safe in an SQL statement."""
     if not _NAME.fullmatch(name):
         raise StoreError(f"{name!r} is not a valid name for a table or column of results")

@@ -15,7 +15,7 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
-from periplus.store.datasets import sound
+from periplus.store.datasets import checked_name
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
@@ -146,8 +146,8 @@ class DatabaseResults:
         self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
-        name = sound(table.name)
-        columns = ", ".join(f'"{sound(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
+        name = checked_name(table.name)
+        columns = ", ".join(f'"{checked_name(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
         self._connection.execute(f"CREATE TABLE new_{name} ({columns})".encode())
         with self._connection.cursor() as cursor:
             # FREEZE: the table is not visible yet, so its rows need not be rewritten by a vacuum.
@@ -169,7 +169,7 @@ class DatabaseResults:
         """Replaces the previous tables by the new ones, after waiting for readers."""
         self._connection.execute(f"SET LOCAL lock_timeout = '{READERS_WAIT}'")
         for name in self._doomed | dict.fromkeys(self._fresh):
-            self._connection.execute(f"DROP TABLE IF EXISTS {sound(name)}".encode())
+            self._connection.execute(f"DROP TABLE IF EXISTS {checked_name(name)}".encode())
         for name in self._fresh:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
@@ -193,7 +193,11 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
         f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
     ).fetchall():
         columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
-        rows = (row for block in row_blocks(connection, f"SELECT * FROM {sound(name)}", ROWS_AT_ONCE) for row in block)
+        rows = (
+            row
+            for block in row_blocks(connection, f"SELECT * FROM {checked_name(name)}", ROWS_AT_ONCE)
+            for row in block
+        )
         yield ComputedTable(name, columns, rows)
 
 

@@ -23,7 +23,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.datasets import sound
+from periplus.store.datasets import checked_name
 from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
@@ -122,12 +122,12 @@ class FolderResults:
             )
         ]
         for name in names:
-            self._connection.execute(f"DROP TABLE {sound(name)}")
+            self._connection.execute(f"DROP TABLE {checked_name(name)}")
         self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
-        name = sound(table.name)
-        columns = ", ".join(f'"{sound(column)}" {kind}' for column, kind in table.columns)
+        name = checked_name(table.name)
+        columns = ", ".join(f'"{checked_name(column)}" {kind}' for column, kind in table.columns)
         self._connection.execute(f"DROP TABLE IF EXISTS {name}")
         self._connection.execute(f"CREATE TABLE {name} ({columns})")
         cursor = self._connection.executemany(
