@@ -88,7 +88,7 @@ class PlainStore:
     storage: object
     is_alive: object
     budget_spent: bool = False
-    successions: int = 0
+    failovers: int = 0
     hosts: list[Host] = field(default_factory=list)
     urls: dict[int, Known] = field(default_factory=dict)
     queue: list[Entry] = field(default_factory=list)

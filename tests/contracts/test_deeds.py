@@ -123,7 +123,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
     """Before the database's commit, and between it and the copy's."""
     into_database(folder, address.text, silent)
     monkeypatch.setattr(deletion, "BATCH", 2)
-    place, name = {"database": (following, "outrun"), "copy": (api_following, "_followed")}[side]
+    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_followed")}[side]
     done, plain = [], getattr(place, name)
 
     def second_is_killed():
@@ -131,7 +131,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
         if len(done) == 2:
             raise Killed
 
-    def outrun(*args):
+    def advance_sequences(*args):
         second_is_killed()
         plain(*args)
 
@@ -142,7 +142,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
         second_is_killed()
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(place, name, outrun if side == "database" else followed)
+        patch.setattr(place, name, advance_sequences if side == "database" else followed)
         deleting.delete(address.text, Deletion(site=SiteKey("e.org")))
     half = content(copied(address.text))
     assert sound(copied(address.text)) == []

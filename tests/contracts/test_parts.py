@@ -125,11 +125,11 @@ def test_a_batch_has_its_number_and_rows_for_good_until_it_is_written(part):
     assert store.receivers(1) == [2]
     assert store.next_batch(2) == first
     assert not store.part_state(3.0).is_idle
-    store.batch_written(first)
+    store.delete_batch(first)
     second = store.next_batch(2)
     assert (first.number, second.number) == (1, 2)
     assert exchange.messages_read(second.messages).candidates == (candidate(THEIRS[1], 1),)
-    store.batch_written(second)
+    store.delete_batch(second)
     assert store.next_batch(2) is None and store.receivers(1) == []
 
 
@@ -137,13 +137,13 @@ def test_the_owner_takes_each_batch_once_and_in_order(part):
     sender, owner = part(1), part(2)
     brought(sender, candidate(THEIRS[0], 1))
     first = sender.next_batch(2)
-    sender.batch_written(first)
+    sender.delete_batch(first)
     sender.offer([candidate(THEIRS[1], 2)], (), 3.0)
     second = sender.next_batch(2)
-    assert not owner.take_in(1, 2, second.messages, 0.0)
-    assert owner.take_in(1, 1, first.messages, 0.0)
-    assert not owner.take_in(1, 1, first.messages, 0.0)
-    assert owner.take_in(1, 2, second.messages, 0.0)
+    assert not owner.apply_batch(1, 2, second.messages, 0.0)
+    assert owner.apply_batch(1, 1, first.messages, 0.0)
+    assert not owner.apply_batch(1, 1, first.messages, 0.0)
+    assert owner.apply_batch(1, 2, second.messages, 0.0)
     leases = get(owner, owner.join(ME, 1.0))
     assert sorted(url for lease in leases.values() for url in urls(take(owner, lease, 1.0))) == sorted(THEIRS[:2])
     assert {text: reason for text, (reason, _) in reasons(owner).items()} == dict.fromkeys(THEIRS[:2], Reason.WAITING)
@@ -157,7 +157,7 @@ def test_the_rules_that_a_part_asked_for_come_back(part):
     worker = owner.join(ME, 0.0)
     owner.commit(worker, batch(robots=(answer,)), 1.0)
     back = owner.next_batch(1)
-    assert asking.take_in(2, back.number, back.messages, 2.0)
+    assert asking.apply_batch(2, back.number, back.messages, 2.0)
     assert asking.robots(answer.origin) == answer
 
 

@@ -252,11 +252,11 @@ def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(wor
     (lease,) = store.lease(worker, [host.host_id for host in store.ready(9, 9.0, 0.0)], 0.0)
     store._session._timeline = "00000000"
     store._session._connection.close()
-    assert not store.idle(0.0) and store.successions == 1
+    assert not store.idle(0.0) and store.failovers == 1
     assert store.commit(worker, batch(), 0.0) == frozenset()
     assert ask("SELECT lease_by FROM host") == [(None,)]
     (again,) = store.lease(worker, [lease.host_id], 0.0)
-    assert again.epoch > lease.epoch and store.successions == 1
+    assert again.epoch > lease.epoch and store.failovers == 1
 
 
 def test_a_collection_is_made_once_and_of_another_version_it_is_refused(world, ask, address):

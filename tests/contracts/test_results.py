@@ -178,7 +178,10 @@ def test_names_from_a_strange_manifest_reach_no_statement(place):
         *(RANKS._replace(name=name) for name in STRANGE),
         *(RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")]) for name in STRANGE),
     ):
-        with pytest.raises(StoreError, match="is no name for a table or a column"), results_of(place, 1.0) as store:
+        with (
+            pytest.raises(StoreError, match="is not a valid name for a table or column"),
+            results_of(place, 1.0) as store,
+        ):
             store.replace(table)
     assert asked(place, "SELECT count(*) FROM url") == [(6,)] and result_tables(place) == set()
 
@@ -217,7 +220,7 @@ def test_in_a_database_earlier_results_are_read_while_new_ones_are_loaded(addres
         store.clear()
         store.replace(RANKS._replace(rows=[(7, 1.0)]))
         assert asked(address.text, "SELECT count(*) FROM result_ranks") == [(3,)]
-        with pytest.raises(StoreError, match=r"are being loaded into .* already"), results_of(address.text, 3.0):
+        with pytest.raises(StoreError, match=r"are already being loaded into"), results_of(address.text, 3.0):
             pass
     assert asked(address.text, "SELECT url FROM result_ranks") == [(7,)]
 

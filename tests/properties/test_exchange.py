@@ -72,14 +72,14 @@ class World:
     def process(self, number, lives):
         """lives: calls until it is killed; 0: for ever."""
         store = SqliteCrawlStore(self.folder / f"{number}", 1, Budget(), Storage(), lambda pid: True)
-        take_in, calls = store.take_in, [lives]
+        apply_batch, calls = store.apply_batch, [lives]
 
         def noted(sender, count, messages, now):
-            is_taken = take_in(sender, count, messages, now)
+            is_taken = apply_batch(sender, count, messages, now)
             self.taken += [(number, sender, count)] * is_taken
             return is_taken
 
-        store.take_in = noted
+        store.apply_batch = noted
         storage = parts.object_storage
         try:
             with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KilledError):

@@ -46,7 +46,7 @@ def test_no_password_that_an_address_can_have_is_left_in_a_text(password):
 
 @pytest.mark.parametrize("place", ["memory://x", "simplecache::memory://x"])
 def test_segments_that_no_other_process_sees_are_refused(place):
-    with pytest.raises(UsageError, match="ends with this process"):
+    with pytest.raises(UsageError, match="is lost when this process ends"):
         address_of(f"postgresql://me@db/x?segments={place}")
 
 

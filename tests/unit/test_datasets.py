@@ -174,9 +174,9 @@ def test_large_tables_have_several_parts(folder, exported, tmp_path, monkeypatch
 
 
 def test_a_newer_or_strange_manifest_is_refused():
-    with pytest.raises(StoreError, match="format 2; this program knows 1"):
+    with pytest.raises(StoreError, match="format 2; this program supports up to 1"):
         manifest_of('{"format": 2}', "here")
-    with pytest.raises(StoreError, match="here is no manifest"):
+    with pytest.raises(StoreError, match="here is not a valid manifest"):
         manifest_of("[]", "here")
 
 

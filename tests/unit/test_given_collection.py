@@ -103,10 +103,10 @@ def test_other_columns_are_told_of_too():
 @pytest.mark.parametrize(
     ("statement", "words", "said"),
     [
-        ("UPDATE url SET depth = 'deep'", ("map",), "url.depth holds a value that is no integer"),
-        ("UPDATE url SET reason = 'invented'", ("map",), "url.reason holds a word that is none of ours"),
-        ("UPDATE run SET settings = '{'", ("report",), "run.settings holds what is no JSON"),
-        ("UPDATE run SET started = 'noon'", ("status",), "run.started holds a value that is no real"),
+        ("UPDATE url SET depth = 'deep'", ("map",), "url.depth has a value that is not integer"),
+        ("UPDATE url SET reason = 'invented'", ("map",), "url.reason has an unknown word"),
+        ("UPDATE run SET settings = '{'", ("report",), "run.settings has invalid JSON"),
+        ("UPDATE run SET started = 'noon'", ("status",), "run.started has a value that is not real"),
     ],
 )
 def test_a_value_of_the_wrong_kind_ends_a_command_with_a_sentence(given, statement, words, said):

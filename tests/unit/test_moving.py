@@ -375,7 +375,7 @@ def test_a_database_that_goes_away_keeps_nothing(address, folder):
                 others = "pid <> pg_backend_pid() AND datname = current_database() AND xact_start IS NOT NULL"
                 other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
 
-    with pytest.raises(StoreError, match=r"the database broke off: .*\. Nothing was moved"):
+    with pytest.raises(StoreError, match=r"the database failed: .*\. Nothing was moved"):
         move(str(folder), address.text, cut)
     assert move(str(folder), address.text).rows["url"] == 6
 

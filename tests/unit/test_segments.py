@@ -212,7 +212,7 @@ def test_a_segment_that_another_process_wrote_to_is_not_appended_to(tmp_path):
         with (tmp_path / place.segment).open("ab") as file:
             file.write(b"foreign")
         writer.append(exchange(2, b"later"))
-        with pytest.raises(StoreError, match="not as long as it was left"):
+        with pytest.raises(StoreError, match="has an unexpected size"):
             writer.flush()
     assert (tmp_path / place.segment).read_bytes().endswith(b"foreign")
     assert SegmentReader(object_storage(str(tmp_path))).body(place) == b"own"
@@ -247,13 +247,13 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
     writer.append(exchange(1, b"a"))
     with pytest.raises(
         StoreError,
-        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage away",
+        match=r"w-00001\.warc\.gz cannot be read or written: could not connect\. Is the disk full, the storage",
     ):
         writer.flush()
 
 
 def test_an_unknown_storage_is_said():
-    with pytest.raises(UsageError, match="cannot be kept on nowhere://"):
+    with pytest.raises(UsageError, match="cannot store segments on nowhere://"):
         object_storage("nowhere://x")
 
 

@@ -350,7 +350,7 @@ def test_no_collection_says_how_to_make_one(tmp_path):
 
 def test_a_newer_schema_is_refused(desk):
     desk.rows("UPDATE meta SET value = '99' WHERE name = 'schema'")
-    with pytest.raises(StoreError, match=r"schema 99; this program knows \d+\. Use another"):
+    with pytest.raises(StoreError, match=r"schema 99; this program supports \d+\. Use another"):
         schema.connect(desk.folder)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from periplus.errors import UsageError
-from periplus.model.tables import sound
+from periplus.model.tables import without_surrogates
 from periplus.model.visit import State
 from periplus.present.tables import harmless, write_table
 
@@ -76,7 +76,7 @@ def test_csv_is_what_the_standard_library_writes_value_by_value():
         plain = io.StringIO(newline="")
         names = [f"c{place}" for place in range(len(columns))]
         csv.writer(plain, lineterminator="\r\n").writerows(
-            [names, *([harmless(sound(v) if isinstance(v, str) else v) for v in row] for row in rows)]
+            [names, *([harmless(without_surrogates(v) if isinstance(v, str) else v) for v in row] for row in rows)]
         )
         assert written(names, rows, "csv") == plain.getvalue()
 

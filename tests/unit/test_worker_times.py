@@ -199,7 +199,7 @@ def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_wh
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it leased last the successor may not know: the host is free there, and may be another's by then."""
-    rng, start, successions, early = random.Random(seed), WatchedTransport.start, itertools.count(1), []
+    rng, start, failovers, early = random.Random(seed), WatchedTransport.start, itertools.count(1), []
     latest, at_commit = [0], [0]
 
     def watched_start(self: WatchedTransport, request: Request, before: float = math.inf) -> None:
@@ -210,10 +210,10 @@ def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_wh
         if place == "before commit":
             at_commit[:] = latest
         elif place.startswith("after ") and rng.random() < 0.3:
-            latest[:] = [next(successions)]
+            latest[:] = [next(failovers)]
 
     count = property(lambda self: latest[0], lambda self, value: None)
-    monkeypatch.setattr(SqliteCrawlStore, "successions", count, raising=False)
+    monkeypatch.setattr(SqliteCrawlStore, "failovers", count, raising=False)
     monkeypatch.setattr(WatchedTransport, "start", watched_start)
     crawled(tmp_path, FakeClock(), succeed)
     assert latest[0] > 5 and early == []

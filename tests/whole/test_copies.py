@@ -39,7 +39,7 @@ def cache(tmp_path, monkeypatch):
 def rows(folder):
     """All that was copied, by table, but for what the index notes on pages."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        copying.lay_files(connection, folder)
+        copying.load_files(connection, folder)
         columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
         asked = {name: f"SELECT * FROM {name}" for name in (*TABLES, "xml")}
         asked["page"] = f"SELECT {', '.join(columns)} FROM page"

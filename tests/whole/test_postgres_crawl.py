@@ -63,7 +63,7 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
             sum(path.stat().st_size for path in place.glob("*.warc.gz"))
             >= stored.ask("SELECT sum(length) FROM body")[0][0]
         )
-        with pytest.raises(UsageError, match="leave segments= out"):
+        with pytest.raises(UsageError, match="remove segments= from"):
             home_of(f"{address.text}&segments={tmp_path / 'elsewhere'}").prepare("", 0.0)
 
 
@@ -117,7 +117,7 @@ def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_a
         words += flags_for(server.resolve)
         with home_of(address.text).only_crawl():
             refused = told(*words, cwd=tmp_path)
-        assert "another crawl is at work" in refused.stderr and len(stored.urls) > 40
+        assert "another crawl is running" in refused.stderr and len(stored.urls) > 40
         again = told(*words, cwd=tmp_path)
     assert f"--fresh: deleting what {address} holds (48 URLs; " in plain(again.stderr)
     assert (again.returncode, stored.ask("SELECT id FROM run")) == (0, [(1,)])
@@ -215,7 +215,7 @@ def test_rules_hold_from_the_first_crawl_on(address) -> None:
     home.begin_run("crawl", (), crawling_settings(), 0.0)
     assert home_of(address.text).rules_text() == rules
     assert home.prepare(rules, 0.0) is True
-    with pytest.raises(UsageError, match="other rules"):
+    with pytest.raises(UsageError, match="other URL rules"):
         home.prepare("", 0.0)
 
 

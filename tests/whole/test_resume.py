@@ -200,7 +200,7 @@ def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -
                 check=False,
             )
             assert second.returncode == 1
-            assert f"another crawl (process {first.pid}) is at work on {tmp_path}/c" in plain(second.stderr)
+            assert f"another crawl (process {first.pid}) is running on {tmp_path}/c" in plain(second.stderr)
         until(lambda: len(voyage.pages()) > 2, "pages")
         first.terminate()
         assert first.wait(PATIENCE_S) == 130

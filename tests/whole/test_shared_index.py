@@ -476,7 +476,7 @@ def test_a_damaged_file_is_never_opened(shared, reader):
         path.write_bytes(path.read_bytes()[:-9])
     assert answers(reader("two", shared.text)) == made
     ran = CliRunner().invoke(main, ["index", "-c", shared.text])
-    assert ran.exit_code == 1 and "is not as it was published" in ran.output
+    assert ran.exit_code == 1 and "is damaged: restore it" in ran.output
     assert CliRunner().invoke(main, ["index", "--anew", "-c", shared.text]).exit_code == 0
     assert answers(reader("three", shared.text)) == made
 

@@ -117,7 +117,7 @@ def test_a_part_in_which_a_row_is_missing_or_differs_is_no_part(tmp_path, table,
     )
     column = {"url": "first_seen", "page": "text_chars", "host": "next_at", "visit": "started"}[table]
     with (
-        pytest.raises(StoreError, match=f"the table {table} did not arrive whole"),
+        pytest.raises(StoreError, match=f"the table {table} was not copied completely"),
         schema.drafted(tmp_path / "part") as draft,
     ):
         draft.execute(f"CREATE TRIGGER fault AFTER INSERT ON {table} BEGIN {fault.format(table, column)}; END")

@@ -493,7 +493,7 @@ class Worker:
         # storing may have taken long; and a process that was stopped knows of it by this alone
         now = self._clock.monotonic()
         before = self._lease_end - self._settings.limits.total_timeout_s
-        if now > before or self._store.successions > self._successions:
+        if now > before or self._store.failovers > self._successions:
             host.take_back(request)
             self._commit_now = True  # renews the lease, or tells that it is lost
             host.pace = suspended(host.pace, now + TICK_S, "lease")
@@ -800,7 +800,7 @@ class Worker:
         has_news = bool(self._done or self._held)  # a lease too must be renewed
         due = (
             self._commit_now
-            or self._store.successions > self._successions
+            or self._store.failovers > self._successions
             or len(self._done) >= self._storage.commit_pages
             or (waited >= self._storage.commit_interval_s and has_news)
         )
@@ -840,7 +840,7 @@ class Worker:
             self._deps.aliases.collect(),
             chosen,
         )
-        successions = self._store.successions  # one that comes later is for the next commit to tell of
+        failovers = self._store.failovers  # one that comes later is for the next commit to tell of
         lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
         self._lease_end = now + self._storage.lease_s
@@ -850,8 +850,8 @@ class Worker:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
                 self._drop_choice(held)
-        if lost or successions > self._successions:
-            self._successions = successions
+        if lost or failovers > self._successions:
+            self._successions = failovers
             self._discovery.forget()
             self._deps.aliases.forget()
         if done:

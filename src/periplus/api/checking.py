@@ -249,7 +249,7 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
     with changing(order.place, alone=False) as (folder, follow):
         if net_down:
             with schema.writing(folder) as connection, follow(connection):
-                checks.net_was_down(connection, run_id)
+                checks.mark_network_down(connection, run_id)
         with reading.moment(folder) as connection:
             seen = UrlEvidence(
                 connection,

@@ -84,7 +84,7 @@ def edited(place: str) -> Iterator[Path]:
 
 def _write_back(database: Connection, folder: Path) -> None:
     with writing(folder) as connection:
-        folder_copying.lay_files(connection, folder)
+        folder_copying.load_files(connection, folder)
         with database.transaction():
             for table in moved_tables(database, connection):
                 if table.name in WRITTEN_BACK:
@@ -109,7 +109,7 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
         os.utime(home)
         with database_copying.reported(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
-            database_copying.take_time(database)
+            database_copying.remove_time_limits(database)
             index_place.remember(database, address.index)
             _bring_up(database, folder, watch)
             yield database, folder
@@ -177,7 +177,7 @@ def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
 @contextlib.contextmanager
 def _files_laid(connection: reading.Connection, folder: Path) -> Iterator[None]:
     """What becomes of the table `file` within becomes of the folder's files."""
-    folder_copying.lay_files(connection, folder)
+    folder_copying.load_files(connection, folder)
     yield
     with _written(folder.parent):
         folder_copying.write_files(connection, folder)

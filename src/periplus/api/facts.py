@@ -44,7 +44,7 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
     what the crawl fetched is believed first.
     """
     pages = stored_rows.any_pages(connection)
-    if not stored_rows.are_wished(connection):
+    if not stored_rows.are_sizes_requested(connection):
         return pages
     answers = stored_rows.part_sizes(connection)
     for url, media_type, size in zip(pages.ids.tolist(), pages.media_types, pages.sizes.tolist(), strict=True):
@@ -59,7 +59,7 @@ def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
     """None: no check was to learn sizes. Within a snapshot."""
     return (
         Parts(stored_rows.parts(connection, site), known_sizes(connection))
-        if stored_rows.are_wished(connection)
+        if stored_rows.are_sizes_requested(connection)
         else None
     )
 

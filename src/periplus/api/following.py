@@ -41,8 +41,8 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
         schema.check(database, address.collection)
         if workers := table_rows.workers_at_work(database):
             raise StoreError(f"workers are at work on {address}: {workers}. Stop them, or wait for their end.")
-        database_copying.take_time(database)
-        database_copying.bring_letters(database, address.collection)
+        database_copying.remove_time_limits(database)
+        database_copying.merge_inbox(database, address.collection)
         with changing(store, watch) as (folder, follow):
             yield folder, follow
         _fill_holes(database)
@@ -51,7 +51,7 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
 def shrink(store: str) -> None:
     """Gives the space of what was deleted back to the server's disk: tables are written anew."""
     with contextlib.closing(connect(address_of(store))) as database:
-        database_copying.take_time(database)
+        database_copying.remove_time_limits(database)
         schema.shrink(database)
 
 
@@ -89,7 +89,7 @@ def _followed(database: Connection, folder: Path, connection: reading.Connection
     tables = {table.name: table for table in moved_tables(database, connection)}
     with folder_copying.traced(folder, connection, tables) as before:
         for one in (before, connection):
-            folder_copying.know_shards(one, shard_of)
+            folder_copying.register_shard_functions(one, shard_of)
         yield
         with database_copying.reported(), database.transaction():
             for table in tables.values():
@@ -99,7 +99,7 @@ def _followed(database: Connection, folder: Path, connection: reading.Connection
             following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
             following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
-            following.outrun(
+            following.advance_sequences(
                 database, folder_copying.last_ids(connection, _NUMBERED), folder_copying.last_seq(connection)
             )
 

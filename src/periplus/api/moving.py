@@ -98,13 +98,13 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         stack.enter_context(runs.only_crawl(folder))
         connection = stack.enter_context(reading.opened(folder))
         stack.enter_context(reading.reading())
-        folder_copying.lay_files(connection, folder)
+        folder_copying.load_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))
         collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
-        folder_copying.know_shards(connection, shard_of)
+        folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
-        database_copying.take_time(target)
+        database_copying.remove_time_limits(target)
         sent = _sent(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
@@ -213,14 +213,14 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
         contextlib.closing(connect(address)) as connection,
     ):
         schema.check(connection, address.collection)
-        database_copying.take_time(connection)
+        database_copying.remove_time_limits(connection)
         database_copying.only_editor(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
             # before all else, so that nobody joins a crawl that goes on elsewhere
             collection_runs.mark(PostgresStatements(connection), place)
             stack.callback(collection_runs.unmark, PostgresStatements(connection))
-            database_copying.bring_letters(connection, address.collection)
+            database_copying.merge_inbox(connection, address.collection)
             with database_copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
                     raise UsageError(
@@ -237,7 +237,7 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
-        folder_copying.lay_files(draft, folder)
+        folder_copying.load_files(draft, folder)
         if folder_copying.count(draft, "file"):
             raise StoreError(f"{folder} holds topics already: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}

@@ -137,7 +137,7 @@ class UrlExchange:
             while (batch := self._store.next_batch(receiver)) is not None:
                 data = zstandard.compress("\n".join(batch.messages).encode())
                 self._at(str(receiver)).put(f"{self._part.number:05}-{self._identity}-{batch.number:012}{_BATCH}", data)
-                self._store.batch_written(batch)
+                self._store.delete_batch(batch)
 
     def _take(self) -> None:
         here = self._at(str(self._part.number))
@@ -149,7 +149,7 @@ class UrlExchange:
             self._recognise(sender, identity)
             if number == taken.get(sender, 0) + 1:
                 messages = zstandard.decompress(_whole(here, name)).decode().split("\n")
-                self._store.take_in(sender, number, messages, time.time())
+                self._store.apply_batch(sender, number, messages, time.time())
                 taken[sender] = number
             if number <= taken.get(sender, 0):
                 here.delete(name)

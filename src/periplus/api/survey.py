@@ -232,7 +232,7 @@ class _Run:
         self._store = store = self._home.store(run_id, settings)
         try:
             policy = survey_policy(self._campaign, order.settings)
-            store.bring_in_line(policy.scope)
+            store.apply_scope(policy.scope)
             open_run(store, order, time.time(), policy.scope)
             policy.learn(store.visits(0))
             self._policy = policy

@@ -1,4 +1,4 @@
-"""What an audit finds: verdicts on links, kinds of issues, and the issues themselves, as values."""
+"""Values of an audit: verdicts on links, kinds of issues, and issues."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from periplus.values import frozen
 
 
 class Verdict(StrEnum):
-    """What is to be thought of a link's target. The value is what users see and filter by: stable."""
+    """Verdict on a link's target. The value is what users see and filter by: stable."""
 
     OK = "ok"
-    MOVED = "moved"  # permanently: the link should name the new place
-    BROKEN = "broken"  # alarmed
-    SERVER_ERROR = "server-error"  # its server fails: may pass
-    REFUSED = "refused"  # to us, perhaps not to others: never alarmed
+    MOVED = "moved"  # permanently: the link should be updated
+    BROKEN = "broken"  # reported as broken
+    SERVER_ERROR = "server-error"  # may be temporary
+    REFUSED = "refused"  # to crawlers, perhaps not to visitors: not reported as broken
     MISSING = "looks-missing"  # answers 200 with an error page, a soft 404
-    SUSPECT = "suspect"  # cut short, TLS, or failed once and not asked again yet
+    SUSPECT = "suspect"  # truncated, TLS error, or failed once and not retried yet
     UNCHECKED = "not-checked"
 
 
 VERDICTS = tuple(Verdict)
-"""A verdict's place here stands for it in arrays."""
+"""Arrays hold the index of a verdict in this tuple."""
 
 
 class FragmentVerdict(StrEnum):
-    """Whether a fragment leads anywhere on its page."""
+    """Whether a fragment exists on its page."""
 
     FOUND = "found"
-    TOP = "top"  # empty, or `top`: always there
+    TOP = "top"  # empty, or `top`: always exists
     MISSING = "missing"
-    TEXT_MISSING = "text-missing"  # the place is there, the words of its `:~:text=` are not
-    UNKNOWN = "unknown"  # no HTML, or a script decides
+    TEXT_MISSING = "text-missing"  # the anchor exists, but not the text of its `:~:text=`
+    UNKNOWN = "unknown"  # not HTML, or decided by a script
 
 
 class Severity(StrEnum):
@@ -43,7 +43,7 @@ class Severity(StrEnum):
 
 
 class Category(StrEnum):
-    """What an issue is about."""
+    """Subject of an issue."""
 
     LINKS = "links"
     REDIRECTS = "redirects"
@@ -58,7 +58,7 @@ class Category(StrEnum):
 
 
 class CausedBy(StrEnum):
-    """What the issues of one kind have in common where one repair mends several of them."""
+    """What issues of one kind share if one fix resolves several of them."""
 
     PAGE = "page"  # nothing: each page is its own cause
     TARGET = "target"  # the URL that they lead to or name: a missing script
@@ -71,22 +71,22 @@ class CausedBy(StrEnum):
 
 @frozen
 class IssueKind:
-    """One row of the table of issues."""
+    """A kind of issue."""
 
     code: str  # stable: used in --ignore, --severity and --fail-on
     severity: Severity
     category: Category
-    title: str  # a few words, the heading of a list
+    title: str  # a few words, used as a heading
     why: str  # why it matters, one sentence
     remedy: str  # what to do, one sentence
-    detail: str = ""  # str.format template of one issue's own sentence: number, limit, position, words
+    detail: str = ""  # str.format template for the detail of one issue: number, limit, position, text
     caused_by: CausedBy = CausedBy.PAGE
-    source: str = ""  # the standard that asks for it, with its section; empty: practice
+    source: str = ""  # standard and section that require it; empty: common practice
 
 
 @frozen
 class Issue:
-    """One thing that is wrong, and where."""
+    """One problem of one page."""
 
     code: str
     severity: Severity
@@ -101,13 +101,13 @@ class Issue:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes it the same issue in another run: not its wording."""
+        """Identity of the issue across runs; independent of its wording."""
         return (self.code, self.url, self.related)
 
 
 @frozen
 class Fault:
-    """One cause, and the issues of one kind that it makes: one missing script is one fault on 527 pages."""
+    """One cause and its issues of one kind: one script missing on 527 pages is one fault."""
 
     code: str
     severity: Severity
@@ -129,7 +129,7 @@ class KindSum:
 
 
 class GradedField(StrEnum):
-    """An aspect of a site that gets a grade. The value is public: screens, JSON, `--fail-below`."""
+    """An aspect of a site that gets a grade. The value is public (screens, JSON, `--fail-below`)."""
 
     DISCOVERABILITY = "discoverability"
     ACCESSIBILITY = "accessibility"
@@ -140,7 +140,7 @@ class GradedField(StrEnum):
 
 @frozen
 class GradePart:
-    """One kind of issue, and the points that it takes. pages: with such an issue."""
+    """Points subtracted for one kind of issue. pages: number of pages affected."""
 
     code: str
     title: str
@@ -151,7 +151,7 @@ class GradePart:
 
 @frozen
 class FieldGrade:
-    """How good a site is in a field. score: 0 to 100; parts: what takes points, most first."""
+    """Grade of a site in one field. score: 0 to 100; parts: subtracted points, largest first."""
 
     field: GradedField
     score: int
@@ -160,21 +160,21 @@ class FieldGrade:
 
 
 class FaultDecision(StrEnum):
-    """What a person decided on a cause. The value is what users see and filter by."""
+    """A user's decision on a cause. The value is what users see and filter by."""
 
     OPEN = ""
-    ACCEPTED = "accepted"  # it is so, and may stay so
-    IGNORED = "ignored"  # it is no fault
+    ACCEPTED = "accepted"  # a known problem that is tolerated
+    IGNORED = "ignored"  # not a problem
 
 
 @frozen
 class FaultNote:
-    """What a person noted on one cause. An accepted or ignored one is left out of lists, sums and gates."""
+    """A user's note on one cause. Accepted and ignored causes are left out of lists, totals and gates."""
 
     code: str
     cause: str
     decision: FaultDecision = FaultDecision.OPEN
-    assignee: str = ""  # who mends it
+    assignee: str = ""  # person who fixes it
     words: str = ""
     made: float = 0.0  # seconds since the epoch
 

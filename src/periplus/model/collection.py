@@ -1,4 +1,4 @@
-"""What is done with whole collections, as values: web archives and deletions."""
+"""Values for operations on whole collections: web archives and deletions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from periplus.model.visit import Headers
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.values import frozen
 
-# What passes between a collection and a web archive: exchanges with their bytes, and what an archive says of itself.
+# Values exchanged between a collection and a web archive.
 
 
 @frozen
 class Exchange:
-    """One visit as an archive keeps it. body None: it was not kept."""
+    """One visit as stored in an archive. body is None if it was not stored."""
 
     visit_id: int
     run_id: int
@@ -21,17 +21,17 @@ class Exchange:
     took_s: float
     outcome: str  # fetched, redirected, unchanged, failed
     status: int  # 0: no answer
-    detail: str  # of a failure: `cause: words`
+    detail: str  # for a failure: `cause: message`
     address: str
     headers: Headers
     body: bytes | None  # content codings removed
-    cut: str  # why it is not the whole body: the value of a Cut
-    body_id: int  # equal for equal bytes, 0 where nothing is known
+    cut: str  # why the body is incomplete: the value of a Cut
+    body_id: int  # equal for equal bytes; 0 if unknown
 
 
 @frozen
 class RunNote:
-    """What an archive says of the run that its records come from."""
+    """The run that an archive's records come from."""
 
     run_id: int
     began: float
@@ -43,48 +43,47 @@ class RunNote:
 
 @frozen
 class ArchiveRecord:
-    """One record of an archive that was read.
+    """One record read from an archive.
 
-    fields: its named fields, names in lower case; block: its bytes, perhaps cut.
+    fields: named fields, names in lower case; block: the content, perhaps truncated.
     """
 
     kind: str
     fields: dict[str, str]
     block: bytes
-    is_cut: bool  # the block was longer than what was read of it
+    is_cut: bool  # the block was truncated when read
 
 
 @frozen
 class SegmentState:
-    """One segment of pages' bytes beside what the database says of it.
+    """State of one segment file, compared with the database.
 
-    Orphans are whole records that no page points at.
+    Orphans are complete records that no page refers to.
     """
 
     name: str
-    size_bytes: int  # 0: it is not there
-    records: int  # whole ones, the head's apart
+    size_bytes: int  # 0: the file is missing
+    records: int  # complete records, without the header record
     orphans: int
     orphan_bytes: int
-    torn_bytes: int  # behind the last whole record
-    lost: int  # pages whose bytes should be here and are not
+    torn_bytes: int  # after the last complete record
+    lost: int  # pages whose bytes are missing from the segment
 
     @property
     def is_unused(self) -> bool:
-        """Whether no page points into it."""
+        """Whether no page refers to a record of it."""
         return self.size_bytes > 0 and self.orphans == self.records and not self.lost
 
 
 @frozen
 class Deletion:
-    """A wish to delete: pages, all of a site, or a run; several together are one wish.
+    """A request to delete pages, all of a site, or a run. If several are set, all of them are deleted.
 
-    Other addresses of a page go with it.
+    Aliases of a page are deleted with it.
 
-    links_to: whether other pages' links to what is deleted go too, and the addresses with them; else those
-    that are linked stay known. again: such addresses wait to be fetched; else they are left alone until a
-    crawl names them as starts.
-    run_pages: whether pages that only this run fetched go with it.
+    links_to: also delete other pages' links to deleted URLs, and the URLs themselves; otherwise linked URLs stay
+    known. again: those URLs are queued again; otherwise they are not fetched until a crawl names them as starts.
+    run_pages: also delete pages that only this run fetched.
     """
 
     pages: tuple[UrlId, ...] = ()
@@ -97,23 +96,23 @@ class Deletion:
 
 @frozen
 class DeletionPlan:
-    """What a deletion takes from a collection: rows of each kind,
-    and bytes of what they hold (the file itself keeps its size for new ones).
+    """What a deletion removes: rows of each kind, and the bytes that they hold. The file keeps its size and reuses
+    the space.
     """
 
-    urls: int  # chosen, with other addresses of the pages
+    urls: int  # selected URLs, with the aliases of pages
     pages: int
-    forgotten: int  # addresses that nothing names any longer, orphans among them
-    orphans: int  # addresses never asked for, of which only deleted pages knew
-    staying: int  # addresses that others link to, or a sitemap names
+    forgotten: int  # URLs that nothing refers to any longer, including orphans
+    orphans: int  # never requested, and known only from deleted pages
+    staying: int  # URLs that remaining pages or a sitemap refer to
     visits: int
     links_from: int
-    links_to: int  # of other pages
-    bodies: int  # that no other page has
-    texts: int  # with their blocks
-    marks: int  # pages whose content was told from navigation
+    links_to: int  # from other pages
+    bodies: int  # not shared with another page
+    texts: int  # with blocks
+    marks: int  # pages whose blocks are classified as content or navigation
     indexed: int  # pages that the search index may hold
-    past: int  # rows of history
+    past: int  # history rows
     size_bytes: int
     batches: int  # transactions
 

@@ -1,4 +1,4 @@
-"""What differs between two runs, as values."""
+"""Differences between two runs, as values."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ FIELDS = (
     "robots",
     "depth",
 )
-"""What is compared of a page. text: how long it is, and a part of its digest."""
+"""Compared properties of a page. text: its length and a part of its digest."""
 
 
 @frozen
 class RunView:
-    """One site as one run left it."""
+    """State of one site at the end of a run."""
 
-    name: str  # the run's, in its collection
+    name: str  # name of the run
     started: float  # seconds since the epoch, UTC
     state: str  # done, stopped, ...
     graph: LinkGraph
     site_map: SiteMap | None  # None: the home page was not fetched
-    # by FIELDS, one value a page in the order of graph.pages; only those of fetched pages count
+    # by FIELDS, one value per page in the order of graph.pages; valid only for fetched pages
     fields: Mapping[str, Sequence[object]]
-    links: LinkRows  # from fetched pages to pages of any site, as written, each pair once
+    links: LinkRows  # links as written from fetched pages to pages of any site, each pair once
     issues: Sequence[Issue]
-    reasons: Mapping[Url, str]  # of every URL of the site, those that are no pages too
+    reasons: Mapping[Url, str]  # reasons of all URLs of the site, also of those that are not pages
 
 
 @frozen
 class PageNote:
-    """A page that came or went. reason: how it stands in the other run; empty: not known there."""
+    """A page that was added or removed. reason: its reason in the other run; empty if unknown there."""
 
     url: Url
     title: str
-    depth: int  # where it is, or was; -1: no link leads there
+    depth: int  # current or last depth; -1: no link leads there
     reason: str = ""
 
 
@@ -64,7 +64,7 @@ class FieldChange:
 
 @frozen
 class ChangedPage:
-    """A page that both runs fetched, with what differs."""
+    """A page that both runs fetched, with its differences."""
 
     url: Url
     title: str
@@ -73,7 +73,7 @@ class ChangedPage:
 
 @frozen
 class LinkNote:
-    """A link that came or went."""
+    """A link that was added or removed."""
 
     source: Url
     target: Url
@@ -81,16 +81,16 @@ class LinkNote:
 
 @frozen
 class Move:
-    """A page that hangs elsewhere in the map. What hangs below it moves with it and is not named."""
+    """A page with another parent in the site map. Its descendants move with it and are not listed."""
 
     url: Url
     parent_before: Url
     parent_after: Url
     depth_before: int
     depth_after: int
-    branch_before: Url  # the page of depth 1 that it stands under, or itself
+    branch_before: Url  # its ancestor at depth 1, or the page itself
     branch_after: Url
-    pages: int  # with it, those below it after
+    pages: int  # the page and its descendants after the move
 
 
 @frozen
@@ -106,7 +106,7 @@ class BranchChange:
 
 @frozen
 class IssueChanges:
-    """Issues by what makes them the same: code, page, related URL."""
+    """Issues matched by code, page and related URL."""
 
     new: tuple[Issue, ...]
     gone: tuple[Issue, ...]
@@ -115,21 +115,21 @@ class IssueChanges:
 
 @frozen
 class Side:
-    """One of the two runs, for the head of a comparison."""
+    """One of the two compared runs."""
 
     name: str
     started: float
     state: str
     pages: int  # fetched
     links: int
-    depth: int  # -1: no map
+    depth: int  # -1: no site map
 
 
 @frozen
 class Comparison:
-    """What is different after, seen from before.
+    """Differences of the later run from the earlier run.
 
-    Lists by URL; changed: other depths alone last; moves: most pages first.
+    Lists are sorted by URL. changed: pages that differ only in depth come last; moves: most pages first.
     """
 
     before: Side
@@ -146,7 +146,7 @@ class Comparison:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing differs."""
+        """Whether the runs are equal."""
         parts = (
             self.added,
             self.removed,

@@ -1,4 +1,4 @@
-"""The tables of a dataset in Parquet files, its manifest, and what engines computed on its way back."""
+"""Tables of a dataset in Parquet files, its manifest, and results of analysis engines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# What engines computed of a collection, on its way back: tables, a note on each analysis, and
-# the place that takes them.
+# Results that engines computed for a collection, and the interface of the store that takes them.
 
 
 class ResultNote(NamedTuple):
-    """What was computed.
+    """Description of a result.
 
-    name: of the analysis; dataset: the digest of what it was computed from; parameters: JSON; made:
+    name: of the analysis; dataset: digest of the dataset that it was computed from; parameters: JSON; made:
     seconds since the epoch.
     """
 
@@ -44,7 +43,7 @@ class ResultNote(NamedTuple):
 
 
 class ComputedTable(NamedTuple):
-    """One table. columns: name and kind of each (INTEGER, REAL, TEXT, BLOB); rows: streamed, every value there."""
+    """A result table. columns: (name, kind) with kind INTEGER, REAL, TEXT or BLOB; rows: a stream without None."""
 
     name: str
     columns: Sequence[tuple[str, str]]
@@ -52,47 +51,45 @@ class ComputedTable(NamedTuple):
 
 
 class ResultStore(Protocol):
-    """Takes results within one transaction, which ends when all of them are there: until then, and after a kill,
-    what was there before is read.
-    """
+    """Stores results in one transaction. Readers see the previous results until it is committed, also after a crash."""
 
     def runs(self) -> Sequence[RunRecord]:
-        """Of the collection."""
+        """Runs of the collection."""
 
     def dataset(self) -> str:
-        """The digest of the dataset whose numbers the results here are in; empty: there are none."""
+        """Digest of the dataset whose row numbers the stored results use; empty if there are no results."""
 
     def clear(self) -> None:
-        """Drops all results: they are in numbers of another dataset. Before any `replace`."""
+        """Drops all results, which use row numbers of another dataset. Call it before `replace`."""
 
     def replace(self, table: ComputedTable) -> int:
-        """Puts a table in place of an earlier one of its name; returns its rows.
+        """Replaces the table of this name; returns the number of rows.
 
-        Raises StoreError for a name that is none.
+        Raises StoreError for an invalid name.
         """
 
     def note(self, note: ResultNote) -> None:
-        """Says what the tables of an analysis are."""
+        """Stores the description of an analysis."""
 
 
-# A URL's number is its place, from 0, in the order of the URLs' texts (bytes of UTF-8); hosts and sites are numbered
-# likewise. So whoever exports the same collection gives the same numbers, and engines that compare ties by number
-# agree. Each table is a folder of files `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
+# URLs are numbered from 0 in the order of their texts (UTF-8 bytes); hosts and sites likewise. So every export of a
+# collection has the same numbers, and engines that break ties by number agree. Each table is a folder of files
+# `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
 
 MANIFEST = "manifest.json"
-FORMAT = 1  # of the tables and of the manifest; a reader refuses a greater one
+FORMAT = 1  # version of tables and manifest; a reader refuses newer versions
 TEXT, INTEGER, BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.BOOLEAN
 
 
 def _place(expression: str, names: Sequence[str]) -> str:
-    """A text's place among names, in SQL."""
+    """SQL expression: index of a text in `names`."""
     cases = (f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
     return f"CASE {expression} {' '.join(cases)} END"
 
 
 HOSTS = Table(
     "hosts",
-    "Hosts, and the sites that they belong to.",
+    "Hosts and their sites.",
     (
         Column("host", INTEGER, "the host's number, ascending"),
         Column("name", TEXT, "host name and port", "h.key"),
@@ -102,7 +99,7 @@ HOSTS = Table(
 )
 URLS = Table(
     "urls",
-    "Every URL that was ever seen.",
+    "Every known URL.",
     (
         Column("url", INTEGER, "the URL's number, ascending: 0 to n - 1 without a gap"),
         Column("id", INTEGER, "64-bit hash of the URL; the same in every collection and export", "u.id"),
@@ -110,22 +107,22 @@ URLS = Table(
         Column("host", INTEGER, "the number of its host", "u.host_id"),
         Column("site", INTEGER, "the number of its site"),
         *tables.URLS.select(("state", "reason", "depth", "status", "in_sitemap")),
-        Column("is_start", BOOLEAN, "whether a site is crawled from it", "b.url_id IS NOT NULL"),
+        Column("is_start", BOOLEAN, "whether it is a start URL", "b.url_id IS NOT NULL"),
         *tables.URLS.select(("first_seen", "visited")),
     ),
     "url u LEFT JOIN start b ON b.url_id = u.id",
 )
 REDIRECTS = Table(
     "redirects",
-    "Where URLs lead that redirect, or are another address of a page.",
+    "Targets of redirects and of aliases.",
     (
         Column("source", INTEGER, "the number of the URL; ascending, each once"),
-        Column("target", INTEGER, "the number of the URL that it leads to, one hop, as last seen"),
+        Column("target", INTEGER, "the number of the URL that it leads to in one hop, as last seen"),
     ),
 )
 PAGES = Table(
     "pages",
-    "Pages that were read.",
+    "Fetched pages.",
     (
         Column("url", INTEGER, "the number of the page's URL, ascending, each once", "u.id"),
         *tables.PAGES.select(("media_type", "size", "charset", "language", "title", "h1", "canonical", "text_chars")),
@@ -145,7 +142,7 @@ LINKS = Table(
             "the number of the page with the link, ascending; then by target, kind, position and nofollow",
             "l.source",
         ),
-        Column("target", INTEGER, "the number of the URL where it leads", "l.target"),
+        Column("target", INTEGER, "the number of the URL that it leads to", "l.target"),
         replace(tables.LINKS.column("kind"), sql=_place("l.kind", LINK_KINDS)),
         replace(tables.LINKS.column("position"), sql=_place("l.position", POSITIONS)),
         *tables.LINKS.select(("nofollow", "times", "first_seen", "last_seen")),
@@ -154,7 +151,7 @@ LINKS = Table(
 )
 TEXTS = Table(
     "texts",
-    "What pages say.",
+    "Texts of pages.",
     columns_of("""
         url integer: the number of the page's URL, ascending, each once
         text text: the page's running text, a line a block
@@ -162,18 +159,18 @@ TEXTS = Table(
     """),
 )
 TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}
-"""By name. `texts` is there only where it was asked for."""
+"""Tables by name. `texts` is exported only on request."""
 
 
 def parquet_module() -> pyarrow.parquet:
-    """pyarrow.parquet. Raises UsageError where it is missing."""
+    """Imports pyarrow.parquet. Raises UsageError if it is not installed."""
     with extra_needed():
         import pyarrow.parquet
     return pyarrow.parquet
 
 
 def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
-    """How Parquet holds these columns; each field carries its sentence."""
+    """Arrow schema of the columns, with their descriptions as metadata."""
     import pyarrow as pa
 
     types = {
@@ -191,62 +188,62 @@ def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
 
 @frozen
 class Coded:
-    """A column of few distinct texts: values[i] is names[codes[i]]."""
+    """A dictionary-encoded column: values[i] is names[codes[i]]."""
 
     codes: NDArray[np.int8]
     names: tuple[str, ...]
 
 
 Values: TypeAlias = "Ints | Coded | Sequence[object]"
-"""A column's values in one block of rows: whole numbers (of TIME: milliseconds since the epoch), coded texts,
-or objects where some may be None.
+"""Values of a column in one block of rows: whole numbers (TIME in milliseconds since the epoch), coded texts, or
+objects if some are None.
 """
-Block: TypeAlias = tuple[Values, ...]  # the columns of a table, each as long as the others
+Block: TypeAlias = tuple[Values, ...]  # columns of equal length
 
 
 class UrlPlaces(NamedTuple):
-    """URLs, by what finds their rows: ids, and the shard of a database that each lies in."""
+    """Ids of URLs, and the database shard of each."""
 
     ids: Ints
     shards: Ints16
 
 
 class WholeRows(Protocol):
-    """All of a collection as it stands at one moment, as rows for a dataset.
+    """A snapshot of a whole collection as rows for a dataset.
 
-    What is asked of some URLs comes in any order; of urls, pages and texts each row begins with the URL's id.
+    Rows come in any order. Rows of urls, pages and texts begin with the URL's id.
     """
 
     def moment(self) -> str:
-        """A name by which another process reads the same moment as long as this one does; empty: there is none."""
+        """Name of this snapshot for other processes, valid while this reader is open; empty if not supported."""
 
     def runs(self) -> Sequence[RunRecord]: ...
 
     def hosts(self) -> Sequence[tuple[int, str, str]]:
-        """(id, key, its site's key), by key."""
+        """(id, key, key of the site), sorted by key."""
 
     def ids(self) -> Iterator[Ints]:
-        """(id, shard) of every URL as int64[rows, 2], in the order of the URLs' texts."""
+        """(id, shard) of every URL as int64[rows, 2], sorted by the URLs' texts."""
 
     def redirects(self) -> LinkRows:
-        """Where each URL that redirects leads, as last seen, and which page each alias is an address of."""
+        """Target of each redirect, as last seen, and page of each alias."""
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
-        """The columns of URLS that have an expression: id, text, the host's id, ...; times in milliseconds."""
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        """The columns of URLS with an SQL expression: id, text, host id, ...; times in milliseconds."""
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
-        """The columns of PAGES, with the URL's id; times in milliseconds."""
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        """The columns of PAGES, with URL ids; times in milliseconds."""
 
-    def links(self, some: UrlPlaces) -> Ints:
-        """The columns of LINKS of these sources, with the URLs' ids, as int64[rows, 8]; times in milliseconds."""
+    def links(self, places: UrlPlaces) -> Ints:
+        """The columns of LINKS for these sources, with URL ids, as int64[rows, 8]; times in milliseconds."""
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
-        """(id, text, blocks, parts), as they are packed, of pages whose text was kept."""
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
+        """(id, text, blocks, parts) in packed form, for pages with a stored text."""
 
 
 @frozen
 class PartNote:
-    """One file of a table. sha256: of its bytes, hexadecimal."""
+    """One file of a table. sha256: hexadecimal digest of the file."""
 
     name: str
     rows: int
@@ -256,7 +253,7 @@ class PartNote:
 
 @frozen
 class TableNote:
-    """One table of a folder: its files in order, its columns by name with what each says."""
+    """One table of a folder: its files in order, and its columns with descriptions."""
 
     name: str
     rows: int
@@ -266,11 +263,10 @@ class TableNote:
 
 @frozen
 class Manifest:
-    """What a folder of tables holds, of what it was made, and by what. A folder without one is not whole.
+    """Contents and origin of a folder of tables. A folder without a manifest is incomplete.
 
-    kind: `collection` for an export, else the name of the analysis whose results these are. inputs: what it was
-    made of, by name: the collection's name and last run, or the digests of other manifests; parameters: what it
-    was asked, as JSON has it.
+    kind: `collection` for an export, else the name of the analysis. inputs: the collection's name and last run, or
+    the digests of other manifests, by name; parameters: of the export or analysis, as JSON values.
     """
 
     kind: str
@@ -282,12 +278,12 @@ class Manifest:
     format: int = FORMAT
 
     def rows(self, table: str) -> int:
-        """Rows of a table; 0 where there is none."""
+        """Number of rows of a table; 0 if it does not exist."""
         return next((note.rows for note in self.tables if note.name == table), 0)
 
     @property
     def digest(self) -> str:
-        """Equal for equal tables, whenever and of whatever they were made."""
+        """Equal for equal tables, independent of time and origin."""
         import hashlib
 
         lines = [
@@ -300,15 +296,15 @@ class Manifest:
 
 
 def manifest_of(text: str, place: str) -> Manifest:
-    """A manifest from its JSON.
+    """Parses a manifest from JSON.
 
-    place: where it was read, for messages. Raises StoreError for what is none, or newer.
+    place: where it was read, for messages. Raises StoreError if it is invalid or has a newer format.
     """
     try:
         given = json.loads(text)
         if int(given["format"]) > FORMAT:
             raise StoreError(
-                f"{place} was written in format {given['format']}; this program knows {FORMAT}. Upgrade periplus."
+                f"{place} has format {given['format']}; this program supports up to {FORMAT}. Upgrade periplus."
             )
         tables = tuple(
             TableNote(
@@ -328,4 +324,4 @@ def manifest_of(text: str, place: str) -> Manifest:
             tables,
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{place} is no manifest of a folder of tables: {error!r}. Export it again.") from None
+        raise StoreError(f"{place} is not a valid manifest: {error!r}. Export the tables again.") from None

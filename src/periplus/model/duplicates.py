@@ -1,4 +1,4 @@
-"""Pages that say the same as another, and pages that one template made: values."""
+"""Values for duplicate pages and for page templates."""
 
 from __future__ import annotations
 
@@ -11,97 +11,98 @@ from periplus.values import frozen
 
 
 class Likeness(StrEnum):
-    """What a page has in common with the one that stands for it, from most to least."""
+    """Similarity of a page to the representative of its group, highest first."""
 
-    BYTES = "bytes"  # everything
-    WORDS = "words"  # the text, in another encoding or markup
-    FOLDED = "folded"  # the text but for diacritics, case and typographic signs
-    NEAR = "near"  # nearly all of its content
+    BYTES = "bytes"  # identical
+    WORDS = "words"  # same text in another encoding or markup
+    FOLDED = "folded"  # same text except for diacritics, case and typographic characters
+    NEAR = "near"  # nearly the same content
 
 
 class Ground(StrEnum):
-    """By what a page is ahead of another that it stands for: the first of these, in this order,
-    in which the two differ.
+    """Criterion by which the representative of a group is preferred to another page: the first of these, in this
+    order, in which the two differ.
     """
 
-    MARKS = "diacritics"  # it has them: the others were made from such a text, never such a text from them
-    NAMED = "canonical"  # another page names it as its canonical address
-    COPIES = "copies"  # among nearly equal texts: more pages have its own
+    MARKS = "diacritics"  # it has diacritics: they can be removed automatically, but not restored
+    NAMED = "canonical"  # another page declares it as canonical
+    COPIES = "copies"  # for near duplicates: more pages have exactly its text
     CLICKS = "clicks"  # it is nearer to the start
-    LENGTH = "length"  # its URL is shorter
-    ORDER = "order"  # its URL comes first by the alphabet: nothing else tells them apart
+    LENGTH = "length"  # shorter URL
+    ORDER = "order"  # its URL sorts first: the last resort
 
 
 class Contender(NamedTuple):
-    """A page, and what may make it the one that stands for others."""
+    """A page with the properties that decide which page represents a group."""
 
     url_id: UrlId
     url: Url
     charset: str
-    depth: int  # clicks from the start; 2^30: no link leads there
-    is_named: bool  # another page names it as its canonical
+    depth: int  # clicks from the start; 2^30 if no link leads there
+    is_named: bool  # another page declares it as canonical
 
 
 class SameText(NamedTuple):
-    """One of several pages that say the same, diacritics and case apart."""
+    """One of several pages whose texts differ at most in diacritics and case."""
 
     page: Contender
-    marks: int  # characters of its text that are no plain ASCII
-    text: int  # pages of a group with the same number have the very same text, white space apart
-    body: int  # and these the same bytes
+    marks: int  # non-ASCII characters of its text
+    text: int  # pages of a group with equal numbers have the same text, except for white space
+    body: int  # pages of a group with equal numbers have the same bytes
 
 
 @frozen
 class Duplicate:
-    """A page beside the one that stands for it."""
+    """A duplicate page, compared with the representative of its group."""
 
     url_id: UrlId
     url: Url
     charset: str
     like: Likeness
-    similarity: float  # runs of five words that both have, of all that either has; 1.0: the same text
-    contained: float  # of this page's runs of five words, how many the other has too
-    text: int  # pages of a group with the same number say the same; 0: what the representative says
+    similarity: float  # Jaccard similarity of five-word shingles; 1.0: the same text
+    contained: float  # share of this page's shingles that the representative also has
+    text: int  # pages of a group with equal numbers have the same text; 0: the representative's text
 
 
 @frozen
 class DuplicateGroup:
-    """Pages that say the same or nearly so."""
+    """A group of duplicate or nearly duplicate pages."""
 
     url_id: UrlId
-    url: Url  # of the page that stands for all
+    url: Url  # of the representative
     charset: str
-    grounds: tuple[Ground, ...]  # that decided between it and another page, weightiest first
-    pages: tuple[Duplicate, ...]  # the others, the most alike first
-    is_confirmed: bool  # texts were compared, not their digests alone
+    grounds: tuple[Ground, ...]  # criteria that decided against another page, strongest first
+    pages: tuple[Duplicate, ...]  # the other pages, most similar first
+    is_confirmed: bool  # the texts were compared, not only their digests
 
 
 @frozen
 class Duplicates:
-    """What was found in a collection or one site of it. site: empty: all of them."""
+    """Duplicates in a collection or one of its sites. site: empty if all sites were compared."""
 
     site: str
-    near: float  # similarity from which texts count as nearly the same; 1.0: only the same ones
-    pages: int  # that were compared
+    near: float  # minimum similarity of near duplicates; 1.0: only equal texts
+    pages: int  # compared pages
     groups: tuple[DuplicateGroup, ...]  # largest first
     notes: tuple[str, ...]
 
 
-# What is said of a site's templates: which pages were made by one, and what of them is navigation.
+# Templates of a site: which pages share a template, and which of their content is navigation.
 
 
 @frozen
 class TemplateRules:
-    """The parameters of Shorkin's method, by the names and with the values that he published;
-    lengths and shares in per cent.
+    """Parameters of Shorkin's method, with his names and published values.
+
+    Lengths and shares in per cent.
     """
 
-    min_fragmenters_chain: int = 6  # fragmenters of a chain
-    duplicates: int = 70  # pages that agree in more of what they hold together begin no cluster
-    min_nav_length: int = 80  # of the first pair's common part: what another page must share to join
-    least_nav_length: int = 40  # the last value that it is lowered to
+    min_fragmenters_chain: int = 6  # minimum fragmenters in a chain
+    duplicates: int = 70  # a pair of pages with more common content does not start a cluster
+    min_nav_length: int = 80  # share of the first pair's common part that another page must have to join
+    least_nav_length: int = 40  # the lowest value that min_nav_length is reduced to
     nav_length_step: int = 20
-    cluster_pages: int = 4  # a smaller cluster is none
+    cluster_pages: int = 4  # minimum pages of a cluster
 
 
 PUBLISHED = TemplateRules()
@@ -109,26 +110,26 @@ PUBLISHED = TemplateRules()
 
 @frozen
 class TemplatePage:
-    """One page, and how much of it is navigation."""
+    """Size of a page and of its navigation."""
 
     url: Url
     title: str
     size_bytes: int  # of its source as UTF-8, without white space around tags
-    navigation_bytes: int  # of these, in fragmenters that are navigation
+    navigation_bytes: int  # bytes in navigation fragmenters
 
 
 @frozen
 class Template:
     """Pages that share their navigation."""
 
-    pages: tuple[TemplatePage, ...]  # in the order in which they joined: the pair that it began with first
-    chain_bytes: int  # length of the navigation part as the method measures it: of its chains, which overlap
-    share: float  # of the pages' bytes that are navigation: the mean over pages, 0 to 1
+    pages: tuple[TemplatePage, ...]  # in the order of joining, the initial pair first
+    chain_bytes: int  # length of the navigation part as defined by the method: total of its chains, which overlap
+    share: float  # share of bytes that are navigation, mean over pages, 0 to 1
 
 
 @frozen
 class SiteTemplates:
-    """A site's templates, largest first, and the pages that none took."""
+    """A site's templates, largest first, and the pages without a template."""
 
     site: SiteKey
     method: str
@@ -138,24 +139,24 @@ class SiteTemplates:
 
 
 class TextRun(NamedTuple):
-    """Text of one part within a block."""
+    """A run of text within a block that belongs to one part."""
 
     text: str
     part: Part
 
 
 class MarkedBlock(NamedTuple):
-    """A block of a page's text with its parts; a method that judges whole blocks gives it one run."""
+    """A text block with its parts. A method that classifies whole blocks returns one run."""
 
     kind: BlockKind
-    level: int  # of a heading: 1 to 6
+    level: int  # heading level, 1 to 6
     runs: tuple[TextRun, ...]
 
 
 @frozen
 class MarkedPage:
-    """A page as it is shown for judging by eye."""
+    """A page with its classified blocks, for visual inspection."""
 
     page: TemplatePage
-    template: int  # its place among the site's templates; -1: none took it
+    template: int  # index among the site's templates; -1: no template
     blocks: tuple[MarkedBlock, ...]

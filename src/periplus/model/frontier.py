@@ -1,6 +1,4 @@
-"""What passes between a worker and the store: leases, tasks, what became of them,
-and when a page is asked for again.
-"""
+"""Values exchanged between a worker and the store (leases, tasks, results), and the rules for refresh intervals."""
 
 from __future__ import annotations
 
@@ -15,25 +13,25 @@ from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visi
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.values import frozen
 
-# what people expect of a refresh that repeats by itself, and what the first figures are corrected from
+# a common refresh period; adjusted by the first results
 FIRST_INTERVAL_S = 86_400.0
-SHORTEST_INTERVAL_S = 3_600.0  # a page that changes more often is a stream, and nobody's map shows it
-# Nutch's default interval; beyond it what vanished would stay in the map for too long
+SHORTEST_INTERVAL_S = 3_600.0  # a page that changes more often is a stream that no site map needs to follow
+# Nutch's default interval; with a longer one, pages that are gone stay in the map for too long
 LONGEST_INTERVAL_S = 30 * 86_400.0
-GROWTH = 1.5  # unchanged pages are asked ever more seldom: seven steps from a day to two weeks and a half
-SHRINKING = 0.5  # a changed page's interval falls faster than it grew: being late costs the reader, being early one 304
-EARLY_SHARE = 0.1  # of the interval: a run every 24 hours must not pass over what is due a minute later
+GROWTH = 1.5  # unchanged pages are requested less often: seven steps from one day to 17 days
+SHRINKING = 0.5  # shrinks faster than it grows: a late request costs readers, an early one costs a 304
+EARLY_SHARE = 0.1  # share of the interval: a run every 24 hours must not skip a page that is due a minute later
 
 
 class RefreshFinding(StrEnum):
-    """What a run found out about a page, compared with what was known before."""
+    """Result for a page, compared with its previous state."""
 
     NEW = "new"  # fetched for the first time
     UNCHANGED = "unchanged"
     CHANGED = "changed"
-    GONE = "gone"  # was fetched before, and cannot be now
-    BACK = "back"  # the other way round
-    UNREACHED = "unreached"  # not asked for: its host was given up before its turn
+    GONE = "gone"  # fetched before, but not available now
+    BACK = "back"  # available again
+    UNREACHED = "unreached"  # not requested: the run gave up on its host first
 
 
 READ = FETCHED
@@ -42,18 +40,18 @@ ASKED_AGAIN = (
     | {reason for reason in Reason if STATE_OF[reason] is State.FAILED}
     | {Reason.REFUSED, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN, Reason.ALIVE}
 )
-"""What a refresh asks for: what was fetched, and what could not be. Aliases and what is out of scope are left aside."""
+"""Reasons that a refresh requests again: fetched and failed URLs, but not aliases and URLs out of scope."""
 
 
 def next_interval_s(interval_s: float, finding: RefreshFinding) -> float:
-    """Seconds until a page should be asked for again. interval_s: as it was until now."""
+    """Seconds until the next request of a page. interval_s: the previous interval."""
     if finding is RefreshFinding.UNCHANGED:
         return min(interval_s * GROWTH, LONGEST_INTERVAL_S)
     return max(interval_s * SHRINKING, SHORTEST_INTERVAL_S)
 
 
 def finding_of(before: Reason, after: Reason, changed: bool) -> RefreshFinding:
-    """changed: the content did, or the rule behind the reason."""
+    """changed: whether the content or the rule behind the reason changed."""
     if before in READ and after not in READ:
         return RefreshFinding.GONE
     if after in READ and before not in READ:
@@ -61,39 +59,39 @@ def finding_of(before: Reason, after: Reason, changed: bool) -> RefreshFinding:
     return RefreshFinding.CHANGED if changed or before is not after else RefreshFinding.UNCHANGED
 
 
-# What passes between a worker and the store: leases, tasks, and what became of them.
+# Leases, tasks and their results.
 
-CHOSEN_NOTE = "chosen"  # name of the collection's note of `Batch.chosen`
+CHOSEN_NOTE = "chosen"  # name of the collection's note that holds `Batch.chosen`
 PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
-PRIORITY_CHECK = 1_000_000_000  # links' targets are checked when no page is left to fetch
-PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read when no link is left to follow
-PRIORITY_NONE = 1_000_000_002  # what only a sitemap knows
-# what looks like a trap is asked about again when nothing else is left; further rounds follow
+PRIORITY_CHECK = 1_000_000_000  # link targets are checked after all pages are fetched
+PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read after all links are followed
+PRIORITY_NONE = 1_000_000_002  # URLs known only from a sitemap
+# URLs of suspected endless series are requested last; later rounds have higher numbers
 PRIORITY_DOUBT = 1_000_000_003
 
 
 @frozen
 class ReadyHost:
-    """A host that could be leased, as a policy sees it."""
+    """A host that can be leased, with the properties that a policy uses."""
 
     host_id: int
     host: HostKey
     site: SiteKey
-    pending: int  # entries of its to-do list
-    site_fetched: int  # pages of its site so far
-    wait_s: float  # until it may be asked
+    pending: int  # queued tasks
+    site_fetched: int  # fetched pages of its site
+    wait_s: float  # until its next request is allowed
 
 
 @frozen
 class Lease:
-    """The right to ask one host, until the worker falls silent. epoch: fences off whoever held it before."""
+    """Exclusive right to request from one host, until it expires. epoch: fencing token against earlier holders."""
 
     host_id: int
     host: HostKey
     site: SiteKey
     epoch: int
-    wait_s: float  # until the host may be asked
-    delay_s: float  # between starts, as last known
+    wait_s: float  # until the next request is allowed
+    delay_s: float  # last known delay between request starts
     rate: float
     strikes: int
     answered: bool
@@ -101,21 +99,21 @@ class Lease:
 
 @frozen
 class Task:
-    """One row of the to-do list. url_id is 0 for robots.txt and sitemaps, which are not pages."""
+    """One queued request. url_id is 0 for robots.txt and sitemaps, which are not pages."""
 
     host_id: int
-    priority: int  # of the queue, the least first: the depth of a page, or one of PRIORITY_*
+    priority: int  # lowest first: the depth of a page, or one of PRIORITY_*
     seq: int
     url_id: UrlId
     request: Request
-    recheck: bool = False  # a refresh asks: the URL keeps its reason until it is answered
-    held: bytes = b""  # digest of the body that we hold, and that need not be understood again; empty: none
-    doubt: int = 0  # 1: only pages without content name the URL, see `schedule.traps`
+    recheck: bool = False  # request of a refresh: the URL keeps its reason until the response
+    held: bytes = b""  # digest of the stored body, which need not be parsed again; or empty
+    doubt: int = 0  # 1: only pages without content link to the URL, see `schedule.traps`
 
 
 @frozen
 class StoredRobots:
-    """What is remembered of an origin's robots.txt. status 0: no answer (cause says why); body: the rules' text."""
+    """Stored robots.txt of an origin. status 0: no response (see cause); body: the text of the rules."""
 
     origin: Origin
     status: int
@@ -127,7 +125,7 @@ class StoredRobots:
 
 @frozen
 class Candidate:
-    """A URL that was seen, with what should become of it: Reason.WAITING to be fetched, else why not."""
+    """A discovered URL. reason: WAITING if it should be fetched, else why not."""
 
     url: Url
     url_id: UrlId
@@ -138,65 +136,65 @@ class Candidate:
     rule: str = ""
     hops: int = 0
     in_sitemap: bool = False
-    page: UrlId | None = None  # Reason.ALIAS: the page that it is another address of
-    learned: bool = False  # and whether that was learned, not ruled
-    vouched: bool = True  # False: by this link alone it may be part of an endless series
+    page: UrlId | None = None  # Reason.ALIAS: the page that it is an alias of
+    learned: bool = False  # whether the alias was learned and not set by a rule
+    vouched: bool = True  # False: judged by this link only, it may belong to an endless series
 
 
 @frozen
 class SideRequest:
-    """What to fetch from a host that may be another's without making a page of it: robots.txt, a sitemap,
-    a link's target to be checked.
+    """A request that creates no page: robots.txt, a sitemap, or a link target to check. The host may be leased by
+    another worker.
     """
 
     host: HostKey
     site: SiteKey
     request: Request
     priority: int
-    in_s: float = 0.0  # not before so many seconds from now
+    in_s: float = 0.0  # minimum delay from now, in seconds
 
 
 @frozen
 class PatternRecord:
-    """What the pages of one URL pattern of one host brought, for the store.
+    """Statistics of the pages of one URL pattern of one host.
 
     Key ROOT: the whole host. See `schedule.traps`.
     """
 
     key: str
-    fresh: int  # pages that said or showed something new
-    useful: int  # pages that led to such pages
-    idle: int  # pages in a row that were neither
-    dull: int  # of them, those since the latest with new numbers
-    bred: int  # pages in a row without content that led to more of this pattern
-    listed: int  # pages with content that named more of it
-    alike: int  # pages in a row with the same text
-    text: str  # what these pages say: the start of its digest
-    led_from: str  # the pattern of the latest page without content that led to one of these; empty: none did
-    spent: int  # pages that were read although their series was in doubt; of ROOT alone
+    fresh: int  # pages with new text or images
+    useful: int  # pages that link to such pages
+    idle: int  # consecutive pages that are neither
+    dull: int  # idle pages since the last page with new numbers
+    bred: int  # consecutive pages without content that link to more URLs of this pattern
+    listed: int  # pages with content that link to more URLs of this pattern
+    alike: int  # consecutive pages with the same text
+    text: str  # start of the digest of that text
+    led_from: str  # pattern of the last page without content that links to this pattern; or empty
+    spent: int  # fetched pages of suspected series; only for ROOT
 
 
 @frozen
 class ShownLines:
-    """Keys of texts that a host has shown, in order: a part of the sequence that begins with number `first`."""
+    """Keys of text lines seen on a host: a part of the sequence, starting at number `first`."""
 
     first: int = 0
     keys: bytes = b""  # uint32, little-endian
-    needed_from: int = 0  # those of smaller number are needed no longer
+    needed_from: int = 0  # keys with a lower number are no longer needed
 
 
 @frozen
 class TrapMemory:
-    """What the store keeps of one host for its trap detector."""
+    """Stored state of the trap detector of one host."""
 
     patterns: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
-    doubts: tuple[tuple[UrlId, int], ...] = ()  # URLs that nothing vouches for
+    doubts: tuple[tuple[UrlId, int], ...] = ()  # (URL, doubt) of URLs that are not listed by a page with content
 
 
 @frozen
 class TrapChanges:
-    """What changed of it since the last commit. A doubt of 0: something vouches for the URL now."""
+    """Changes of a TrapMemory since the last commit. A doubt of 0 means that the URL is no longer in doubt."""
 
     patterns: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
@@ -207,8 +205,8 @@ class TrapChanges:
 
 
 class TrapTally(NamedTuple):
-    """How many URLs were left out because their URL pattern looks like an endless series,
-    or (`sid=*`) was read under another session id.
+    """Number of URLs skipped because their pattern looks like an endless series, or (`sid=*`) because they were fetched
+    under another session id.
     """
 
     pattern: str
@@ -217,20 +215,20 @@ class TrapTally(NamedTuple):
 
 @frozen
 class Look:
-    """What was seen of a link's target, whose page is not kept."""
+    """Data of a checked link target, whose page is not stored."""
 
     media_type: str
     title: str
     h1: str
-    text: str  # its beginning
-    fragments: tuple[tuple[str, FragmentVerdict], ...] = ()  # those that were to be looked for
+    text: str  # beginning of the text
+    fragments: tuple[tuple[str, FragmentVerdict], ...] = ()  # the fragments to check
 
 
 @frozen
 class Completion:
-    """What became of one task.
+    """Result of one task.
 
-    reason None: to be tried again, not before retry_in_s from now, and with another priority if that is named.
+    reason None: to be retried after retry_in_s, with retry_priority if it is set.
     """
 
     lease: Lease
@@ -243,12 +241,12 @@ class Completion:
     retry_in_s: float = 0.0
     retry_priority: int | None = None
     look: Look | None = None  # Purpose.CHECK
-    side_requests: tuple[SideRequest, ...] = ()  # what is to be asked besides, of this host or of others
-    rendering: Rendering | None = None  # the body is what a browser made of the page: see `Rendering.sent`
+    side_requests: tuple[SideRequest, ...] = ()  # further requests, to this host or to others
+    rendering: Rendering | None = None  # the body is the rendered page; for the original see `Rendering.sent`
 
 
 class LinkSighting(NamedTuple):
-    """A link of a stored page, as far as a policy asks."""
+    """A link of a stored page, with the fields that policies use."""
 
     target: Url
     kind: str
@@ -258,26 +256,26 @@ class LinkSighting(NamedTuple):
 
 
 class PageVisit(NamedTuple):
-    """One attempt at a page, or its being passed over, with what policies learn from it."""
+    """One attempt to fetch a page, or a skipped page, with the data that policies learn from."""
 
-    id: int  # grows with time
+    id: int  # ascending
     url_id: UrlId
     url: Url
     depth: int | None
     took_s: float
-    asked: bool  # a request was made
-    read: bool  # and a page came
-    may_pass: bool  # none came, and a later attempt may end better
-    redirect: Url  # where it led; empty: nowhere
-    links: tuple[LinkSighting, ...] = ()  # of a page that was read, redirects left out
-    title: str = ""  # the rest where texts are asked for
+    asked: bool  # a request was sent
+    read: bool  # a page was fetched
+    may_pass: bool  # no page was fetched, but a later attempt may succeed
+    redirect: Url  # redirect target, or empty
+    links: tuple[LinkSighting, ...] = ()  # links of a fetched page, without redirects
+    title: str = ""  # this and the following fields only on request
     blocks: Blocks = NO_BLOCKS
     parts: tuple[Part, ...] | None = None
 
 
 @frozen
 class GivenUp:
-    """An origin that is left alone for the rest of this run: what waits for it is dropped with this reason and rule."""
+    """An origin that this run gave up on: its queued URLs are dropped with this reason and rule."""
 
     origin: Origin
     reason: Reason
@@ -286,14 +284,14 @@ class GivenUp:
 
 @frozen
 class HostState:
-    """How a host stands at the moment of a commit. release: the lease ends with it."""
+    """State of a host at a commit. release: ends the lease."""
 
     lease: Lease
-    wait_s: float  # until it may be asked again
+    wait_s: float  # until the next request is allowed
     delay_s: float
     rate: float
-    strikes: int  # of its origin that fails least
-    answered: bool  # whether any of its origins ever did
+    strikes: int  # strikes of its origin with the fewest
+    answered: bool  # whether any of its origins ever responded
     waits_for: str
     given_up: tuple[GivenUp, ...] = ()  # since the last commit
     release: bool = False
@@ -302,51 +300,51 @@ class HostState:
 
 @frozen
 class Batch:
-    """One transaction: all of it is stored, or none. Completions and host states of a lost lease are dropped."""
+    """The content of one transaction. Completions and host states of a lost lease are dropped."""
 
     completions: tuple[Completion, ...] = ()
     hosts: tuple[HostState, ...] = ()
     robots: tuple[StoredRobots, ...] = ()
     side_requests: tuple[SideRequest, ...] = ()
-    visits: tuple[Visit, ...] = ()  # of robots.txt asked for on the way, which are no tasks
-    in_hand: int = 0  # tasks that the worker still holds after this batch
-    # learned findings that proved wrong: what was skipped because of them waits again
-    fallen: tuple[tuple[SiteKey, str], ...] = ()
-    # the pages that a policy chose ahead and that have no answer yet, in their order; None: it does not choose ahead
+    visits: tuple[Visit, ...] = ()  # robots.txt requests that are not tasks
+    in_hand: int = 0  # tasks in progress after this batch
+    # learned alias rules that were refuted: URLs skipped because of them are queued again
+    refuted: tuple[tuple[SiteKey, str], ...] = ()
+    # pages chosen in advance by a policy and not completed yet, in order; None: the policy does not choose in advance
     chosen: tuple[Url, ...] | None = None
 
 
 @frozen
 class RunCounts:
-    """The counts of a run so far, from the store."""
+    """Counts of a run so far."""
 
     known: int = 0
     waiting: int = 0
-    fetched: int = 0  # pages asked for, whatever came of it
+    fetched: int = 0  # requested pages
     wire_bytes: int = 0
     by_reason: dict[str, int] = field(default_factory=dict)
 
 
 class HandedBatch(NamedTuple):
-    """What one part of a web hands over to another at once. number: counts up from 1 for each pair of parts."""
+    """Messages sent from one part of a split crawl to another. number: from 1, for each pair of parts."""
 
-    part: int  # that gets it
+    part: int  # the receiving part
     number: int
-    messages: tuple[str, ...]  # as the sender's store wrote them and the other's reads them
+    messages: tuple[str, ...]  # in the format of the stores
 
 
 class PartState(NamedTuple):
-    """How a part of a web stands, at one moment. sent, taken: by part the number of the last batch."""
+    """State of one part of a split crawl. sent, taken: number of the last batch, by part."""
 
-    identity: str  # another one where the part was begun anew
-    is_idle: bool  # nothing waits there, and all that was met of others' hosts is handed over
+    identity: str  # changes if the part is created again
+    is_idle: bool  # nothing is queued, and all URLs of other parts' hosts are sent
     sent: Mapping[int, int]
     taken: Mapping[int, int]
 
 
 @frozen
 class HostRow:
-    """One host as the progress display shows it."""
+    """One host in the progress display."""
 
     host: HostKey
     pending: int

@@ -1,4 +1,4 @@
-"""Pages and the links between them as arrays, the form that every analysis takes."""
+"""Pages and links as arrays, the input of all analyses."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from periplus.values import frozen
 
 @frozen
 class LinkGraph:
-    """n pages and m distinct links between them, in compressed sparse rows: links out of page i are
-    targets[offsets[i]:offsets[i + 1]], ascending. No self-links. Pages stand in the order of their URLs' text, so that
-    no result depends on the order of fetching.
+    """n pages and m distinct links between them in CSR form: the links of page i are
+    targets[offsets[i]:offsets[i + 1]], ascending. No self-links. Pages are sorted by URL, so that results do not
+    depend on the order of fetching.
     """
 
     pages: Sequence[Url]  # n, ascending
     offsets: Ints  # n + 1
     targets: Ints32  # m
-    fetched: Mask  # n: fetched and analysed; the others are discovered
-    depths: Ints32  # n: clicks from the start as the crawl found it; -1 when no link reached it
+    fetched: Mask  # n: fetched and analysed
+    depths: Ints32  # n: clicks from the start, set by the crawl; -1 if no link leads there
 
 
 REASONS = tuple(Reason)
-"""A reason's place here stands for it in arrays."""
+"""Arrays hold the index of a reason in this tuple."""
 REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
 @frozen
 class UrlRows:
-    """What a collection knows of u URLs, one value a URL, in any order."""
+    """Properties of u URLs as columns, in any order."""
 
     ids: Ints  # distinct
     texts: Sequence[Url]
-    reasons: Unsigned8  # places in REASONS
-    depths: Ints32  # clicks from the start as the crawl found them; -1 where no link leads
+    reasons: Unsigned8  # indices into REASONS
+    depths: Ints32  # clicks from the start, set by the crawl; -1 if no link leads there
 
     @classmethod
     def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> UrlRows:
-        """blocks: rows of (id, text, reason, depth), none of them empty."""
+        """blocks: non-empty blocks of rows (id, text, reason, depth)."""
         ids: list[int] = []
         texts: list[Url] = []
         codes = bytearray()
@@ -61,7 +61,7 @@ class UrlRows:
 
 @frozen
 class LinkRows:
-    """Links as pairs of URL ids, in any order, perhaps twice, perhaps to URLs that are no page."""
+    """Links as pairs of URL ids, in any order; may contain duplicates and targets that are not pages."""
 
     sources: Ints
     targets: Ints
@@ -69,7 +69,7 @@ class LinkRows:
 
 @frozen
 class PageRows:
-    """Facts of fetched pages, one value a page, ascending by id."""
+    """Properties of fetched pages as columns, ascending by id."""
 
     ids: Ints
     titles: Sequence[str]
@@ -78,7 +78,7 @@ class PageRows:
 
     @classmethod
     def of(cls, blocks: Iterable[Sequence[tuple[Any, ...]]]) -> PageRows:
-        """blocks: rows of (id, title, media type, size), none of them empty."""
+        """blocks: non-empty blocks of rows (id, title, media type, size)."""
         ids: list[int] = []
         titles: list[str] = []
         media_types: list[str] = []
@@ -87,14 +87,14 @@ class PageRows:
             block_ids, block_titles, block_types, block_sizes = zip(*block, strict=True)
             ids += block_ids
             titles += block_titles
-            media_types += map(sys.intern, block_types)  # a few names, a million times
+            media_types += map(sys.intern, block_types)  # few distinct values
             sizes += block_sizes
         return cls(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
 
 
 @frozen
 class UrlFacts:
-    """One URL with what became of it. target: where it redirects, else empty."""
+    """Result for one URL. target: redirect target, or empty."""
 
     url: Url
     reason: Reason
@@ -103,47 +103,47 @@ class UrlFacts:
 
 
 class SiteReader(Protocol):
-    """What analyses need of one site of a collection, read at one moment, wherever the collection is kept."""
+    """Reads one snapshot of a collection for analyses, independent of the kind of store."""
 
     def runs(self) -> Sequence[RunRecord]:
-        """Of the collection, oldest first."""
+        """Runs of the collection, oldest first."""
 
     def is_being_crawled(self, now: float) -> bool: ...
 
     def redirects(self) -> LinkRows:
-        """Of the collection: where each URL that redirects leads, as last seen,
-        and which page each alias is an address of; one link a URL.
+        """Redirects and aliases of the whole collection: the target of each redirect, as last seen, and the page of
+        each alias; one link per URL.
         """
 
     def site_of(self, url_id: int) -> SiteKey | None:
-        """The site of a known URL."""
+        """Site of a known URL, or None."""
 
     def url_facts(self, url_id: int) -> UrlFacts | None: ...
 
     def urls(self, site: SiteKey) -> UrlRows:
-        """Every URL of the site that was ever seen."""
+        """All known URLs of the site."""
 
     def links(self, site: SiteKey) -> LinkRows:
-        """The site's links to pages, of its own or not."""
+        """Links of the site's pages to pages of any site."""
 
     def pages(self, site: SiteKey) -> PageRows:
-        """The pages of the site whose content is known."""
+        """The site's pages with known content."""
 
     def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
-        """(ids, statuses) of the site's URLs that were answered."""
+        """(ids, statuses) of the site's URLs with an HTTP response."""
 
 
 @frozen
 class InlinkIndex:
-    """All links of a collection both ways, by place: u URLs ascending by id, m pairs of URLs that a link joins.
+    """All links of a collection in both directions: u URLs ascending by id, m linked pairs of URLs.
 
-    An end is place * 4 + NAV (every link of the pair stands in a menu) + PART (none of them leads to a
+    An end is index * 4 + NAV (all links of the pair are in menus) + PART (no link of the pair leads to a
     page: images, styles, ...).
     """
 
     ids: Ints  # u
-    sites: Ints32  # u: the number of each URL's site
-    directories: Ints32  # u: host and first step of the path, counted from 0
+    sites: Ints32  # u: site number of each URL
+    directories: Ints32  # u: number of host and first path segment, from 0
     fetched: Mask  # u
     rank: Floats32  # u: PageRank over the links between pages, sum 1
     out_offsets: Ints  # u + 1
@@ -156,5 +156,5 @@ NAV, PART = 1, 2
 
 
 def place_of_ends(ends: Unsigned32) -> Ints:
-    """The places that ends of a InlinkIndex name."""
+    """Indices of the URLs in ends of an InlinkIndex."""
     return (ends >> np.uint32(2)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Requests for work and what becomes of them, and what is worth telling somebody who does not look."""
+"""Jobs, schedules, notices and subscriptions, as values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from periplus.values import frozen
 
 
 class JobState(StrEnum):
-    """queued -> running -> done | failed | cancelled; running -> queued when its runner died; queued -> cancelled.
+    """States of a job.
 
-    No other move.
+    queued -> running -> done | failed | cancelled; running -> queued if its runner died; queued -> cancelled. No other
+    transition.
     """
 
     QUEUED = "queued"
@@ -24,44 +25,44 @@ class JobState(StrEnum):
 
 @frozen
 class JobOrder:
-    """What is to be done: a command of the program with its arguments, as one would type it after `periplus`."""
+    """What a job runs: a command of `periplus` with its arguments."""
 
     command: tuple[str, ...]
-    priority: int = 0  # greater comes first
-    run_at: float = 0.0  # not before; seconds since the epoch
-    most_attempts: int = 3  # of runners that may die with it
-    schedule_id: int = 0  # 0: asked for once
-    # commands that are asked for one after the other, each when the one before it is done
+    priority: int = 0  # higher runs first
+    run_at: float = 0.0  # earliest start; seconds since the epoch
+    most_attempts: int = 3  # attempts, if runners die with it
+    schedule_id: int = 0  # 0: not scheduled
+    # further commands, each started when the previous command is done
     then: tuple[tuple[str, ...], ...] = ()
 
     @property
     def kind(self) -> str:
-        """The command's name: crawl, refresh, check, ..."""
+        """Name of the command: crawl, refresh, check, ..."""
         return self.command[0]
 
 
 @frozen
 class Job:
-    """An order in the queue, as it stands."""
+    """A job in the queue, with its state."""
 
     id: int
     order: JobOrder
     state: JobState
-    done: int  # of total; 0 of 0: it does not say
+    done: int  # steps done of total; 0 of 0: unknown
     total: int
-    note: str  # what it does now; at its end, what came of it
-    attempt: int  # runners that took it
-    epoch: int  # of its present or last lease
+    note: str  # current step; after its end, the result
+    attempt: int  # number of attempts
+    epoch: int  # epoch of its current or last lease
     runner: str
     cancel_asked: bool
     made: float
-    started: float | None  # by its last runner
+    started: float | None  # start of the last attempt
     ended: float | None
 
 
 @frozen
 class JobProgress:
-    """How far a job is, by its own word. total 0: not known."""
+    """Progress reported by a job. total 0: unknown."""
 
     done: int = 0
     total: int = 0
@@ -70,7 +71,7 @@ class JobProgress:
 
 @frozen
 class Schedule:
-    """An order that is given again each period."""
+    """An order that is queued again each period."""
 
     id: int
     order: JobOrder
@@ -80,21 +81,21 @@ class Schedule:
 
 
 class NoticeKind(StrEnum):
-    """What changed. The value is what users see and choose by: stable."""
+    """Kind of change. The value is what users see and select by: stable."""
 
-    BROKEN = "broken-links"  # new since the last notices
-    VANISHED = "vanished-pages"  # pages that were read once and are gone
-    SITES = "new-sites"  # sites that were never met before
-    PORTAL = "portal-renewed"  # a portal has entries that it had not
+    BROKEN = "broken-links"  # links that broke since the last notice
+    VANISHED = "vanished-pages"  # pages that were fetched before and are gone
+    SITES = "new-sites"  # sites found for the first time
+    PORTAL = "portal-renewed"  # a portal has new entries
     FAILED = "job-failed"
-    SUSPICIOUS = "suspicious-end"  # a crawl ended suspicious, or failed
-    REPORT = "report"  # how a collection stands after a run, with its report; only for who asks for this kind
+    SUSPICIOUS = "suspicious-end"  # a crawl ended as suspicious or failed
+    REPORT = "report"  # summary of a collection after a run, with its report; only sent if subscribed to explicitly
 
     __hash__ = str.__hash__
 
 
 class Channel(StrEnum):
-    """By which way somebody is told. Feeds need no subscription."""
+    """How a notice is delivered. Feeds need no subscription."""
 
     MAIL = "mail"
     WEBHOOK = "webhook"
@@ -102,20 +103,20 @@ class Channel(StrEnum):
 
 @frozen
 class Notice:
-    """One thing that changed in one collection, or one job that failed. Told once, by its key."""
+    """A change in a collection, or a failed job. Sent only once for each key."""
 
-    id: int  # counts up; 0: not kept yet
+    id: int  # ascending; 0: not stored yet
     key: str
     kind: NoticeKind
-    collection: str  # its folder's name; empty: of none
+    collection: str  # name of its folder, or empty
     made: float  # seconds since the epoch
-    subjects: tuple[str, ...]  # the first of them: addresses, sites, entries, what a job said
-    count: int  # of all of them
+    subjects: tuple[str, ...]  # the first subjects: URLs, sites, entries, a job's message
+    count: int  # number of all subjects
 
 
 @frozen
 class Subscription:
-    """Who is told of what. kinds: empty, of all; collection: empty, of all."""
+    """A subscription to notices. kinds, collection: empty for all."""
 
     id: int
     channel: Channel
@@ -127,11 +128,11 @@ class Subscription:
 
 @frozen
 class Delivery:
-    """A notice on its way to one subscriber. fault: of the last attempt; empty: there was none, or it arrived."""
+    """Delivery of a notice to one subscriber. fault: error of the last attempt, or empty."""
 
     notice: Notice
     subscription: Subscription
-    secret: str  # with which a webhook's notices are signed
+    secret: str  # key that signs webhook requests
     attempts: int
     state: str  # waiting, sent, given up
     fault: str
@@ -139,9 +140,9 @@ class Delivery:
 
 @frozen
 class MailSettings:
-    """The server that takes our mail. security: tls, starttls or none."""
+    """The outgoing mail server. security: tls, starttls or none."""
 
-    server: str = ""  # empty: no mail is sent
+    server: str = ""  # empty: mail is disabled
     port: int = 587
     security: str = "starttls"
     user: str = ""
@@ -152,9 +153,9 @@ class MailSettings:
 
 @frozen
 class NoticeSettings:
-    """How notices leave.
+    """Settings for sending notices.
 
-    allow_private: webhooks to loopback and private addresses; address: of the interface, for links in notices.
+    allow_private: allow webhooks to loopback and private addresses; address: of the interface, for links in notices.
     """
 
     mail: MailSettings = MailSettings()

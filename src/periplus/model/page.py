@@ -1,4 +1,4 @@
-"""What is understood of one document, the kinds of media types, and what is shown of a page: values only."""
+"""Values for a parsed document, classes of media types, and the summary of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from periplus.values import frozen
 
 
 class MediaClass(StrEnum):
-    """Kinds of content, in the order in which charts show them."""
+    """Classes of content, in the order used by charts."""
 
     PAGES = "pages"
     DOCUMENTS = "documents"  # PDF, office files, plain text, data as text
@@ -24,7 +24,7 @@ class MediaClass(StrEnum):
     RECORDINGS = "recordings"  # audio and video
     STYLES = "styles"
     SCRIPTS = "scripts"
-    OTHER = "other"  # archives, programs, and what does not say what it is
+    OTHER = "other"  # archives, programs, unknown types
 
 
 _EXACT = {
@@ -57,7 +57,7 @@ _BY_START = (
 
 
 def media_class(media_type: str) -> MediaClass:
-    """The class of a media type in lower case, without parameters; OTHER for one not known or not said."""
+    """Class of a media type (lower case, without parameters); OTHER if unknown or empty."""
     exact = _EXACT.get(media_type)
     if exact is not None:
         return exact
@@ -68,8 +68,8 @@ def media_class(media_type: str) -> MediaClass:
 
 
 class LinkKind(StrEnum):
-    """What a link is for. `FOLLOWED_KINDS` lead to pages, `CLICK_KINDS` take a visitor there; the others are parts of
-    the page or remarks on it.
+    """Purpose of a link. `FOLLOWED_KINDS` lead to pages; `CLICK_KINDS` can be followed by a visitor. The other
+    kinds are subresources and references.
     """
 
     ANCHOR = "a"
@@ -77,7 +77,7 @@ class LinkKind(StrEnum):
     FRAME = "frame"
     IFRAME = "iframe"
     REFRESH = "refresh"  # meta http-equiv=refresh, or the Refresh header
-    REDIRECT = "redirect"  # recorded by the crawler, not found in a document
+    REDIRECT = "redirect"  # recorded by the crawler, not part of a document
     CANONICAL = "canonical"
     ALTERNATE = "alternate"  # link rel=alternate: hreflang, feeds, other media
     RELATED = "related"  # link rel=next, prev, up, help, ...; the Link header; any link of a feed
@@ -91,7 +91,7 @@ class LinkKind(StrEnum):
     CITE = "cite"
     SITEMAP = "sitemap"
 
-    __hash__ = str.__hash__  # Enum's own is written in Python; on each page these are looked up some hundreds of times
+    __hash__ = str.__hash__  # the hash of Enum is slow Python code, and each page needs hundreds of lookups
 
 
 CLICK_KINDS = frozenset(
@@ -104,10 +104,10 @@ CLICK_KINDS = frozenset(
         LinkKind.REDIRECT,
     }
 )
-"""Links that a browser shows or follows. Depth, the site map and PageRank are computed from these alone."""
+"""Links that a visitor can follow. Depth, site map and PageRank are computed from these only."""
 
 FOLLOWED_KINDS = CLICK_KINDS | {LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
-"""Links to pages. A visitor cannot click those that are not `CLICK_KINDS`: they give a URL without a depth."""
+"""Links to pages. Those outside `CLICK_KINDS` cannot be clicked and set no depth."""
 
 PULLED_KINDS = frozenset(
     {
@@ -121,7 +121,7 @@ PULLED_KINDS = frozenset(
         LinkKind.IFRAME,
     }
 )
-"""What a browser fetches to show the page. Every image of a srcset counts, though only one is shown: an upper bound."""
+"""Subresources that a browser loads. Every image of a srcset counts, though only one is loaded: an upper bound."""
 
 
 class Position(StrEnum):
@@ -132,14 +132,14 @@ class Position(StrEnum):
     MAIN = "main"
     ASIDE = "aside"
     FOOTER = "footer"
-    BODY = "body"  # in none of these
+    BODY = "body"  # outside all of these
     HEAD = "head"  # in <head>, or an HTTP header
 
-    __hash__ = str.__hash__  # as above
+    __hash__ = str.__hash__  # see LinkKind
 
 
-# Columns hold these as numbers, in memory and in collections: a kind or landmark may be added at the end of an enum,
-# none may change its place.
+# Stored as numbers, in memory and in collections: new kinds and landmarks go to the end of the enum, and existing ones
+# keep their index.
 LINK_KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
 LINK_KIND_CODES = {kind: code for code, kind in enumerate(LINK_KINDS)}
@@ -147,7 +147,7 @@ POSITION_CODES = {position: code for code, position in enumerate(POSITIONS)}
 
 
 def narrow(values: Sequence[int]) -> memoryview[int]:
-    """The values as unsigned numbers, each in as few bytes as the largest needs: NumPy reads them without a copy."""
+    """Unsigned numbers in the narrowest type that holds the largest; NumPy reads them without a copy."""
     most = max(values, default=0)
     if most < 1 << 8:
         return memoryview(bytes(values))
@@ -155,7 +155,7 @@ def narrow(values: Sequence[int]) -> memoryview[int]:
 
 
 def numbered(values: Sequence[str]) -> tuple[memoryview[int], tuple[str, ...]]:
-    """(each value as its place among the different values, these in the order in which they are met)."""
+    """Dictionary encoding: (index of each value, distinct values in order of first occurrence)."""
     names = tuple(dict.fromkeys(values))
     places = {name: place for place, name in enumerate(names)}
     return narrow(list(map(places.__getitem__, values))), names
@@ -166,10 +166,10 @@ Row = TypeVar("Row")
 
 
 class Columns(Sequence[Row]):
-    """Many values of one kind as columns of bytes, numbers and texts, a place for each.
+    """Rows stored as columns of bytes, numbers and texts.
 
-    The columns are made once, are stored as they are, and NumPy reads them without a copy. As a sequence they give
-    rows, each made when it is asked for.
+    The columns are stored as they are, and NumPy reads them without a copy. The sequence interface creates rows on
+    demand.
     """
 
     __slots__ = ()
@@ -179,7 +179,7 @@ class Columns(Sequence[Row]):
     @overload
     def __getitem__(self, place: slice) -> tuple[Row, ...]: ...
     def __getitem__(self, place: int | slice) -> Row | tuple[Row, ...]:
-        """Takes as long as all rows: whoever wants several iterates."""
+        """Slow: builds all rows. Iterate if you need several."""
         return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
@@ -190,32 +190,32 @@ class Columns(Sequence[Row]):
 
 
 class Link(NamedTuple):
-    """All links of one page that agree in (target, kind, position, nofollow)."""
+    """All links of a page with equal target, kind, position and nofollow."""
 
     target: Url
     kind: LinkKind
     position: Position
-    anchor: str = ""  # the first text that is not empty, white space folded; for images their alt
+    anchor: str = ""  # first non-empty text, white space normalised; for images the alt text
     nofollow: bool = False  # rel=nofollow, ugc or sponsored on the link, or nofollow for the whole page
     fragments: tuple[str, ...] = ()  # distinct, in order, percent-encoded, without `#`
-    times: int = 1  # how often it stands on the page
+    times: int = 1  # number of occurrences on the page
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links(Columns[Link]):
-    """The links of a page, in the order in which they were met."""
+    """The links of a page, in document order."""
 
     targets: tuple[Url, ...] = ()
-    kinds: bytes = b""  # places in LINK_KINDS
-    positions: bytes = b""  # places in POSITIONS
+    kinds: bytes = b""  # indices into LINK_KINDS
+    positions: bytes = b""  # indices into POSITIONS
     anchors: tuple[str, ...] = ()
     nofollow: bytes = b""  # 0 or 1
-    fragments: tuple[str, ...] = ()  # those of each with blanks between
+    fragments: tuple[str, ...] = ()  # fragments of each link, separated by spaces
     times: memoryview[int] = _NO_NUMBERS
 
     @classmethod
     def of(cls, rows: Iterable[Link]) -> Links:
-        """The rows as columns."""
+        """Builds the columns from rows."""
         rows = tuple(rows)
         if not rows:
             return NO_LINKS
@@ -247,14 +247,14 @@ class Links(Columns[Link]):
         return map(Link._make, columns)
 
     def targets_of(self, kinds: frozenset[LinkKind]) -> list[Url]:
-        """Where the links of some kinds lead, in their order."""
+        """Targets of the links of these kinds, in order."""
         codes = link_codes(kinds)
         return [target for target, kind in zip(self.targets, self.kinds, strict=True) if kind in codes]
 
 
 @cache
 def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
-    """The kinds as `Links` hold them."""
+    """Indices of the kinds in LINK_KINDS."""
     return frozenset(map(LINK_KIND_CODES.__getitem__, kinds))
 
 
@@ -264,7 +264,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 @frozen
 class BadLink:
-    """What stood where a URL belongs and is none that can be fetched."""
+    """A link whose URL cannot be fetched."""
 
     text: str  # as written, cut at 2,000 characters
     kind: LinkKind
@@ -275,67 +275,67 @@ class BadLink:
 
 @frozen
 class Charset:
-    """Which encoding was taken, and on whose word."""
+    """The encoding that was used, and its source."""
 
     name: str  # label of the Encoding Living Standard, lower case
-    source: str  # "bom", "header", "meta", "xml", "statistics", "default", "browser": as it was rendered
-    # what was declared and not taken: by the document beside its header, or by what the text contradicts; empty: none
+    source: str  # "bom", "header", "meta", "xml", "statistics", "default", "browser": rendered page
+    # a declared encoding that was not used: overruled by the header, or contradicted by the text; or empty
     other: str = ""
 
 
 NO_CHARSET = Charset("", "default")
-"""Of what was not decoded."""
+"""Charset of a document that was not decoded."""
 
 
 class BlockKind(StrEnum):
-    """What a piece of a page's text is, by the element that holds it."""
+    """Kind of a text block, from its HTML element."""
 
-    TITLE = "title"  # of the document: not part of its text
+    TITLE = "title"  # title of the document, not part of its text
     HEADING = "heading"
-    PARAGRAPH = "paragraph"  # any running text that is none of the others
-    ITEM = "item"  # of a list
-    CELL = "cell"  # of a table
+    PARAGRAPH = "paragraph"  # any other running text
+    ITEM = "item"  # list item
+    CELL = "cell"  # table cell
     CAPTION = "caption"  # of a table or figure
-    CODE = "code"  # preformatted: its line breaks stay
-    LINK = "link"  # nothing but the text of links, and no heading
-    ALT = "alt"  # what stands for an image: not part of its text
+    CODE = "code"  # preformatted: keeps its line breaks
+    LINK = "link"  # only link text, and no heading
+    ALT = "alt"  # alt text of an image, not part of the page's text
 
-    __hash__ = str.__hash__  # as above
+    __hash__ = str.__hash__  # see LinkKind
 
 
 class Block(NamedTuple):
-    """A piece of a page's text that a browser sets apart from what is before and after it."""
+    """A block of text, as a browser lays it out."""
 
     kind: BlockKind
-    text: str  # white space folded (of code only what ends a line), never empty
-    # of the elements around it, outermost first, `body` left out: "div#content.main/ul/li"; classes as written, and
-    # ids of what holds blocks
+    text: str  # white space normalised (for code: only at line ends), never empty
+    # path of elements, outermost first, without `body`: "div#content.main/ul/li"; classes as written, ids only of
+    # elements that contain blocks
     path: str
-    level: int = 0  # of a heading: 1 to 6
+    level: int = 0  # heading level, 1 to 6
     position: Position = Position.BODY
-    link_chars: int = 0  # how many of the text's characters stand in links
-    language: str = ""  # BCP 47, where it is another than the page's
+    link_chars: int = 0  # characters that are link text
+    language: str = ""  # BCP 47, if it differs from the page's language
 
 
 class Part(StrEnum):
-    """Which part of a page a block is of. TEXT_PARTS are what the page says."""
+    """Part of a page that a block belongs to. TEXT_PARTS make up the page's own text."""
 
     CONTENT = "content"
-    NAVIGATION = "navigation"  # what helps to move about the site: menus, headers, footers, boxes
+    NAVIGATION = "navigation"  # menus, headers, footers, boxes
     HEADLINE = "headline"
     BYLINE = "byline"
     DATE = "date"  # of publication or of the last change
     CAPTIONS = "captions"
-    COMMENTS = "comments"  # of readers
-    # those that were judged to stand outside of the text
+    COMMENTS = "comments"  # reader comments
+    # classified as outside the main text
     OUTER_BYLINE = "outer byline"
     OUTER_DATE = "outer date"
     OUTER_CAPTIONS = "outer captions"
 
-    __hash__ = str.__hash__  # as above
+    __hash__ = str.__hash__  # see LinkKind
 
 
-PARTS = tuple(Part)  # columns hold the places: as of LINK_KINDS
+PARTS = tuple(Part)  # stored as indices, see LINK_KINDS
 ALL_PARTS = frozenset(Part)
 TEXT_PARTS = frozenset((Part.CONTENT, Part.HEADLINE, Part.BYLINE, Part.DATE, Part.CAPTIONS))
 PART_CHOICES = {
@@ -347,39 +347,39 @@ PART_CHOICES = {
     "comments": frozenset((Part.COMMENTS,)),
     "navigation": frozenset((Part.NAVIGATION,)),
 }
-"""What a user may ask for by name."""
+"""Parts that a user can select by name."""
 
 BLOCK_KINDS = tuple(BlockKind)
 BLOCK_KIND_CODES = {kind: code for code, kind in enumerate(BLOCK_KINDS)}
 APART = frozenset((BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.ALT]))
-"""Codes of the blocks whose words are no part of a page's text."""
+"""Codes of block kinds that are not part of a page's text."""
 IS_APART = bytes(code in APART for code in range(256))  # tables for `bytes.translate`
 IS_TEXT = bytes(code not in APART for code in range(256))
 
 BlockPlace: TypeAlias = tuple[str, int, int, str]
-"""What a block has in common with those beside it: path, level, position (a place in POSITIONS), language."""
+"""Context of a block: path, level, position (index into POSITIONS), language."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks(Columns[Block]):
-    """The pieces of a page's text, in the document's order. An empty column holds its default alone."""
+    """The text blocks of a page, in document order. In an empty column all values are the default."""
 
-    text: str = ""  # what the page says: the words of all blocks but those APART, one below the other
-    apart: str = ""  # the words of the title and of what stands for images, a line each
-    kinds: bytes = b""  # places in BLOCK_KINDS
-    levels: bytes = b""  # of headings: 1 to 6; default 0
-    positions: bytes = b""  # places in POSITIONS
-    lines: memoryview[int] = _NO_NUMBERS  # of the text beyond the block's first: code has several; default 0
-    # 0: nothing but links; else one more than how many characters stand in links; default 1
+    text: str = ""  # all blocks except APART, separated by line feeds
+    apart: str = ""  # the title and alt texts, one per line
+    kinds: bytes = b""  # indices into BLOCK_KINDS
+    levels: bytes = b""  # heading levels, 1 to 6; default 0
+    positions: bytes = b""  # indices into POSITIONS
+    lines: memoryview[int] = _NO_NUMBERS  # extra lines of each block (code may have several); default 0
+    # 0: only link text; else the number of link characters plus 1; default 1
     shares: memoryview[int] = _NO_NUMBERS
-    paths: memoryview[int] = _NO_NUMBERS  # places in path_names
+    paths: memoryview[int] = _NO_NUMBERS  # indices into path_names
     path_names: tuple[str, ...] = ()
-    languages: memoryview[int] = _NO_NUMBERS  # places in language_names; default: the page's
+    languages: memoryview[int] = _NO_NUMBERS  # indices into language_names; default: the page's language
     language_names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rows: Iterable[Block]) -> Blocks:
-        """The rows as columns."""
+        """Builds the columns from rows."""
         if isinstance(rows, Blocks):
             return rows
         rows = tuple(rows)
@@ -394,10 +394,10 @@ class Blocks(Columns[Block]):
     def of_columns(
         cls, kinds: bytes, texts: Sequence[str], shares: Sequence[int], places: Sequence[BlockPlace]
     ) -> Blocks:
-        """The columns of one block or more, of which the texts are apart yet."""
+        """Builds the columns from parallel sequences with at least one block."""
         text = "\n".join(compress(texts, kinds.translate(IS_TEXT)))
         apart = [words.replace("\n", " ") for words in compress(texts, kinds.translate(IS_APART))]
-        lines = [  # to look takes half of what a call takes
+        lines = [  # the `in` test is twice as fast as count()
             words.count("\n") if "\n" in words and kind not in APART else 0
             for kind, words in zip(kinds, texts, strict=True)
         ]
@@ -416,7 +416,7 @@ class Blocks(Columns[Block]):
 
     @classmethod
     def plain(cls, text: str) -> Blocks:
-        """A paragraph for each line of a text of which nothing else is known; none for no text."""
+        """One paragraph per line of plain text; none for empty text."""
         count = text.count("\n") + 1 if text else 0
         paragraph, body = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], POSITION_CODES[Position.BODY]
         kinds, positions = bytes((paragraph,)) * count, bytes((body,)) * count
@@ -440,7 +440,7 @@ class Blocks(Columns[Block]):
         return map(Block._make, columns)
 
     def texts(self) -> list[str]:
-        """The words of each block."""
+        """Text of each block."""
         if not self.kinds:
             return []
         own, apart = iter(self.text.split("\n")), iter(self.apart.split("\n"))
@@ -452,20 +452,20 @@ class Blocks(Columns[Block]):
         ]
 
     def own_languages(self) -> list[str]:
-        """The language of each block; empty: the page's."""
+        """Language of each block; empty if it is the page's."""
         names = self.language_names
         return [names[place] for place in self.languages] if names else [""] * len(self.kinds)
 
     def link_chars(self, texts: Sequence[str]) -> list[int]:
-        """How many characters of each block stand in links. texts: its `texts`."""
+        """Number of link characters of each block. texts: the result of `texts()`."""
         if not self.shares:
             return [0] * len(self.kinds)
         return [share - 1 if share else len(text) for share, text in zip(self.shares, texts, strict=True)]
 
     def content(self, parts: Sequence[Part] | None, leave_out: Collection[BlockKind]) -> list[str]:
-        """The texts of TEXT_PARTS, but for some kinds of blocks.
+        """Texts of the blocks in TEXT_PARTS, without the block kinds in leave_out.
 
-        parts: one for each block; None, or of another number: all blocks are content.
+        parts: one per block; if None or of a different length, all blocks count as content.
         """
         without = frozenset(map(BLOCK_KIND_CODES.__getitem__, leave_out))
         marks: Iterable[Part] = parts if parts is not None and len(parts) == len(self) else repeat(Part.CONTENT)
@@ -481,30 +481,30 @@ NO_BLOCKS = Blocks()
 
 @frozen
 class Digests:
-    """16 bytes each.
+    """Digests of 16 bytes each.
 
-    text and folded are MD5, as the source system specifies (C6); equal bodies are confirmed byte by byte.
+    text and folded are MD5, as the source system specifies (C6); equal bodies are verified byte by byte.
     """
 
-    body: bytes  # 128-bit xxh3 of the bytes as received, inflated
-    text: bytes  # of the text, white space folded; of the body where there is no text
+    body: bytes  # 128-bit xxh3 of the decompressed body
+    text: bytes  # of the text, white space normalised; of the body if there is no text
     folded: bytes  # of the text without diacritics and case
 
 
 class Publication(NamedTuple):
-    """Who wrote a page and when, each with where the page says so. Empty: it does not say.
+    """Author and dates that a page declares, each with its source. Empty: not declared.
 
-    Dates are ISO 8601 as the page has them: 2024-03-01, or 2024-03-01T10:00:00+01:00 with the zone that it names.
-    Sources: json-ld, meta, microdata (RDFa too), time, class (of elements), url, text; of authors rel.
+    Dates are ISO 8601 as declared: 2024-03-01, or 2024-03-01T10:00:00+01:00 with the declared zone.
+    Sources: json-ld, meta, microdata (RDFa too), time, class (of elements), url, text; for authors also rel.
     """
 
-    author: str = ""  # names, `; ` between
+    author: str = ""  # names, separated by `; `
     author_source: str = ""
     date_published: str = ""
     date_published_source: str = ""
     date_modified: str = ""
     date_modified_source: str = ""
-    types: str = ""  # of what it describes in JSON-LD and Microdata, without their vocabulary; `; ` between
+    types: str = ""  # types of the things described in JSON-LD and Microdata, without vocabulary; separated by `; `
 
 
 NO_PUBLICATION = Publication()
@@ -512,7 +512,7 @@ NO_PUBLICATION = Publication()
 
 @frozen
 class Document:
-    """A page understood. Empty strings and zeros mean: the page does not say."""
+    """A parsed page. Empty strings and zeros mean: not declared."""
 
     media_type: str  # essence, lower case: "text/html"
     charset: Charset
@@ -531,47 +531,47 @@ class Document:
     h1: str
     h1s: int = 0  # main headings
     images_without_alt: int = 0
-    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
-    language_found: str = ""  # BCP 47, as its words tell; empty where they do not
-    fault: str = ""  # why it could not be read, or not whole: `encrypted`, `damaged: ...`, `long: ...`
-    # which were met: `more than 20,000 distinct links`; what lies behind them is not recorded
+    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, URL of the translation)
+    language_found: str = ""  # BCP 47, detected from the text; empty if undecided
+    fault: str = ""  # why it was not parsed, or only in part: `encrypted`, `damaged: ...`, `long: ...`
+    # limits that were reached: `more than 20,000 distinct links`; nothing beyond them is recorded
     bounds: tuple[str, ...] = ()
-    needs_script: bool = False  # it is an empty shell: what it shows is made by a script in a browser
-    xml: tuple[bytes, str] | None = None  # as canonical XML, and the media type of that, where it was asked for
+    needs_script: bool = False  # an empty shell whose content a script creates in the browser
+    xml: tuple[bytes, str] | None = None  # (canonical XML, its media type), if requested
     publication: Publication = NO_PUBLICATION
 
     @property
     def robots(self) -> str:
-        """What the page asks of robots, as it is stored: `noindex,nofollow`."""
+        """Robots directives as stored: `noindex,nofollow`."""
         return ",".join(["noindex"] * self.noindex + ["nofollow"] * self.nofollow)
 
     @property
     def text(self) -> str:
-        """What it says: all blocks but the title and what stands for images, parted by line feeds."""
+        """All blocks except title and alt texts, separated by line feeds."""
         return self.blocks.text
 
 
 @frozen
 class Rendering:
-    """A page as a browser made it."""
+    """A page rendered by a browser."""
 
-    html: bytes  # the document as its scripts left it, in UTF-8 with a mark that says so
-    sent: bytes  # as the server sent it, inflated; empty where bytes are not kept
-    sent_digest: bytes  # of them, as `Digests.body`
+    html: bytes  # the document after its scripts ran, UTF-8 with a byte order mark
+    sent: bytes  # as sent by the server, decompressed; empty if bytes are not stored
+    sent_digest: bytes  # digest of `sent`, see `Digests.body`
     sent_size: int
-    took_s: float  # from when the browser was given it until it was read, waits for its parts included
-    requests: int = 0  # of its scripts and styles, and of its scripts
-    refused: int = 0  # of them, those that were not asked for, or not answered
-    bytes_by_kind: tuple[tuple[str, int], ...] = ()  # (script, style, data, image or font; bytes, inflated)
-    bounds: tuple[str, ...] = ()  # those that it met: time, size, `150 requests`
-    leads_to: str = ""  # where its script wanted to go on to; empty: nowhere
-    paint_s: float | None = None  # until the largest part was shown (LCP); None: unknown, or we delayed it
-    shift: float | None = None  # how much what was shown moved (CLS); None: likewise
-    screenshot: bytes = b""  # WebP; empty: none was wanted
+    took_s: float  # from navigation to the result, including waits for subresources
+    requests: int = 0  # for scripts and styles, and by scripts
+    refused: int = 0  # requests that were not sent or not answered
+    bytes_by_kind: tuple[tuple[str, int], ...] = ()  # (script, style, data, image or font; bytes, decompressed)
+    bounds: tuple[str, ...] = ()  # limits that were reached: time, size, `150 requests`
+    leads_to: str = ""  # URL to which a script navigated, or empty
+    paint_s: float | None = None  # largest contentful paint (LCP); None: unknown, or delayed by us
+    shift: float | None = None  # cumulative layout shift (CLS); None: unknown, or delayed by us
+    screenshot: bytes = b""  # WebP; empty if not requested
 
 
 class SamePage(NamedTuple):
-    """Another page with the same bytes, the same words, or the same words but for diacritics and case."""
+    """A page with the same bytes, the same words, or words that differ only in diacritics and case."""
 
     url: str
     same: str  # bytes, words, folded
@@ -579,7 +579,7 @@ class SamePage(NamedTuple):
 
 @frozen
 class PageSummary:
-    """What is known of one URL, in the columns of `model.tables.PAGE`. None: it does not say, or was not fetched."""
+    """A row of `model.tables.PAGE`. None: not declared, or not fetched."""
 
     url: str
     state: State
@@ -587,7 +587,7 @@ class PageSummary:
     rule: str | None
     status: int | None
     depth: int | None
-    fetched_at: str | None  # None: nothing was fetched of it
+    fetched_at: str | None  # None: never fetched
     media_type: str | None
     size: int | None
     cut: str | None
@@ -612,10 +612,10 @@ class PageSummary:
     body_digest: str | None
     text_digest: str | None
     folded_digest: str | None
-    rendered: bool  # a browser made it of its scripts
-    paint_s: float | None  # until its largest part was shown in that browser (LCP)
-    shift: float | None  # how much it moved there (CLS)
-    kept: tuple[str, ...]  # of bytes, text, xml, screenshot
+    rendered: bool  # rendered in a browser
+    paint_s: float | None  # largest contentful paint (LCP)
+    shift: float | None  # cumulative layout shift (CLS)
+    kept: tuple[str, ...]  # subset of bytes, text, xml, screenshot
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]

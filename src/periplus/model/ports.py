@@ -1,4 +1,4 @@
-"""What the core needs from outside, as protocols: time, the wire, the place of a collection, and its store."""
+"""Protocols for what the core needs from outside: clock, network, and the store of a collection."""
 
 from __future__ import annotations
 
@@ -35,158 +35,160 @@ from periplus.values import frozen
 
 
 class Clock(Protocol):
-    """Time as an argument."""
+    """A source of time."""
 
     def now(self) -> float:
-        """Seconds since the epoch, UTC: for records and for what outlives a process."""
+        """Seconds since the epoch, UTC, for stored times."""
 
     def monotonic(self) -> float:
-        """Seconds from an unknown start, never going back: for intervals."""
+        """Seconds on a clock that never goes back, for intervals."""
 
 
 class Policy(Protocol):
-    """Which hosts are worth the next requests, and which page of a host is next.
+    """Decides which hosts to request from next, and which page of a host comes next.
 
-    Every crawl is the same engine under another policy. What a policy knows follows from what it was made with and from
-    the stored visits in their order, whoever stored them: so an interrupted crawl is the same crawl, and all workers
-    learn alike.
+    All kinds of crawls use the same engine with different policies. The state of a policy depends only on its
+    parameters and on the stored visits in their order, by whichever worker. So a resumed crawl continues identically,
+    and all workers have the same state.
     """
 
     @property
     def window(self) -> int | None:
-        """None: it is asked which hosts to lease; those take turns as they are due, their pages come by priority, and
-        it learns nothing.
+        """How the policy chooses.
 
-        0: it chooses the host of each single request among those that may be asked at that moment.
+        None: the policy only chooses the hosts to lease. These are served as they become due, pages are ordered by
+        priority, and the policy learns nothing.
 
-        Else it chooses pages one after another among all hosts with work, each of them on what all pages brought but
-        the last `window` - 1 that were chosen; one page of a host at a time. The worker waits for their hosts and
-        stores what became of them in the order of choice, so neither the clock nor a kill changes a choice. There is
-        one worker.
+        0: the policy chooses the host of each request among those that can be requested at that moment.
+
+        n > 0: the policy chooses single pages in sequence among all hosts with queued pages. Each choice uses the
+        results of all pages except the last n - 1 that were chosen; at most one page per host is in progress. The
+        worker waits for the hosts and stores results in the order of choice, so that choices depend neither on the
+        clock nor on crashes. There is only one worker.
         """
 
     @property
     def most_held(self) -> int:
-        """Hosts that a worker leases at a time, where the policy chooses page by page."""
+        """Hosts that a worker leases at a time, if the policy chooses single pages."""
 
     @property
     def reads_text(self) -> bool:
-        """Whether it learns from the texts of pages."""
+        """Whether the policy learns from texts of pages."""
 
     @property
     def mark(self) -> int:
-        """The id of the last visit that it has learned from; 0: none."""
+        """Id of the last visit that it has learned from; 0 if none."""
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        """The ids of at most `most` of the ready hosts, best first."""
+        """Returns the ids of up to `most` of the ready hosts, best first."""
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        """The pages of a host that are next, the best first; after them, and with none, pages come by priority.
+        """Yields the next pages of a host, best first. After them pages are ordered by priority.
 
-        Whoever asks for another says that the one before does not wait. The one that was taken stays the first until
-        its visit was learned: it may have been put back.
+        A consumer takes the next item only if the previous page is not waiting. A page that was taken stays first
+        until its visit is learned, since it may be put back into the queue.
         """
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
-        """What became of pages, in the order in which that was stored."""
+        """Updates the policy with visits, in the order of storage."""
 
 
 class CrawlScope(Protocol):
-    """What belongs to a crawl, and which site each URL is of. See `urls.scope`."""
+    """Decides which URLs belong to a crawl, and to which site. See `urls.scope`."""
 
     @property
     def sites(self) -> frozenset[SiteKey]:
-        """Those that are crawled."""
+        """The crawled sites."""
 
     def decide(self, url: Url) -> Reason | None:
-        """None: in scope."""
+        """Reason why the URL is out of scope, or None."""
 
     def rule_for(self, url: Url) -> str:
-        """The rule that decided, in words for users."""
+        """The rule that decided, as text for users."""
 
     def refused(self, url: Url) -> str:
-        """What the user's own limits say against a URL, wherever it lies, in words; empty: nothing."""
+        """Text of the user's limit that excludes the URL, in whichever site; or empty."""
 
     def site_of(self, url: Url) -> SiteKey: ...
 
 
 class HostPast(Protocol):
-    """What the store can be asked about one host."""
+    """Stored pages of one host."""
 
     def texts(self) -> Iterable[tuple[Url, bytes]]:
-        """(URL, digest of its text) of the pages that were read, oldest first."""
+        """(URL, digest of its text) of fetched pages, oldest first."""
 
     def seen(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        """Those of the URLs that are stored."""
+        """Returns the URLs that are stored."""
 
 
 class TrapLesson(Protocol):
-    """What one page taught the detector of endless series."""
+    """Result of updating the detector of endless series with one page."""
 
     @property
     def fresh(self) -> bool:
-        """Whether it brought something new."""
+        """Whether the page has new content."""
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The page's own, each with whether the page lists it."""
+        """The page's candidates, with `vouched` set."""
 
     @property
     def vouched_for(self) -> tuple[Url, ...]:
-        """URLs known before, as doubtful, that are listed now."""
+        """Doubtful URLs that this page takes out of doubt."""
 
 
 class TrapDetection(Protocol):
-    """Knows which URLs of one host belong to endless series. See `schedule.traps`."""
+    """Detects endless series of URLs on one host. See `schedule.traps`."""
 
     def admit(self, url: Url, doubt: int, *, last: bool = False) -> str | None:
-        """None: may be fetched. Else what is shown to the user: the URL pattern, and why it is refused."""
+        """Returns None if the URL may be fetched, else a text for users: the URL pattern and the reason."""
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> TrapLesson:
-        """Books a page that was read."""
+        """Updates the state with a fetched page."""
 
     def redirected(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> TrapLesson:
-        """Books a redirect."""
+        """Updates the state with a redirect."""
 
     def changes(self) -> TrapChanges:
-        """What changed since last asked, for the store."""
+        """Changes since the last call, for the store."""
 
 
 @frozen
 class Response:
-    """One exchange on the wire, before anything is made of it. status 0: no header arrived."""
+    """A raw response. status 0: no header arrived."""
 
     request: Request
     started: float
     took_s: float
     status: int
     headers: Headers
-    body: bytes  # as it travelled: content encoding not removed
+    body: bytes  # as transferred, with content encoding
     cut: Cut
-    cause: Cause | None  # None: an answer arrived, whole or cut
+    cause: Cause | None  # None: a response arrived, complete or truncated
     detail: str
     address: str
-    first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
-    # what a server had sent, where an archive holds the body inflated and has written the header anew; None: `headers`
+    first_byte_s: float = 0.0  # time to the first byte; 0.0 if none arrived
+    # original header, if an archive stores the body decompressed with a rewritten header; None: same as `headers`
     sent: Headers | None = None
 
 
 class Transport(Protocol):
-    """Carries requests out. One hop each: redirects are answers. Raises nothing for what a server or network does."""
+    """Sends requests. Does not follow redirects. Never raises for errors of a server or network."""
 
     def start(self, request: Request, before: float = math.inf) -> None:
-        """before: monotonic time after which it is not sent at all, however far it has come:
-        its host may be another worker's.
+        """Starts a request. before: monotonic time after which it is no longer sent, since another worker may then
+        hold the lease of the host.
         """
 
     def withdraw(self, requests: Collection[Request]) -> None:
-        """What of these is not sent yet is not sent: its answer is CANCELLED. Their hosts are not ours any more."""
+        """Cancels those requests that are not sent yet, because their hosts' leases are lost."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
-        """Finished exchanges; waits up to timeout_s seconds for the first. With none under way it just waits."""
+        """Returns finished responses; waits up to timeout_s seconds for the first, even with none in flight."""
 
     def attend(self, fds: Sequence[int]) -> None:
-        """From now on `wait` returns, with nothing, as soon as one of these descriptors is readable."""
+        """Makes `wait` also return, with no responses, when one of these file descriptors is readable."""
 
     @property
     def in_flight(self) -> int: ...
@@ -196,74 +198,73 @@ class Transport(Protocol):
 
 @dataclass(slots=True)
 class AddressPlace:
-    """An address at which names take turns. Times on the machine's monotonic clock, in seconds."""
+    """An IP address shared by host names. Times in seconds of the monotonic clock."""
 
-    asked: str = ""  # the host that is asked there; empty: none
-    free_at: float = 0.0  # the delay after the latest start
+    asked: str = ""  # the host with a request in progress, or empty
+    free_at: float = 0.0  # latest start plus its delay
     next_slot: float = 0.0
 
 
 class AddressTable(Protocol):
-    """Which names lead to which address, and whose turn it is there. What a process entered goes with it."""
+    """Maps addresses to host names and their schedule. Entries of a process end with the process."""
 
     def enter(self, address: str, name: str) -> None: ...
 
     def leave(self, address: str, name: str) -> None:
-        """The name leads elsewhere, or is forgotten."""
+        """Removes a name from an address."""
 
     def names(self, address: str) -> int:
-        """How many different names lead there, of all who share the table."""
+        """Number of distinct names at the address, over all processes that share the table."""
 
     def place(self, address: str) -> AbstractContextManager[AddressPlace]:
-        """What becomes of the place within becomes of it for all; nobody else sees or changes it meanwhile."""
+        """Locks the entry of an address; changes made within the context are stored for all processes."""
 
     def close(self) -> None: ...
 
 
-# One protocol; one contract suite runs over every implementation.
+# One contract test suite runs over all implementations.
 
 
 class CrawlStore(Protocol):
-    """What may be fetched next, and what was.
+    """The queue and the results of a crawl.
 
-    States of a URL:  waiting -> done(reason) | dropped(reason); a URL in hand is still waiting in the
-                      store. No other move, except
-    that a new run may set dropped URLs waiting again (`offer`).
-    Always:  (1) a URL is offered any number of times and enters once;  (2) a host has at most one lease at a time;
-    (3) two leases of a host start at least its delay apart;  (4) every lease ends, by release, expiry or the death of
-    its holder;  (5) a batch is stored whole or not at all, and only as far as its leases' epochs still hold;
-    (6) a page of depth i + 1 of a site is not given out while one of depth i of that site is waiting.
-    While the crawl is paused no host is ready and none is leased; what is held stays held, and may be stored.
-    Not its business: fetching, parsing, choosing rules, sleeping.
-    Times: `now` is seconds since the epoch, UTC.
+    States of a URL: waiting -> done(reason) | dropped(reason). A URL whose request is in progress is still waiting in
+    the store. There is no other transition, except that a new run may queue dropped URLs again (`offer`).
+
+    Invariants: (1) a URL may be offered many times and is stored once; (2) a host has at most one lease at a time;
+    (3) two leases of a host start at least its delay apart; (4) every lease ends, by release, expiry or the death of
+    its holder; (5) a batch is stored completely or not at all, and only for leases whose epochs are still valid;
+    (6) a page of depth i + 1 of a site is not handed out while one of depth i of that site is waiting.
+
+    While the crawl is paused, no host is ready and none is leased; existing leases stay valid, and their results can
+    be stored. The store does not fetch, parse, choose rules or sleep. `now` is in seconds since the epoch, UTC.
     """
 
-    budget_spent: bool  # max_pages are fetched: nothing more will be given out
-    # how often another server took the database's place; it may lack what was stored last, leases among it
-    successions: int
+    budget_spent: bool  # max_pages are fetched: no more tasks are handed out
+    # number of database failovers; after one, the last commits may be lost, including leases
+    failovers: int
 
     def join(self, pid: int, now: float) -> str:
-        """Registers a worker; returns its name."""
+        """Registers a worker and returns its name."""
 
     def leave(self, worker: str, now: float) -> None:
-        """Ends a worker; its leases end too."""
+        """Removes a worker and its leases."""
 
     def offer(
         self, candidates: Iterable[Candidate], side_requests: Iterable[SideRequest], now: float, *, reopen: bool = False
     ) -> int:
-        """URLs from outside a crawl (starts, lists). Returns how many are newly waiting.
+        """Stores URLs from outside the crawl (starts, lists). Returns how many are newly waiting.
 
-        reopen: what an earlier run dropped without asking for it (scope, depth, robots, a host that
-        was down) may wait again.
+        reopen: queue again what an earlier run dropped without a request (scope, depth, robots, host down).
         """
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
-        """Up to `most` hosts that nobody holds, that have work, and that may be asked within horizon_s;
+        """Up to `most` hosts without a lease, with queued tasks, and whose next request is allowed within horizon_s;
         longest due first.
         """
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
-        """Leases those of the hosts that are still free."""
+        """Leases the hosts that are still free."""
 
     def take(
         self,
@@ -273,23 +274,23 @@ class CrawlStore(Protocol):
         now: float,
         pages: Iterable[Url] = (),
     ) -> tuple[Sequence[Task], float | None]:
-        """Up to `most` tasks of a leased host in order, without those in_hand ((priority, seq)).
+        """Returns up to `most` tasks of a leased host in order, except those in_hand ((priority, seq)).
 
-        With none, the seconds until there may be one (None: not before other tasks of the host end).
-        pages: what a policy would have next, see `Policy.next`; the first that waits is the one task, unless the host
-        has to be asked for what others wait for (PRIORITY_FIRST).
+        If there are none, also returns the seconds until there may be one (None: not before other tasks of the host
+        end). pages: preferred pages, see `Policy.next`; the first one that is waiting is the only task returned,
+        unless the host has a task of PRIORITY_FIRST, which other hosts wait for.
         """
 
     def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
-        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+        """Stored content of a page of the leased host: fields, text, and link targets, sorted."""
 
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
-        """Those of the hosts that have to be asked for something that another host's robots.txt depends on."""
+        """Returns the hosts with a queued request that another host's robots.txt depends on."""
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        """What became of pages, in the order in which that was stored; after: the id of the last that is known.
+        """Visits in the order of storage, with ids greater than `after`.
 
-        texts: with title and blocks of what was read.
+        texts: with title and blocks of fetched pages.
         """
 
     def note(self, name: str) -> str:
@@ -300,34 +301,34 @@ class CrawlStore(Protocol):
     def trap_memory(self, lease: Lease) -> TrapMemory: ...
 
     def seen(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        """Those of these URLs of the leased host that are stored."""
+        """Returns those of the leased host's URLs that are stored."""
 
     def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
-        """(URL, digest of its text) of the site's pages that were read, the latest `most`, oldest first."""
+        """(URL, digest of its text) of the last `most` fetched pages of the site, oldest first."""
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         """Stores a batch in one transaction and renews the worker's leases.
 
-        Returns the leases that were lost meanwhile.
+        Returns the leases that are lost.
         """
 
     def fair_share(self, now: float) -> int:
-        """How many hosts one worker should hold: hosts with work over workers alive, at least 1;
-        none while the crawl is paused.
+        """Number of hosts that each worker should lease: hosts with tasks divided by live workers, at least 1; 0 while
+        the crawl is paused.
         """
 
     def idle(self, now: float) -> bool:
-        """Whether nothing waits and nobody has anything in hand: the crawl is at its end."""
+        """Whether the crawl is finished: no URL is waiting, and no worker has a task."""
 
     def counts(self) -> RunCounts: ...
 
 
-# One protocol; a folder and a database each have their own.
+# Implemented for SQLite folders and for PostgreSQL.
 
 
 @frozen
 class RunRecord:
-    """One run as stored. state: running, done, stopped, suspicious or failed; note says why."""
+    """A stored run. state: running, done, stopped, suspicious or failed; note: the reason."""
 
     id: int
     kind: str
@@ -343,7 +344,7 @@ class RunRecord:
 
 
 class VisitReader(Protocol):
-    """How a run stands, for whoever shows it."""
+    """Reads the progress of a run."""
 
     def note(self, name: str) -> str:
         """See `CrawlHome.note`."""
@@ -352,88 +353,82 @@ class VisitReader(Protocol):
         """See `CrawlStore.visits`."""
 
     def waiting_by_host(self) -> dict[HostKey, int]:
-        """Entries of the to-do lists of each host that has any."""
+        """Number of queued tasks of each host with any."""
 
     def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        """(reason, rule) of those of the URLs that are stored."""
+        """(reason, rule) of each of the URLs that is stored."""
 
 
 class RunStore(CrawlStore, VisitReader, Protocol):
-    """A crawl store with what its boss asks beside: what to begin with, how it goes, how it ended."""
+    """A crawl store with the operations of the coordinating process."""
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
-        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
+        """(URL, digest of its text) of the last `most` fetched pages of the site, oldest first."""
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, depth, in sitemap) of the URLs that stand at one of these reasons,
-        none of which means that they were fetched.
+        """(URL, depth, in sitemap) of the URLs with one of these reasons. The reasons must not be those of fetched
+        URLs.
         """
 
     def traps(self) -> Sequence[TrapTally]:
-        """The URL patterns that were left out as endless series, the largest first."""
+        """URL patterns that were skipped as endless series, largest first."""
 
     def merge_aliases(self) -> int:
-        """Pages that are the same (see `urls.aliases.merged`) become one page with several addresses.
+        """Merges pages that are the same (see `urls.aliases.merged`) into one page with aliases.
 
-        Returns how many are aliases by it.
+        Returns the number of new aliases.
         """
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
-        """Hosts belong to the sites that the scope says; what waits outside it waits no longer; what was left out and
-        lies within is stored, at a depth that links will tell, or at its old one where its site comes back.
+    def apply_scope(self, scope: CrawlScope) -> None:
+        """Applies a changed scope: assigns hosts to their sites, removes URLs out of scope from the queue, and stores
+        skipped URLs that are now in scope. Their depth is computed from links; a site that returns keeps its depths.
 
-        What was fetched stays. Nobody may be at work.
+        Fetched pages stay. No worker may be running.
         """
 
     def receivers(self, least: int) -> Sequence[int]:
-        """Of a part of a web: the parts for which so many messages wait, or a batch that was begun."""
+        """Parts of a split crawl with at least `least` unsent messages or an unfinished batch."""
 
     def next_batch(self, receiver: int) -> HandedBatch | None:
-        """The next batch for a part, the same one until `batch_written`; None: nothing waits for it."""
+        """Next unsent batch for a part, the same until `delete_batch` is called; None if there is none."""
 
-    def batch_written(self, batch: HandedBatch) -> None:
-        """The batch lies where its reader finds it: it is forgotten here."""
+    def delete_batch(self, batch: HandedBatch) -> None:
+        """Marks a batch as delivered and deletes its messages."""
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
-        """Enters a part's batch if it is the next of that part; all of it, and its number, or nothing."""
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+        """Applies a batch of another part, with its number, if it is the next one. Returns whether it was applied."""
 
     def part_state(self, now: float) -> PartState: ...
 
     def peer(self, part: int, identity: str) -> str:
-        """The identity by which another part was met first: this one, if it never was."""
+        """The first identity seen of another part; stores the given one if there is none."""
 
     def is_paused(self) -> bool: ...
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
-        """Hosts with work, those with most waiting first."""
+        """Hosts with queued tasks, most tasks first."""
 
     def close(self) -> None: ...
 
 
 class CrawlHome(Protocol):
-    """Where one collection is kept: what happens there before, after and around a run.
+    """The place of one collection: operations before, after and around a run.
 
-    Each call is a transaction of its own.
-
-    Its text in an error or a summary is what a user calls it. Times: `now` is seconds since the epoch, UTC; a
-    database has its own clock.
+    Each call is a transaction of its own. str() is the name that users know it by. `now` is in seconds since the
+    epoch, UTC; a database uses its own clock.
     """
 
     def only_crawl(self) -> AbstractContextManager[None]:
-        """Holds the collection for one crawl, until its holder dies. Raises StoreError when another one holds it."""
+        """Locks the collection for one crawl. Raises StoreError if another crawl holds the lock."""
 
     def prepare(self, rules: str, now: float) -> bool:
-        """Makes the collection if there is none; else brings it into accord with its rules for URLs (TOML).
+        """Creates the collection, or applies changed URL rules (TOML) to an existing one.
 
-        True: a crawl goes on with it.
-
-        Raises StoreError, and UsageError where rules cannot be changed.
+        Returns whether a crawl goes on with it. Raises StoreError, and UsageError if the rules cannot be changed.
         """
 
     def rules_text(self) -> str:
-        """The rules for URLs that were stored with it, in TOML; empty where none were:
-        a folder has them in its periplus.toml.
-        """
+        """The stored URL rules in TOML; empty if none are stored. A folder keeps them in its periplus.toml."""
 
     def begin_run(
         self,
@@ -443,56 +438,56 @@ class CrawlHome(Protocol):
         now: float,
         further: Mapping[str, object] | None = None,
     ) -> int:
-        """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+        """Creates a run and returns its id. Failures of hosts in earlier runs are reset.
 
-        further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
+        further: more values stored with the settings; `seed` has its own column.
         """
 
     def note(self, name: str) -> str:
-        """What was noted in the collection under a name; empty: nothing. Raises NoCollection."""
+        """Value of a named note of the collection, or empty. Raises NoCollection."""
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
-        """The note as `changed` makes it, in one transaction, so that two who change it do not undo one another's;
-        an empty one goes.
+        """Replaces a note by `changed(note)` in one transaction, so that concurrent changes are not lost. Returns the
+        new note; an empty one is deleted.
         """
 
     def reader(self) -> AbstractContextManager[VisitReader]:
-        """Reads the collection at one moment. Raises NoCollection."""
+        """Opens a snapshot of the collection. Raises NoCollection."""
 
     def store(self, run_id: int, settings: Settings) -> RunStore:
-        """The crawl store of a run, for one process."""
+        """Opens the crawl store of a run, for one process."""
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
-        """Enters what a refresh asks for again into the to-do lists; returns how many."""
+        """Queues the URLs of a refresh; returns how many."""
 
     def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        """Notes which URLs are starts. sites: of each."""
+        """Marks URLs as starts. sites: the site of each."""
 
     def end_run(self, run_id: int, state: str, note: str, now: float) -> None: ...
 
     def discard(self) -> bool:
-        """Deletes the collection if `prepare` of this object made it and no page was stored since.
+        """Deletes the collection if `prepare` of this object created it and no page was stored since.
 
-        False: it stays. The caller holds `only_crawl` of this object.
+        Returns whether it was deleted. The caller holds `only_crawl` of this object.
         """
 
     def pause(self, now: float) -> bool:
-        """Has the crawl that goes on ask for nothing more until `resume`, its end, or the beginning of another.
+        """Pauses the running crawl until `resume`, its end, or the start of another.
 
-        False: none goes on. Raises NoCollection.
+        Returns False if no crawl is running. Raises NoCollection.
         """
 
     def resume(self, now: float) -> bool:
-        """False: no crawl goes on that was paused. Raises NoCollection."""
+        """Returns False if no paused crawl is running. Raises NoCollection."""
 
     def note_fault(self, note: FaultNote) -> None:
-        """In place of what was noted on its cause before; an empty note takes that away. Raises NoCollection."""
+        """Replaces the note on a cause; an empty note deletes it. Raises NoCollection."""
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
-        """What persons noted on causes of faults, by code and cause. Raises NoCollection."""
+        """Users' notes on causes of faults, sorted by code and cause. Raises NoCollection."""
 
     def runs(self) -> Sequence[RunRecord]:
         """All runs, oldest first. Raises NoCollection."""
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        """What a run found, by kind; every kind is named."""
+        """Number of each kind of finding of a run, including zeros."""

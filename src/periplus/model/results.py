@@ -1,4 +1,4 @@
-"""What analyses find, as values: ranks, maps, and what a map or a report shows of them."""
+"""Results of analyses as values: ranks, site maps, and the data shown in maps and reports."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from periplus.model.visit import Reason, State
 from periplus.model.web import SiteKey, Url
 from periplus.values import Pairs, frozen
 
-OTHERS = -1  # in place of a page's index: the pages that a folded map does not name one by one
+OTHERS = -1  # used as a page index: the pages that a folded map does not list
 
 
 @frozen
 class Ranking:
-    """How much each page counts, and how the figure came about."""
+    """PageRank scores, with the parameters of the computation."""
 
     scores: Floats  # n, in the order of LinkGraph.pages
     damping: float
-    rounds: int  # that were computed
-    residual: float  # change of the last round, summed over pages, as a share of all scores; 0.0 with no pages
+    rounds: int  # iterations
+    residual: float  # change of the last iteration, summed over pages, as a share of all scores; 0.0 without pages
 
 
 @frozen
 class SiteMap:
-    """A tree over the pages that links reach from the home page; every such page stands in it once.
+    """A tree of the pages that are linked from the home page, directly or not. Each of them occurs once.
 
-    Pages are indices into LinkGraph.pages. In `order` a page stands before the pages below it, which follow at once, so
-    that the branch of order[i] is order[i : i + 1 + below[order[i]]]. Siblings: greatest rank first, then by URL.
+    Pages are indices into LinkGraph.pages. `order` is depth first: the branch of order[i] is
+    order[i : i + 1 + below[order[i]]]. Siblings are sorted by descending rank, then by URL.
     """
 
     home: int
-    depth: Ints32  # n: clicks from the home page; -1 where no link leads
-    parent: Ints32  # n: a page of the depth before; -1 for the home page and where no link leads
-    order: Ints32  # the pages reached, depth first
-    below: Ints32  # n: pages under it, at any depth
+    depth: Ints32  # n: clicks from the home page; -1 if no link leads there
+    parent: Ints32  # n: a page one level up; -1 for the home page and if no link leads there
+    order: Ints32  # reachable pages, depth first
+    below: Ints32  # n: descendants at any depth
 
     @property
     def max_depth(self) -> int:
-        """The last depth's number."""
+        """Greatest depth."""
         return int(self.depth.max())
 
     def walk(self, max_depth: int = -1) -> Iterator[tuple[int, int, int]]:
-        """(page, depth, pages below it) in `order`, down to max_depth; -1: all. Bounded memory, no recursion."""
-        block = 65_536  # pages turned into Python numbers at once
+        """Yields (page, depth, descendants) in `order`, down to max_depth (-1: all). Bounded memory, no recursion."""
+        block = 65_536  # indices converted to Python numbers at a time
         for start in range(0, len(self.order), block):
             pages = self.order[start : start + block]
             for page, depth, below in zip(
@@ -58,9 +58,9 @@ class SiteMap:
 
 @frozen
 class MapNode:
-    """A place in a folded map with everything in it: pages, fetched, size_bytes and rank are totals of the branch.
+    """A node of a folded map: pages, fetched, size_bytes and rank are totals of the branch.
 
-    A node is a page with the nodes under it, or (page == OTHERS) the pages of its parent's branch that are not named.
+    A node is a page with its child nodes, or (page == OTHERS) the pages of its parent's branch that are not listed.
     """
 
     page: int
@@ -73,11 +73,11 @@ class MapNode:
 
 @frozen
 class LinkedBytes:
-    """What lies behind each page's links: a picture gallery is seen at first sight."""
+    """Sizes of the targets of each page's links, which make picture galleries easy to spot."""
 
-    # n x len(MediaClass): bytes of the targets whose size is known, by class in the order of MediaClass
+    # n x len(MediaClass): bytes of targets of known size, by class in the order of MediaClass
     sizes: Ints
-    unsized: Ints  # n: targets whose size is not known
+    unsized: Ints  # n: targets of unknown size
 
 
 @frozen
@@ -85,10 +85,10 @@ class SegmentSum:
     """What a segment of a collection adds up to. issues: by severity; examples: some of its URLs."""
 
     name: str
-    urls: int  # ever seen
-    pages: int  # of them fetched
+    urls: int  # known
+    pages: int  # fetched
     failed: int
-    depth: float  # mean clicks from the start, of fetched pages that links reach
+    depth: float  # mean clicks from the start, over fetched pages that links lead to
     deepest: int
     text_chars: int  # of fetched pages
     size_bytes: int  # of fetched pages
@@ -98,7 +98,7 @@ class SegmentSum:
 
 @frozen
 class PageOverview:
-    """What is shown of one page."""
+    """The data shown for one page."""
 
     url: Url
     title: str
@@ -107,18 +107,18 @@ class PageOverview:
     status: int  # 0: no answer
     media_type: str
     size_bytes: int
-    depth: int  # clicks from the home page, -1 where no link leads
+    depth: int  # clicks from the home page, -1 if no link leads there
     rank: float
     score: int  # 0 to 100, logarithmic: see analyse.pagerank.link_score
     inlinks: int  # pages that link to it
     outlinks: int  # pages that it links to
-    linked: tuple[int, ...] = ()  # bytes behind its links, by class in the order of MediaClass; () when nobody counted
-    unsized: int = 0  # links to what has no known size
+    linked: tuple[int, ...] = ()  # bytes of its link targets, by class in the order of MediaClass; () if not counted
+    unsized: int = 0  # links to targets of unknown size
 
 
 @frozen
 class PageColumns:
-    """PageOverview of n pages, one sequence a fact, all in the order of LinkGraph.pages: fit for a million pages."""
+    """PageOverview of n pages as columns, in the order of LinkGraph.pages; suited to millions of pages."""
 
     url: Sequence[Url]
     title: Sequence[str]
@@ -132,8 +132,8 @@ class PageColumns:
     score: Unsigned8
     inlinks: Ints
     outlinks: Ints
-    linked: LinkedBytes | None = None  # None: nobody counted
-    # results computed later: name, one value a page; "": none
+    linked: LinkedBytes | None = None  # None: not counted
+    # results computed later: (name, one value per page); "" if there is none
     further: tuple[tuple[str, Sequence[str | int | float]], ...] = ()
 
     def page(self, index: int) -> PageOverview:
@@ -157,20 +157,20 @@ class PageColumns:
 
 @frozen
 class About:
-    """Where a result comes from: stands at the head of every map and report."""
+    """Origin of a result, shown at the top of every map and report."""
 
-    run: str  # the run's name in its collection
-    start: Url  # where the crawl began
+    run: str  # name of the run
+    start: Url  # start URL of the crawl
     created: float  # seconds since the epoch, UTC
     damping: float
     rounds: int
-    ties: str = "greater rank, then smaller URL"  # which of several parents a page hangs from
+    ties: str = "greater rank, then smaller URL"  # how the parent is chosen among several
     parameters: Pairs = ()  # the run's settings that differ from the defaults
 
 
 @frozen
 class Tally:
-    """How many pages share something: a charset, a language, a media type, a host."""
+    """Number of pages with a value: a charset, a language, a media type, a host."""
 
     name: str
     pages: int
@@ -179,7 +179,7 @@ class Tally:
 
 @frozen
 class StateTally:
-    """How many URLs are in a state for a reason."""
+    """Number of URLs in a state for a reason."""
 
     state: State
     reason: Reason
@@ -188,7 +188,7 @@ class StateTally:
 
 @frozen
 class DepthTally:
-    """How many pages stand so many clicks from the home page."""
+    """Number of pages at a depth."""
 
     depth: int
     fetched: int
@@ -197,7 +197,7 @@ class DepthTally:
 
 @frozen
 class Holder:
-    """A page with a link, and the words that carry it."""
+    """A page with a link, and the link text."""
 
     url: Url
     title: str
@@ -206,18 +206,18 @@ class Holder:
 
 @frozen
 class BrokenLink:
-    """A URL that leads nowhere, with every page that links to it."""
+    """A broken URL, with the pages that link to it."""
 
     target: Url
     reason: Reason
     status: int
-    holders: tuple[Holder, ...]  # the first of them, by URL
-    pages: int  # that link to it, in all
+    holders: tuple[Holder, ...]  # the first of these pages, by URL
+    pages: int  # total number of pages that link to it
 
 
 @frozen
 class IssueGroup:
-    """All issues of one kind."""
+    """The issues of one kind."""
 
     kind: IssueKind
     severity: Severity  # as the user grades it
@@ -228,11 +228,11 @@ class IssueGroup:
 
 @frozen
 class RedirectChain:
-    """A URL that redirects, and where whoever follows ends."""
+    """A URL that redirects, and the end of the chain."""
 
     source: Url
-    target: Url  # one hop on
-    end: Url  # in a loop: some URL of it
+    target: Url  # the next hop
+    end: Url  # for a loop: any URL of it
     status: int  # of the first hop
     hops: int
     loop: bool
@@ -241,28 +241,28 @@ class RedirectChain:
 
 @frozen
 class ExternalSite:
-    """Another site that pages link to."""
+    """Another site that the pages link to."""
 
     name: str
-    pages: int  # with a link there
+    pages: int  # pages with a link to it
     links: int
     targets: int  # distinct URLs
 
 
 @frozen
 class PageWeight:
-    """What a reader must fetch to see a page, and what lies behind its links."""
+    """Bytes needed to show a page, and bytes of its link targets."""
 
     url: Url
     title: str
-    pulled: tuple[int, ...]  # bytes by class in the order of MediaClass, the page's own among them
-    unsized: int  # parts whose size is not known
+    pulled: tuple[int, ...]  # bytes by class in the order of MediaClass, including the page itself
+    unsized: int  # subresources of unknown size
     linked_bytes: int
 
 
 @frozen
 class ClassSize:
-    """The site's URLs of one class, each once, however many pages use it."""
+    """Total size of a site's URLs of one class; each URL counts once."""
 
     kind: MediaClass
     size_bytes: int
@@ -272,16 +272,16 @@ class ClassSize:
 
 @frozen
 class TrendPoint:
-    """A collection at the end of a run. None: that run did not look."""
+    """State of a collection at the end of a run. None: not measured by that run."""
 
     run_id: int
     kind: str
     started: float  # seconds since the epoch, UTC
-    pages: int  # that were read, up to now
+    pages: int  # fetched so far
     failed: int  # URLs
-    urls: int  # that were known
-    fetched: int  # by this run, as the three that follow
-    bytes: int  # as they travelled
+    urls: int  # known
+    fetched: int  # this and the next three: by this run only
+    bytes: int  # bytes transferred
     depth: int | None  # clicks to the deepest page
     response_s: float | None  # mean of a page, to its last byte
     pages_with_errors: int | None
@@ -290,42 +290,42 @@ class TrendPoint:
 
 @frozen
 class SiteSum:
-    """One site of several: the figures that its own report has."""
+    """Summary of one site in a report on several sites."""
 
     site: SiteKey
     start: Url
     counts: tuple[StateTally, ...]
-    groups: tuple[IssueGroup, ...]  # gravest first; they name no faults
+    groups: tuple[IssueGroup, ...]  # highest grade first, without faults
     broken_urls: int
     depth: int  # clicks to the deepest page
-    size_bytes: int  # of its pages and of what they show or link to, each URL once
+    size_bytes: int  # of its pages and their targets, each URL once
     grades: tuple[FieldGrade, ...]
 
 
 @frozen
 class SitesReport:
-    """What the report of a collection with several sites shows. about: of the first start and the last run."""
+    """Data of the report on a collection with several sites. about: for the first start and the last run."""
 
     about: About
-    finished: float  # as in ReportData
-    sites: tuple[SiteSum, ...]  # in the order of their starts
+    finished: float  # see ReportData
+    sites: tuple[SiteSum, ...]  # in the order of their start URLs
     notes: tuple[str, ...]
 
 
 @frozen
 class ReportData:
-    """Everything that a site's report shows. Lists stand in the order in which they are shown."""
+    """Data of the report on one site. Lists are in display order."""
 
     about: About
-    finished: float  # seconds since the epoch, UTC; 0.0 while the run goes on
+    finished: float  # seconds since the epoch, UTC; 0.0 while the run is in progress
     counts: tuple[StateTally, ...]
     pages: PageColumns
-    ranked: tuple[int, ...]  # indices of pages, greatest rank first
-    tree: MapNode | None  # None: the home page was not fetched, so there is no map
+    ranked: tuple[int, ...]  # page indices, greatest rank first
+    tree: MapNode | None  # None: no map, because the home page was not fetched
     depths: tuple[DepthTally, ...]
-    groups: tuple[IssueGroup, ...]  # gravest first, then by category as the table of issues has them
+    groups: tuple[IssueGroup, ...]  # highest grade first, then by category in the order of the issue table
     broken: tuple[BrokenLink, ...]
-    broken_urls: int  # in all; broken names the first
+    broken_urls: int  # total number; `broken` lists the first
     chains: tuple[RedirectChain, ...]
     sizes: tuple[ClassSize, ...]
     heaviest: tuple[PageWeight, ...]
@@ -335,9 +335,9 @@ class ReportData:
     charsets: tuple[Tally, ...]
     languages: tuple[Tally, ...]
     duplicates: tuple[DuplicateGroup, ...]
-    notes: tuple[str, ...]  # what was not looked at, and why
-    grades: tuple[FieldGrade, ...] = ()  # by field; none: nothing was graded
+    notes: tuple[str, ...]  # what was not analysed, and why
+    grades: tuple[FieldGrade, ...] = ()  # by field; empty if not graded
     trends: tuple[TrendPoint, ...] = ()  # oldest run first
-    segments: tuple[SegmentSum, ...] = ()  # in the order of their rules; none: nobody wrote rules
-    # (URL, WebP) of rendered pages: the home page, then those that count most; none: no crawl kept any
+    segments: tuple[SegmentSum, ...] = ()  # in the order of the rules; empty without rules
+    # (URL, WebP) of rendered pages: the home page, then those with the highest rank; empty if none are stored
     screenshots: tuple[tuple[str, bytes], ...] = ()

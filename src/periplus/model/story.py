@@ -1,4 +1,4 @@
-"""Words that stories and portals share: dates, stories, cascades, sites that told them, and what an editor decided."""
+"""Values of stories and portals: dates, stories, cascades, sites, and the editor's decisions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NewType
 from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
 
-if TYPE_CHECKING:  # a crawl reads dates, and has no arrays
+if TYPE_CHECKING:  # crawls use this module without NumPy
     import numpy as np
     from numpy.typing import NDArray
 
 
 class DateOrigin(StrEnum):
-    """On whose word a page is dated, the best first."""
+    """Source of a page's date, most reliable first."""
 
     JSON_LD = "json-ld"
     META = "meta"
@@ -30,15 +30,15 @@ class DateOrigin(StrEnum):
 
 @frozen
 class PageDate:
-    """When a page was published, as far as is known."""
+    """Date of publication of a page, as far as known."""
 
     when: float  # seconds since the epoch
     source: DateOrigin
-    whole_day: bool = False  # no more than the day is known: `when` is its beginning
+    whole_day: bool = False  # only the day is known: `when` is its start
 
 
 class Order(StrEnum):
-    """What decided where a page stands in its story."""
+    """Evidence for a page's position in its story."""
 
     DATES = "dates"
     LINKS = "links"
@@ -59,13 +59,13 @@ class StoryPage:
 
 @frozen
 class Story:
-    """Pages that tell one thing, the source first, and how it went from one to the next."""
+    """Pages of several sites on one event, source first, and the links between them."""
 
-    pages: tuple[StoryPage, ...]  # in the order of the cascade
-    links: tuple[tuple[int, int], ...]  # (citing page, cited page): places in pages
-    # (later page, earlier page, share of the smaller text that both have), each page's nearest
+    pages: tuple[StoryPage, ...]  # in cascade order
+    links: tuple[tuple[int, int], ...]  # (citing page, cited page): indices into pages
+    # (later page, earlier page, shared part of the smaller text): the nearest earlier page of each page
     near: tuple[tuple[int, int, float], ...]
-    disordered: int  # links whose citing page is dated before the page that it cites
+    disordered: int  # links from a page with an earlier date to one with a later date
 
     @property
     def title(self) -> str:
@@ -73,127 +73,125 @@ class Story:
 
     @property
     def sites(self) -> tuple[SiteKey, ...]:
-        """Each once, in the order in which they had the story."""
+        """Distinct sites, in the order of publication."""
         return tuple(dict.fromkeys(page.site for page in self.pages))
 
     @property
     def order(self) -> Order:
-        """The weakest word on which a page after the source stands where it stands."""
+        """Weakest evidence used to order the pages."""
         return max((page.order for page in self.pages), key=list(Order).index)
 
 
 @frozen
 class Stories:
-    """The stories of a collection, the weightiest first: most sites, then most pages, then the newest."""
+    """The stories of a collection, sorted by number of sites, then number of pages, then newest first."""
 
     stories: tuple[Story, ...]
-    pages: int  # that were compared
-    digests: tuple[Url, ...]  # pages that speak of several stories and belong to none
-    dated: tuple[tuple[DateOrigin, int], ...]  # pages by the word on which they are dated
-    posts: tuple[tuple[SiteKey, int], ...]  # pages compared, by site
+    pages: int  # compared pages
+    digests: tuple[Url, ...]  # pages about several stories, which belong to none
+    dated: tuple[tuple[DateOrigin, int], ...]  # number of pages by source of the date
+    posts: tuple[tuple[SiteKey, int], ...]  # number of compared pages by site
 
 
 @frozen
 class Cascades:
-    """In which order the sites had each story: m stories over n sites, CSR."""
+    """Order in which sites published each story: m stories over n sites, in CSR form."""
 
     sites: tuple[str, ...]
-    titles: tuple[str, ...]  # of the stories; empty where they have none
+    titles: tuple[str, ...]  # titles of the stories, or empty
     offsets: NDArray[np.int64]  # m + 1
-    members: NDArray[np.int64]  # places in sites, by story the earliest first, each site once
+    members: NDArray[np.int64]  # indices into sites, by story, earliest first, each site once
     delays_h: NDArray[np.float64]  # hours since the story's first page
     starts_h: NDArray[np.float64]  # m: hours since the epoch
     posts: NDArray[np.int64]  # n: pages of each site
 
 
 class Objective(StrEnum):
-    """What the reader of some sites wants of the stories."""
+    """Objective of choosing sites to read."""
 
-    DL = "dl"  # detection likelihood: to see them at all
-    DT = "dt"  # detection time: to see them early
-    PA = "pa"  # population affected: to see them before most sites have them
+    DL = "dl"  # detection likelihood: to see as many stories as possible
+    DT = "dt"  # detection time: to see stories early
+    PA = "pa"  # population affected: to see stories before most sites have them
 
 
 @frozen
 class Chosen:
-    """A site worth reading, in the order of choice."""
+    """A chosen site, in the order of choice."""
 
-    site: int  # place in Cascades.sites
-    gain: float  # what it adds to those before it, as a share of all that could be had
-    value: float  # of it and those before it, the same
+    site: int  # index into Cascades.sites
+    gain: float  # marginal gain, as a share of the maximum
+    value: float  # value of the choice up to this site, as a share of the maximum
     cost: float
-    first_of: tuple[int, ...]  # the stories that it adds, the largest first
+    first_of: tuple[int, ...]  # stories that it adds, largest first
 
 
 @frozen
 class Influence:
-    """The sites that together detect the most, and how near that is to the best there can be."""
+    """Chosen sites that together detect most stories, with upper bounds on the optimum."""
 
     chosen: tuple[Chosen, ...]
-    value: float  # share of all that could be had with every site
-    online_bound: float  # no choice within the budget has more: from the choice alone
-    lp_bound: float  # the same, from the linear programme: the smaller one
+    value: float  # value as a share of the value of all sites
+    online_bound: float  # upper bound within the budget, computed from the choice
+    lp_bound: float  # upper bound from the linear programme, which is tighter
     budget: float
-    rule: str  # benefit or ratio: which one began the choice
+    rule: str  # benefit or ratio: the greedy rule of the initial choice
     swaps: int
-    evaluations: int  # gains that the lazy greedy worked out
-    most_posts: tuple[float, ...]  # value of reading the sites with most posts, 1 to as many as were chosen
-    missed: tuple[int, ...]  # stories on none of the chosen sites, the largest first
+    evaluations: int  # gains computed by the lazy greedy algorithm
+    most_posts: tuple[float, ...]  # value of reading the k sites with most posts, for k from 1 to the number chosen
+    missed: tuple[int, ...]  # stories on none of the chosen sites, largest first
 
 
 @frozen
 class Holdout:
-    """A choice by the earlier half of the stories, scored on the later half."""
+    """A choice based on the earlier half of the stories, evaluated on the later half."""
 
     chosen: Influence
-    stories: int  # of the later half
-    # share of the later half's stories' value, by the first, the first two, ... sites: the chosen, then
-    # what the budget still allows
+    stories: int  # in the later half
+    # share of the later half's value reached by the first 1, 2, ... sites: the chosen ones, then further ones within
+    # the budget
     later: tuple[float, ...]
     costs: tuple[float, ...]  # of these sites
-    hindsight: float  # what the best choice for the later half has there
-    # what the sites with most posts in the earlier half have there, as many as the budget allows
+    hindsight: float  # value of the best choice for the later half
+    # value of the sites with most posts in the earlier half, as many as the budget allows
     most_posts: tuple[float, ...]
 
 
 EntryKey = NewType("EntryKey", str)
-"""Eight letters and digits that name an entry of a portal.
+"""Key of a portal's entry: eight letters and digits.
 
-A story keeps its key while it grows, whichever page turns out to be its first.
+A story keeps its key while it grows, even if its first page changes.
 """
 
 
 class EditorVerdict(StrEnum):
-    """What an editor decided: of an entry that it is approved, pinned or hidden;
-    of a site that it is pinned or banned.
-    """
+    """An editor's decision: an entry is approved, pinned or hidden; a site is pinned or banned."""
 
     APPROVED = "approved"
-    PINNED = "pinned"  # stands first; a pinned entry is approved
+    PINNED = "pinned"  # shown first; a pinned entry is also approved
     HIDDEN = "hidden"
     BANNED = "banned"
 
 
 @frozen
 class Portal:
-    """What a portal is to show, and how. It is kept with its collection."""
+    """Configuration of a portal, stored with its collection."""
 
     name: str
     title: str
     created: float  # seconds since the epoch
-    lead: str = ""  # a sentence below the title
-    topic: str = ""  # name of the relevance model that its stories must satisfy; empty: every story
-    period_s: float = 0.0  # how often it is to be made anew; 0: when somebody asks
-    approve: bool = False  # only what the editor approved is published
-    # where it will be published; empty: not known, and its feeds name their entries by relative addresses
+    lead: str = ""  # subtitle
+    topic: str = ""  # name of the topic that its stories must match; empty: all stories
+    period_s: float = 0.0  # update interval; 0: only on demand
+    approve: bool = False  # publish only entries that the editor approved
+    # public address; if empty, feeds refer to entries by relative addresses
     address: str = ""
     stories: int = 12  # on the front page
-    sites: int = 20  # chosen at most, pinned ones apart
+    sites: int = 20  # maximum number of chosen sites, without pinned sites
 
 
 @frozen
 class Decisions:
-    """What the editor of one portal decided so far."""
+    """Decisions of a portal's editor."""
 
     entries: Mapping[EntryKey, EditorVerdict]
     sites: Mapping[SiteKey, EditorVerdict]
@@ -201,41 +199,41 @@ class Decisions:
 
 @frozen
 class Provenance:
-    """Where a page of an entry comes from."""
+    """Origin of a page of an entry."""
 
-    run: str  # that fetched it last: `crawl 3`; empty: not known
-    fetched: float  # seconds since the epoch; 0.0: not known
+    run: str  # run that last fetched it: `crawl 3`; empty: unknown
+    fetched: float  # seconds since the epoch; 0.0: unknown
 
 
 @frozen
 class Entry:
-    """A story as a portal shows it."""
+    """A story in a portal."""
 
     key: EntryKey
     story: Story
-    weight: float  # telling sites, each counted less the longer ago it told: analyse.edition
-    relevance: float | None  # of its pages to the topic, on average, 0 to 1; None: no topic was asked for
-    verdict: EditorVerdict | None  # None: nothing was decided
-    sentence: str = ""  # with which its content begins; empty: none is fit
+    weight: float  # number of sites, discounted by age: see analyse.edition
+    relevance: float | None  # mean relevance of its pages to the topic, 0 to 1; None without a topic
+    verdict: EditorVerdict | None  # None: no decision yet
+    sentence: str = ""  # first sentence of the content; empty if none is suitable
     keywords: tuple[str, ...] = ()
-    provenance: tuple[Provenance, ...] = ()  # one for each page of the story
-    words: str = ""  # the editor's own, shown in place of the sentence
-    picture: bytes = b""  # the editor's: PNG, JPEG, GIF or WebP
-    alt: str = ""  # what is seen on the picture; empty only without one
+    provenance: tuple[Provenance, ...] = ()  # one per page of the story
+    words: str = ""  # editor's text, shown instead of the sentence
+    picture: bytes = b""  # editor's picture: PNG, JPEG, GIF or WebP
+    alt: str = ""  # alt text of the picture
 
     @property
     def published(self) -> float:
-        """When the first page was, as far as is known; seconds since the epoch."""
+        """Publication of the first page, as far as known; seconds since the epoch."""
         return self.story.pages[0].date.when
 
     @property
     def updated(self) -> float:
-        """When the last page was that told the story."""
+        """Publication of the last page; seconds since the epoch."""
         return self.latest.when
 
     @property
     def latest(self) -> PageDate:
-        """Of the last page that told the story."""
+        """Date of the last page."""
         return max((page.date for page in self.story.pages), key=lambda date: date.when)
 
     @property
@@ -253,27 +251,27 @@ class PortalSite:
     home: Url
     title: str
     feeds: tuple[Url, ...]
-    stories: int  # of those that the portal may show
-    gain: float  # share of the stories that it has and none before it
-    relevance: float | None  # of its pages in stories to the topic, on average; None: no topic was asked for
+    stories: int  # stories on the site that the portal may show
+    gain: float  # share of the stories found on this site but on none listed before it
+    relevance: float | None  # mean relevance of its story pages to the topic; None without a topic
     pinned: bool
 
 
 @frozen
 class Edition:
-    """A portal as it is at one moment: everything that its pages and feeds say."""
+    """The content of a portal at one time, for its pages and feeds."""
 
     portal: Portal
     made: float  # seconds since the epoch
     run: str  # the collection's last run: `crawl 3`
     run_ended: float
-    pages: int  # that were compared to find the stories
-    entries: tuple[Entry, ...]  # published: pinned ones first, then by weight
-    waiting: tuple[Entry, ...]  # for the editor's approval
+    pages: int  # pages compared to find the stories
+    entries: tuple[Entry, ...]  # published entries: pinned entries first, then by weight
+    waiting: tuple[Entry, ...]  # entries waiting for approval
     hidden: tuple[Entry, ...]
     sites: tuple[PortalSite, ...]
-    covered: float | None  # share of the stories that at least one of the sites has; None: there is no story
-    lacks: tuple[str, ...]  # what the edition had to do without, a sentence each
+    covered: float | None  # share of the stories that at least one of the sites has; None without stories
+    lacks: tuple[str, ...]  # missing inputs, one sentence each
 
     @property
     def front(self) -> tuple[Entry, ...]:

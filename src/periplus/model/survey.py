@@ -1,4 +1,4 @@
-"""What does the user of a survey of many sites say: which units, which rules, which marks?"""
+"""Input of a survey of many sites: units, rules and marks."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from periplus.values import frozen
 
 @frozen
 class Unit:
-    """What a survey counts as one site. It owns every URL below one of its prefixes that no longer prefix claims.
+    """A site as counted by a survey. It owns all URLs under its prefixes, except those under a longer prefix.
 
-    prefixes: as `urls.units.prefix_of` writes them: `example.org`, `example.org/~ann`, `*.example.org`
-    for a host and all below it.
+    prefixes: as written by `urls.units.prefix_of`: `example.org`, `example.org/~ann`, or `*.example.org` for a host
+    and its subdomains.
     """
 
     name: str
-    short: str  # for drawings and matrices
-    start: str  # where its crawl begins; empty: it was met, not chosen
+    short: str  # short name for drawings and matrices
+    start: str  # start URL; empty if the site was found and not chosen
     prefixes: tuple[str, ...]
-    bundle: str = ""  # the organisation whose sites count as one vertex; empty: the unit alone
-    official: bool = True  # an organisation's official site, not one of its others
+    bundle: str = ""  # organisation whose sites count as one vertex; empty: only this unit
+    official: bool = True  # whether it is the organisation's official site
 
 
 class DocumentModel(StrEnum):
-    """What counts as one document when links are counted:
-    a link is a distinct pair of them (alternative document models).
+    """What counts as one document when links are counted. A link is a distinct pair of documents (alternative document
+    models).
     """
 
     PAGE = "page"
     DIRECTORY = "directory"  # host and path up to the last slash
     HOST = "host"
-    SITE = "site"  # the unit: linked or not
+    SITE = "site"  # the unit: at most one link per pair
 
 
 class SiteStatus(StrEnum):
-    """What the user decided on a site, as Hyphe has it."""
+    """The user's decision on a site, as in Hyphe."""
 
-    IN = "in"  # of the target set
-    OUT = "out"  # looked at, and left out of all lists
-    UNDECIDED = "undecided"  # to be looked at again
-    DISCOVERED = "discovered"  # nobody looked yet
+    IN = "in"  # in the target set
+    OUT = "out"  # reviewed, and left out of all lists
+    UNDECIDED = "undecided"  # to be reviewed again
+    DISCOVERED = "discovered"  # not reviewed
 
 
 class CompanionClass(StrEnum):
-    """How strongly a site outside the target set is tied to it."""
+    """Strength of the links between a site and the target set."""
 
     PRIVATE = "private"  # one unit links to it
-    WEAK = "weak"  # several do, fewer than a strong one needs
+    WEAK = "weak"  # several units link to it, but fewer than for STRONG
     STRONG = "strong"
-    COMMUNICATOR = "communicator"  # strong, and links back: it ties the target set together
-    GLOBAL = "global"  # on the list of those that everybody links to
+    COMMUNICATOR = "communicator"  # strong, and links back: connects the target set
+    GLOBAL = "global"  # on the list of sites that everyone links to
 
 
-# Search engines, counters, social networks, makers of systems: written down by us, to be edited by whoever surveys.
-# Platforms whose subdomains are other people's sites are not among them.
+# Search engines, counters, social networks, software vendors. Our own list; users can edit it for their survey.
+# Platforms that host other people's sites on subdomains are not included.
 GLOBAL_SITES = (
     *("google.com", "google.ru", "google.cz", "google.hu", "google.de", "google.co.uk"),
     *(
@@ -119,27 +119,27 @@ GLOBAL_SITES = (
 
 @frozen
 class CompanionRules:
-    """Where the classes of companion sites begin; another choice needs no new crawl."""
+    """Thresholds for the classes of companion sites. A change needs no new crawl."""
 
-    strong_least: int = 3  # different target units, at least
-    strong_share: float = 0.05  # of the target set, at least
-    back_least: int = 2  # target units that a communicator links back to
-    global_sites: tuple[str, ...] = GLOBAL_SITES  # domains: they and all below
+    strong_least: int = 3  # minimum number of distinct target units
+    strong_share: float = 0.05  # minimum share of the target set
+    back_least: int = 2  # minimum target units that a communicator links back to
+    global_sites: tuple[str, ...] = GLOBAL_SITES  # domains, including subdomains
 
 
 @frozen
 class SiteMark:
-    """What the user noted on a site, named by its first prefix."""
+    """A user's mark on a site, identified by its first prefix."""
 
     prefix: str
     status: SiteStatus = SiteStatus.DISCOVERED
     tags: tuple[str, ...] = ()
 
 
-_UNIT = Column("unit", TEXT, "the site whose page it is", facet=True)
-_PAGE = Column("page", TEXT, "the page that holds the link", searched=True)
-_TARGET = Column("target", TEXT, "where it leads", searched=True)
-_ANCHOR = Column("anchor", TEXT, "its words", searched=True)
+_UNIT = Column("unit", TEXT, "the site of the page", facet=True)
+_PAGE = Column("page", TEXT, "the page with the link", searched=True)
+_TARGET = Column("target", TEXT, "the URL that it leads to", searched=True)
+_ANCHOR = Column("anchor", TEXT, "link text", searched=True)
 _POSITION = Column("position", TEXT, "part of the page", facet=True)
 SURVEY_LINKS = {
     table.name: table
@@ -152,34 +152,34 @@ SURVEY_LINKS = {
                 _PAGE,
                 _TARGET,
                 *columns_of("""
-                depth integer facet: of the target: links from the start
-                processed boolean facet: whether the target was asked for
-                reason text facet: what became of the target
+                depth integer facet: depth of the target: clicks from the start
+                processed boolean facet: whether the target was requested
+                reason text facet: reason of the target's state
             """),
                 _ANCHOR,
             ),
         ),
         Table(
             "external",
-            "Links from a site to another or to one outside, with their surroundings as far as they are kept.",
+            "Links from one of the sites to another site, with their context if it is stored.",
             (
                 _UNIT,
                 _PAGE,
                 _TARGET,
                 _ANCHOR,
                 _POSITION,
-                Column("title", TEXT, "of the page", searched=True),
-                Column("times", INTEGER, "how often the page holds it"),
+                Column("title", TEXT, "title of the page", searched=True),
+                Column("times", INTEGER, "number of occurrences on the page"),
             ),
         ),
         Table(
             "bad",
-            "What stood where an address belongs, and is none.",
+            "Links whose URL cannot be fetched.",
             (
                 _UNIT,
                 _PAGE,
-                Column("text", TEXT, "what stood where an address belongs", searched=True),
-                Column("why", TEXT, "why that is none", facet=True),
+                Column("text", TEXT, "the URL as written", searched=True),
+                Column("why", TEXT, "why it cannot be fetched", facet=True),
                 _ANCHOR,
                 _POSITION,
             ),

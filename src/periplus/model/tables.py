@@ -1,7 +1,6 @@
-"""The catalogue of tables: what each holds, column by column, and where a database has it.
+"""The catalogue of tables: columns, types, descriptions, and the SQL that a database computes them with.
 
-SQL views, lists, screens, exports, their files and their documents are made of these values: a column is added here and
-nowhere else.
+SQL views, lists, screens, exports and their documentation are all built from it. To add a column, add it here.
 """
 
 from __future__ import annotations
@@ -20,52 +19,50 @@ from periplus.values import frozen
 
 
 class ColumnKind(StrEnum):
-    """What stands in a column."""
+    """Type of a column's values."""
 
     TEXT = "text"
     INTEGER = "integer"  # 64 bits
     REAL = "real"
-    BOOLEAN = "boolean"  # in SQL 0 or 1
+    BOOLEAN = "boolean"  # 0 or 1 in SQL
     TIME = "time"  # text, ISO 8601, UTC, to the second: 2026-06-01T12:00:00Z
-    BYTES = "bytes"  # in results of engines only
+    BYTES = "bytes"  # only in results of analysis engines
 
 
 @frozen
 class Column:
-    """One column of a table. Without a value (SQL's NULL, an empty cell): not known, or not applicable.
+    """One column of a table. A missing value (SQL NULL, empty cell) means unknown or not applicable.
 
-    sql: the expression that a database computes it with, over the table's `source`; of a TIME seconds since the epoch,
-    0 or NULL where there is none; empty: its value is computed by an analysis. postgres: the same where PostgreSQL
-    needs another.
+    sql: SQL expression over the table's `source`; a TIME is in seconds since the epoch, 0 or NULL if unknown; empty if
+    an analysis computes the value. postgres: the expression for PostgreSQL, if it differs.
     """
 
     name: str
     kind: ColumnKind
-    sentence: str  # what it says, with its unit
+    sentence: str  # description shown to users, with the unit
     sql: str = ""
     postgres: str = ""
-    unit: str = ""  # `bytes` or `s`; of numbers that people read better with it
-    searched: bool = False  # the interface looks for text in it
-    facet: bool = False  # the interface counts its values
-    wide: bool = False  # its texts may be long
-    url_id: str = ""  # of a URL: the expression of its id, by which it is found without looking at every text
-    of_target: str = ""  # of what is said of a link's target: the condition on `url`, which is asked once, not per link
+    unit: str = ""  # `bytes` or `s`, for numbers that are shown with their unit
+    searched: bool = False  # full-text filter in the interface
+    facet: bool = False  # the interface shows its values with counts
+    wide: bool = False  # may hold long text
+    url_id: str = ""  # for a URL: expression of its id, so that a lookup need not scan the texts
+    of_target: str = ""  # for a property of a link's target: condition on `url`, evaluated once and not for each link
 
     @property
     def wraps(self) -> bool:
-        """Whether its texts are broken into lines: those that may be long, and those that are searched."""
+        """Whether its text is wrapped when shown."""
         return self.wide or self.searched
 
 
 def _filled(expression: str) -> str:
-    """A text, none where it is empty."""
+    """SQL expression: the text, or NULL if it is empty."""
     return f"nullif({expression}, '')"
 
 
 def columns_of(text: str) -> tuple[Column, ...]:
-    """Columns, one a line: `name kind [searched] [facet] [wide] [unit=UNIT] [url_id=EXPRESSION]: sentence [| sql]`.
-
-    filled: an empty text is NULL.
+    """Parses columns, one per line: `name kind [searched] [facet] [wide] [unit=UNIT] [url_id=EXPRESSION]: description
+    [| sql]`. The flag `filled` turns empty text into NULL.
     """
     columns = []
     for line in text.strip().splitlines():
@@ -82,10 +79,9 @@ def columns_of(text: str) -> tuple[Column, ...]:
 class Table:
     """One table.
 
-    source: what stands after FROM, every join a LEFT JOIN to one row at most, so that a database leaves out those that
-    no column asks for; empty: its rows are computed by an analysis. where: which rows of the source there are; group:
-    what stands after GROUP BY. key: an expression that names a row, empty where none does; order: of the rows where
-    none is asked for, a leading - turns a column round.
+    source: the FROM clause; every join is a LEFT JOIN to at most one row, so that the database can drop joins of
+    unused columns; empty if an analysis computes the rows. where, group: the WHERE and GROUP BY clauses. key: an
+    expression that identifies a row, or empty. order: default sort columns; a leading `-` means descending.
     """
 
     name: str
@@ -99,36 +95,36 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """Raises UsageError for a column that there is not."""
+        """Returns the named column. Raises UsageError if it does not exist."""
         return self.select((name,))[0]
 
     def select(self, names: Sequence[str]) -> tuple[Column, ...]:
-        """The columns of these names, in their order; all columns where none is named.
+        """Returns the named columns in the order given, or all columns if `names` is empty.
 
-        Raises UsageError for a column that there is not.
+        Raises UsageError for an unknown column.
         """
         by_name = {column.name: column for column in self.columns}
         if unknown := [name for name in names if name not in by_name]:
-            raise UsageError(f"{self.name} have no column {', '.join(unknown)}: choose among {', '.join(by_name)}")
+            raise UsageError(f"{self.name}: there is no column {', '.join(unknown)}: choose among {', '.join(by_name)}")
         return tuple(by_name[name] for name in names) or self.columns
 
 
-EMPTY = "-"  # in a condition on a column: it says nothing
-SEGMENT_OTHER = "other"  # the segment of what no rule fits
+EMPTY = "-"  # in a filter: the column has no value
+SEGMENT_OTHER = "other"  # segment of pages that match no rule
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def sound(text: str) -> str:
-    """Without halves of characters, which no UTF-8 file can hold."""
+def without_surrogates(text: str) -> str:
+    """Replaces lone surrogates, which cannot be encoded as UTF-8."""
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class Row(tuple[Any, ...]):
-    """A row of a table: a named tuple of its values, each an attribute of its column's name; of `x:price` x_price."""
+    """A row of a table: a named tuple. The column `x:price` becomes the attribute `x_price`."""
 
     if TYPE_CHECKING:
 
@@ -137,8 +133,8 @@ class Row(tuple[Any, ...]):
 
 @cache
 def row_maker(columns: tuple[str, ...]) -> Callable[[Iterable[object]], Row]:
-    """Makes rows of values in the columns of these names."""
-    row_class: Callable[..., Any] = namedtuple  # the names are not known to type checkers
+    """Returns a function that turns values into a row with these columns."""
+    row_class: Callable[..., Any] = namedtuple  # hides the dynamic names from the type checker
     make: Callable[[Iterable[object]], Row] = row_class("Row", [name.replace(":", "_") for name in columns])._make
     return make
 
@@ -147,12 +143,12 @@ TEXT, INTEGER, REAL, BOOLEAN, TIME, BYTES = ColumnKind
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Words as an SQL list, in their order; our own words, so nothing needs escaping."""
+    """Sorted SQL list of words. Only for constants of ours: nothing is escaped."""
     return "({})".format(", ".join(f"'{word}'" for word in sorted(words)))
 
 
 def _state(reason: str) -> str:
-    """The state that follows from a reason."""
+    """SQL expression: the state that a reason belongs to."""
     cases = (f"WHEN {reason} IN {any_of(REASONS_OF[state])} THEN '{state.value}'" for state in State)
     return f"CASE {' '.join(cases)} END"
 
@@ -173,12 +169,12 @@ def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]
 
 _URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
 HAS_PAGE = f"u.reason IN {any_of(FETCHED)}"
-"""That the page that was read last is what a URL answers with now."""
+"""Condition: the stored page is the URL's current content."""
 _READ = f"page p ON p.url_id = u.id AND {HAS_PAGE}"
 
 URLS = Table(
     "urls",
-    "Every URL that was ever seen, fetched or not.",
+    "Every known URL, fetched or not.",
     (
         *columns_of("""
         id integer: 64-bit hash of the URL; the same in every collection | u.id
@@ -188,10 +184,10 @@ URLS = Table(
     """),
         Column("state", TEXT, "fetched, discovered, excluded or failed", _state("u.reason"), facet=True),
         *columns_of("""
-        reason text facet: why it is in its state | u.reason
+        reason text facet: why the URL is in this state | u.reason
         rule text filled wide: the rule, limit, failure or target behind the reason | u.rule
         status integer facet: HTTP status of the last answer | nullif(u.status, 0)
-        depth integer facet: clicks from the start; none where no link leads | u.depth
+        depth integer facet: clicks from the start; empty if no link leads there | u.depth
         in_sitemap boolean: whether a sitemap names it | u.in_sitemap
         first_seen time: when it was first seen | u.first_seen
         visited time: when it was last asked for | u.visited
@@ -201,10 +197,10 @@ URLS = Table(
     key="u.id",
     order=("depth", "url"),
 )
-_MEASURED = "; none where it was not rendered, or waited for its host"
+_MEASURED = "; empty if the page was not rendered or waited for its host"
 PAGES = Table(
     "pages",
-    "Every URL that was asked for, with what came of it.",
+    "Every requested URL and the result.",
     (
         *URLS.columns,
         *columns_of("""
@@ -217,12 +213,12 @@ PAGES = Table(
             coalesce(nullif(p.language_found, ''), nullif(p.language, ''))
         declared_language text filled: language as declared (BCP 47) | p.language
         size integer unit=bytes: bytes, after decompression | p.size
-        wire_bytes integer unit=bytes: bytes of the body as they travelled | p.wire_bytes
-        cut text filled: why it was not read to its end; none for a whole page | p.cut
+        wire_bytes integer unit=bytes: bytes of the body as transferred | p.wire_bytes
+        cut text filled: why it is truncated; empty if complete | p.cut
         title text filled searched: the title | p.title
         description text filled wide: the meta description | p.description
         h1 text filled wide: the first main heading | p.h1
-        canonical text filled wide: the canonical URL that the page names | p.canonical
+        canonical text filled wide: the canonical URL that the page declares | p.canonical
         robots text filled: noindex, nofollow, or both: from meta robots and X-Robots-Tag | p.robots
     """),
         *_with_source("author", "author; `; ` between names", "rel, class, text"),
@@ -231,11 +227,11 @@ PAGES = Table(
         Column("types", TEXT, "what it describes, by JSON-LD and Microdata", _filled("p.types"), facet=True),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
         _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
-        _digest("text", "MD5 of the text, white space folded; equal for duplicates"),
+        _digest("text", "MD5 of the text with white space normalised; equal for duplicates"),
         _digest("folded", "MD5 of the text without diacritics and case"),
         Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
-        Column("paint_s", REAL, f"seconds to its largest part in a browser (LCP){_MEASURED}", "g.paint_s", unit="s"),
-        Column("shift", REAL, f"how much it moved in a browser (CLS){_MEASURED}", "g.shift"),
+        Column("paint_s", REAL, f"seconds to the largest contentful paint (LCP){_MEASURED}", "g.paint_s", unit="s"),
+        Column("shift", REAL, f"cumulative layout shift (CLS){_MEASURED}", "g.shift"),
         *columns_of("""
         fetched_at time: when this page was fetched | p.fetched
         last_modified time: by the server or the page | p.last_modified
@@ -247,20 +243,20 @@ PAGES = Table(
     key="u.id",
     order=("depth", "url"),
 )
-SEEN = replace(PAGES, sentence="Every URL that was ever seen, with what is known of it.", where="")
-"""What `periplus pages` and the interface list as pages."""
+SEEN = replace(PAGES, sentence="Every known URL with all of its properties.", where="")
+"""The table behind `periplus pages` and the list of pages in the interface."""
 PAGE = replace(
     SEEN,
     name="page",
-    sentence="What is known of one URL; of one that is gone, with what was read of it last.",
+    sentence="Everything known about one URL; if it is gone, with its last content.",
     columns=(
         *SEEN.columns,
         *columns_of("""
-        other_charset text filled: encoding that was declared and not taken | p.other_charset
-        has_bytes boolean: whether its bytes were kept | coalesce(length(b.data) > 0, 0)
-        has_text boolean: whether its text was kept | b.text IS NOT NULL
-        has_xml boolean: whether it was kept as canonical XML | x.body_id IS NOT NULL
-        has_screenshot boolean: whether there is a picture of it | g.screenshot IS NOT NULL
+        other_charset text filled: declared encoding that was not used | p.other_charset
+        has_bytes boolean: whether its bytes are stored | coalesce(length(b.data) > 0, 0)
+        has_text boolean: whether its text is stored | b.text IS NOT NULL
+        has_xml boolean: whether its canonical XML is stored | x.body_id IS NOT NULL
+        has_screenshot boolean: whether a screenshot is stored | g.screenshot IS NOT NULL
     """),
     ),
     source=f"{_URL} LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id"
@@ -268,22 +264,22 @@ PAGE = replace(
 )
 RANKED_PAGES = replace(
     PAGES,
-    sentence="Every URL that was asked for, with what came of it, its links, rank and score.",
+    sentence="Every requested URL and the result, with its links, rank and score.",
     columns=(
         *PAGES.columns,
         *columns_of("""
-        final_url text wide: where the redirects end that begin here; the URL itself where there are none; none for \
-            a loop
+        final_url text wide: where the redirects from this URL end; the URL itself if it does not redirect; empty \
+            for a loop
         inlinks integer: pages of the site that link to it, each counted once, redirects followed
         outlinks integer: pages of the site that it links to, each counted once, redirects followed
-        rank real: share of a random surfer's time, summing to 1 over the site's pages (PageRank); none for what is \
-            no page of a start's site
-        score integer: the same on a logarithmic scale from 0 to 100
+        rank real: PageRank: share of a random surfer's time, summing to 1 over the pages of the site; empty for \
+            URLs outside the start's site
+        score integer: PageRank on a logarithmic scale from 0 to 100
     """),
     ),
 )
-"""With what is computed for each page of a start's site."""
-_ALIASES = "(SELECT url_id FROM alias)"  # their links are those of their pages
+"""PAGES with the values that are computed for each page of a start's site."""
+_ALIASES = "(SELECT url_id FROM alias)"  # an alias has the same links as its page
 LINKS = Table(
     "links",
     "Links. Repeated links of a page (same target, kind, position and nofollow) are one row. Other addresses of a page"
@@ -291,12 +287,12 @@ LINKS = Table(
     (
         *columns_of("""
         source text searched url_id=l.source: the page with the link | a.text
-        target text searched url_id=l.target: where it leads | b.text
-        anchor text searched: the words of the first of these links that has words; for images their alt | l.anchor
+        target text searched url_id=l.target: the URL that it leads to | b.text
+        anchor text searched: text of the first of these links that has text; for images the alt text | l.anchor
         kind text facet: a, image, canonical, redirect, ... | l.kind
         position text facet: nav, header, main, aside, footer, body or head | l.position
-        nofollow boolean: whether it asks not to be followed | l.nofollow
-        internal boolean facet: whether it stays on its site | g.site_id = h.site_id
+        nofollow boolean: whether it is marked nofollow | l.nofollow
+        internal boolean facet: whether source and target are on the same site | g.site_id = h.site_id
         source_site text: the site of the page | s.key
     """),
         Column(
@@ -314,7 +310,7 @@ LINKS = Table(
             facet=True,
             of_target="reason IN (SELECT name FROM reason WHERE state = ?)",
         ),
-        Column("target_reason", TEXT, "what became of the target", "b.reason", facet=True, of_target="reason = ?"),
+        Column("target_reason", TEXT, "reason of the target's state", "b.reason", facet=True, of_target="reason = ?"),
         Column(
             "target_status",
             INTEGER,
@@ -338,12 +334,12 @@ LINKS = Table(
 )
 BAD_LINKS = Table(
     "bad",
-    "What stands where a link belongs and is none: mailto:, javascript:, malformed.",
+    "Links that cannot be fetched: mailto:, javascript:, malformed URLs.",
     columns_of("""
-        source text searched: the page that it stands on | a.text
-        text text searched: as it was written | b.text
+        source text searched: the page with the link | a.text
+        text text searched: the URL as written | b.text
         why text facet: its scheme, or malformed | b.why
-        anchor text searched: its words | b.anchor
+        anchor text searched: link text | b.anchor
         kind text: a, image, ... | b.kind
         position text facet: the part of the page | b.position
     """),
@@ -353,22 +349,22 @@ BAD_LINKS = Table(
 )
 REDIRECTS = Table(
     "redirects",
-    "URLs that redirect, one hop a row.",
+    "URLs that redirect, one row per hop.",
     columns_of("""
         url text searched: the URL that redirects | u.text
-        target text searched: where it leads | u.rule
+        target text searched: the URL that it redirects to | u.rule
         status integer facet: 301, 302, 303, 307 or 308 | u.status
-        permanent boolean facet: whether links should be changed | u.status IN (301, 308)
-        visited time: when it was last asked for | u.visited
+        permanent boolean facet: whether it is permanent: links should be changed | u.status IN (301, 308)
+        visited time: when it was last requested | u.visited
     """),
     "url u",
     where="u.reason = 'redirect'",
 )
 CHAINS = Table(
     "redirects",
-    "Chains of redirects, one row a hop.",
+    "Chains of redirects, one row per hop.",
     columns_of("""
-        chain_id integer: the id of the URL that begins the chain; the same in every run
+        chain_id integer: id of the first URL of the chain; the same in every run
         order integer: place in the chain, from 0
         url text wide: the URL
         status integer: its HTTP status; 0: not asked
@@ -377,18 +373,18 @@ CHAINS = Table(
 )
 VISITS = Table(
     "visits",
-    "Every attempt to fetch a URL, robots.txt and sitemaps included; and what was left without asking.",
+    "Every attempt to fetch a URL, including robots.txt and sitemaps, and URLs skipped without a request.",
     columns_of("""
-        id integer: counts up | v.id
+        id integer: ascending number | v.id
         run_id integer: the run | v.run_id
         url text searched: the URL | coalesce(v.text, u.text)
         purpose text facet: page, robots, sitemap, ... | v.purpose
-        started time: when it was asked for | v.started
+        started time: when it was requested | v.started
         response_s real unit=s: seconds from the request to the last byte | v.took_s
-        outcome text facet: fetched, redirected, unchanged, failed, or skipped (not asked for) | v.outcome
+        outcome text facet: fetched, redirected, unchanged, failed, or skipped (not requested) | v.outcome
         status integer facet: HTTP status | nullif(v.status, 0)
-        detail text filled searched: redirect target, failure, or why it was cut or skipped | v.detail
-        wire_bytes integer unit=bytes: bytes of the body as they travelled | v.wire_bytes
+        detail text filled searched: redirect target, failure, or why it was truncated or skipped | v.detail
+        wire_bytes integer unit=bytes: bytes of the body as transferred | v.wire_bytes
         address text filled: IP address that answered | v.address
     """),
     "visit v LEFT JOIN url u ON u.id = v.url_id",
@@ -398,14 +394,14 @@ HOSTS = Table(
     "hosts",
     "Every known host.",
     columns_of("""
-        id integer: counts up | h.id
+        id integer: ascending number | h.id
         host text searched: host name and port | h.key
         site text facet: its site | s.key
-        fetched integer: pages asked for, in all runs | h.fetched
-        waiting integer: entries of its to-do list | h.pending
+        fetched integer: pages requested, in all runs | h.fetched
+        waiting integer: URLs in its queue | h.pending
         delay_s real unit=s: seconds between the starts of two requests | h.delay_s
-        strikes integer: suspensions in a row | h.strikes
-        waits_for text filled facet wide: why it may not be asked yet | h.waits_for
+        strikes integer: consecutive suspensions | h.strikes
+        waits_for text filled facet wide: why it cannot be requested yet | h.waits_for
     """),
     "host h LEFT JOIN site s ON s.id = h.site_id",
     order=("-fetched", "host"),
@@ -414,12 +410,12 @@ SITES = Table(
     "sites",
     "Every known site, with sums over its URLs.",
     (
-        Column("id", INTEGER, "counts up", "s.id"),
+        Column("id", INTEGER, "ascending number", "s.id"),
         Column("name", TEXT, "host name without www.", "s.key", searched=True),
         Column(
             "home_page",
             TEXT,
-            "the start on it; none for a site that links led to",
+            "its start URL; empty for a site found through links",
             "min(u.text) FILTER (WHERE b.url_id IS NOT NULL)",
             'min(u.text COLLATE "C") FILTER (WHERE b.url_id IS NOT NULL)',
             wide=True,
@@ -428,14 +424,14 @@ SITES = Table(
         Column(
             "pages_total",
             INTEGER,
-            "its pages known",
+            "known pages",
             f"count(*) FILTER (WHERE u.reason NOT IN {any_of({*REASONS_OF[State.EXCLUDED], Reason.RESOURCE})})",
         ),
-        Column("pages_fetched", INTEGER, "of them fetched", "count(p.url_id)"),
+        Column("pages_fetched", INTEGER, "fetched pages", "count(p.url_id)"),
         Column(
             "pages_failed",
             INTEGER,
-            "of them failed",
+            "failed URLs",
             f"count(*) FILTER (WHERE u.reason IN {any_of(REASONS_OF[State.FAILED])})",
         ),
         *columns_of("""
@@ -449,7 +445,7 @@ SITES = Table(
     group="s.id, s.key",
     order=("-pages_fetched", "name"),
 )
-# PostgreSQL adds what its workers count beside the run's row, which all of them would wait for
+# PostgreSQL workers count in rows of their own, so that they do not all wait for the lock on the run's row
 _WORKERS_COUNT = (
     "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
 )
@@ -458,31 +454,31 @@ RUNS = Table(
     "Every run of the collection.",
     (
         *columns_of("""
-        id integer: counts up | id
+        id integer: ascending number | id
         kind text facet: crawl, import, ... | kind
         state text facet: running, done, stopped, suspicious or failed | state
-        note text filled searched: why it ended so | note
-        started time: when it began | started
+        note text filled searched: why it ended in this state | note
+        started time: when it started | started
         ended time: when it ended | ended
     """),
-        Column("fetched", INTEGER, "pages asked for", "fetched", _WORKERS_COUNT.format("fetched")),
+        Column("fetched", INTEGER, "pages requested", "fetched", _WORKERS_COUNT.format("fetched")),
         Column(
             "wire_bytes",
             INTEGER,
-            "bytes received as bodies",
+            "bytes of response bodies received",
             "wire_bytes",
             _WORKERS_COUNT.format("wire_bytes"),
             unit="bytes",
         ),
         Column("start_urls", TEXT, "JSON list", "starts", searched=True),
-        Column("settings", TEXT, "JSON object of every setting; passwords are not kept", "settings", wide=True),
+        Column("settings", TEXT, "JSON object of all settings, without passwords", "settings", wide=True),
     ),
     "run",
     order=("-id",),
 )
 RENDERINGS = Table(
     "renderings",
-    "Pages that a browser made of their scripts, and what that took.",
+    "Pages rendered in a browser, and the cost of rendering.",
     columns_of("""
         url text searched url_id=u.id: the page | u.text
         took_s real unit=s: seconds until it was read, waits for its parts included | g.took_s
@@ -497,19 +493,19 @@ RENDERINGS = Table(
     "rendering g JOIN url u ON u.id = g.url_id",
 )
 VIEWS = {table.name: table for table in (URLS, PAGES, LINKS, REDIRECTS, VISITS, HOSTS, SITES, RUNS, RENDERINGS)}
-"""Those that anybody may read with SQL, by name."""
+"""Tables that any user may query with SQL, by name."""
 
 # Tables that analyses compute.
 
 _SEVERITY = Column("severity", TEXT, "error, warning or notice", facet=True)
 _MESSAGE = Column("message", TEXT, "the kind of issue in a few words", wide=True)
 _CATEGORY = Column("category", TEXT, "links, redirects, titles, indexing, ...", facet=True)
-_CODE = Column("code", TEXT, "the kind of issue; stable", facet=True)
+_CODE = Column("code", TEXT, "stable code of the kind of issue", facet=True)
 ISSUES = Table(
     "issues",
-    "What is wrong with each page, by all that was seen in crawls and checks.",
+    "Issues of each page, from all crawls and checks.",
     (
-        Column("url", TEXT, "the page to mend", searched=True),
+        Column("url", TEXT, "the page to fix", searched=True),
         _SEVERITY,
         _CATEGORY,
         _CODE,
@@ -528,159 +524,160 @@ ISSUES = Table(
 )
 STRUCTURED = Table(
     "structured",
-    "What each page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; a value a row.",
+    "Structured data of each page: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; one row per value.",
     columns_of("""
         url text searched: the page
         syntax text facet: json-ld, microdata, rdfa, opengraph, twitter or hreflang
-        item integer: number of the outermost thing that the page describes, from 1
-        type text facet: type of the thing that has the value, of schema.org without its address
-        path text searched: the property, from the outermost thing: offers.price, itemListElement[2].name; of \
-            hreflang the language
-        value text searched: as written, white space folded; of hreflang the absolute address
+        item integer: number of the outermost item on the page, from 1
+        type text facet: type of the item with the value; without the prefix for schema.org
+        path text searched: property path from the outermost item: offers.price, itemListElement[2].name; the \
+            language for hreflang
+        value text searched: as written, white space normalised; an absolute URL for hreflang
     """),
 )
 EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
-"""Those that `periplus export` writes, by name."""
+"""Tables that `periplus export` writes, by name."""
 CHUNKS = Table(
     "chunks",
-    "Pages in chunks, each of one section.",
+    "Pages split into chunks; no chunk spans two sections.",
     columns_of("""
-        chunk text: of the chunk: the page's id and the chunk's number
+        chunk text: id of the chunk: the page's id and the chunk's number
         url text: the page
         title text: its title
-        headings text: above the chunk, outermost first, parted by >
-        number integer: of the chunk in its page, from 1
-        first_piece integer: of the page's pieces (paragraphs, lists, tables, ...) the first in it, from 0
-        last_piece integer: the last in it
-        words integer: in it
+        headings text: headings above the chunk, outermost first, separated by >
+        number integer: number of the chunk within the page, from 1
+        first_piece integer: number of its first block (paragraph, list, table, ...) within the page, from 0
+        last_piece integer: number of its last block
+        words integer: number of words
         text text: Markdown
-        language text: of the page
-        last_modified time: by the server's word
-        fetched_at time: when it was read
+        language text: language of the page
+        last_modified time: as declared by the server
+        fetched_at time: when the page was fetched
     """),
 )
-"""What `periplus export chunks` writes."""
+"""The table that `periplus export chunks` writes."""
 FAULTS = Table(
     "faults",
-    "What is wrong, by cause, by all that was seen in crawls and checks; the number of pages leads to them.",
+    "Issues grouped by cause, from all crawls and checks. The number of pages links to the pages.",
     (
         _SEVERITY,
         _MESSAGE,
         *columns_of("""
-        cause text searched: what is to be mended: a URL or words
-        detail text searched: what all of its issues say
-        pages integer: pages on which it is met
-        issues integer: issues of this cause: a page may have several
+        cause text searched: what to fix: a URL or text
+        detail text searched: description, if all of its issues share it
+        pages integer: number of affected pages
+        issues integer: number of issues; a page may have several
         url text searched: the first of these pages
     """),
         _CATEGORY,
         _CODE,
         *columns_of("""
-        since time: when the first check that saw it began; empty: no check did
-        decision text facet: accepted or ignored by a person, and counted no more; empty: open
-        assignee text facet: who mends it
-        note text searched: what a person noted on it
+        since time: start of the first check that found it; empty if no check did
+        decision text facet: accepted or ignored by a user and no longer counted; empty: open
+        assignee text facet: person who fixes it
+        note text searched: note of a user
     """),
     ),
 )
 STORIES = Table(
     "stories",
-    "What several sites tell, the weightiest first.",
+    "Stories published by several sites, those with the greatest weight first.",
     columns_of("""
-        story integer: its number, the weightiest first
-        title text searched: of its first page that has one
-        sites integer facet: that tell it
-        pages integer: that tell it
-        first time: when its first page was published
-        last time: when its last page was
-        first_site text facet: the site that had it first
-        url text searched: its first page
-        language text facet: of the first page
-        ordered text facet: the weakest word on which a page stands where it stands: dates, links, first seen
-        told_by text searched: sites, in order
+        story integer: number of the story, by descending weight
+        title text searched: title of its first page that has one
+        sites integer facet: number of sites with the story
+        pages integer: number of pages with the story
+        first time: publication of its first page
+        last time: publication of its last page
+        first_site text facet: the first site with the story
+        url text searched: URL of its first page
+        language text facet: language of its first page
+        ordered text facet: weakest evidence used to order its pages: dates, links, first seen
+        told_by text searched: sites with the story, in order
     """),
 )
 STORY_PAGES = Table(
     "story-pages",
     "Each page of each story, in order.",
     columns_of("""
-        story integer: number of its story
-        place integer: in the story, from 1
+        story integer: number of the story
+        place integer: position in the story, from 1
         url text searched: the address
         site text facet: the site
-        title text searched: without the site's name
+        title text searched: title without the site's name
         date time: when it was published
-        after text: the first page: how much later
-        dated_by text facet: on whose word it is dated
-        placed_by text facet: what decided its place: dates, links, first seen
+        after text: delay after the first page
+        dated_by text facet: source of the date
+        placed_by text facet: evidence for its position: dates, links, first seen
     """),
 )
 JUDGED = Table(
     "judged",
-    "How likely each page belongs to the topic, as it was judged last.",
+    "Probability that each page belongs to the topic, from the last classification.",
     columns_of("""
         url text searched: the address
         title text searched: the title
         site text facet: the site
-        probability real: that it belongs to the topic, 0 to 1
-        relevant boolean facet: whether it belongs rather than not
-        label text facet: what a person said: relevant, not
-        beginning text searched: of its content
+        probability real: probability that it belongs to the topic, 0 to 1
+        relevant boolean facet: whether the probability is above one half
+        label text facet: label set by a user: relevant, not
+        beginning text searched: beginning of its content
     """),
 )
 WORDS = Table(
     "words",
-    "The words that tell the topic’s pages from others most.",
+    "The words that best distinguish the topic’s pages from other pages.",
     columns_of("""
         word text searched: the word, folded
-        speaks text facet: for the topic, or against it
-        weight real: above 0: for it
-        positive_share real: of positive examples that have it
-        negative_share real: of negative examples that have it
+        speaks text facet: whether it indicates the topic or the opposite
+        weight real: weight; positive values indicate the topic
+        positive_share real: share of positive examples with the word
+        negative_share real: share of negative examples with the word
     """),
 )
 ENTRIES = Table(
     "entries",
-    "What the portal may show, as it was gathered last, with what was decided since.",
+    "Candidate entries of the portal, as last collected, with the editor's decisions.",
     columns_of("""
-        key text: of the entry
-        kind text facet: what becomes of it: published, waiting, hidden
-        verdict text facet: what the editor decided
-        title text searched: of the story
-        published time: when the first page was
-        sites integer facet: that tell it
-        pages integer: that tell it
-        weight real: telling sites, each counted less the older
-        relevance real: to the portal's topic, 0 to 1
-        sentence text searched: with which its content begins
-        keywords text searched: what it is about
-        url text searched: its first page
+        key text: key of the entry
+        kind text facet: status: published, waiting, hidden
+        verdict text facet: the editor's decision
+        title text searched: title of the story
+        published time: publication of the first page
+        sites integer facet: number of sites with the story
+        pages integer: number of pages with the story
+        weight real: number of sites with the story, discounted by age
+        relevance real: relevance to the portal's topic, 0 to 1
+        sentence text searched: first sentence of its content
+        keywords text searched: keywords of the story
+        url text searched: URL of its first page
     """),
 )
 PORTAL_SITES = Table(
     "sources",
-    "Sites that tell the portal’s stories.",
+    "Sites that published the portal’s stories.",
     columns_of("""
         site text searched: the site
         chosen boolean facet: whether the portal follows it
-        verdict text facet: what the editor decided: pinned, banned
-        stories integer: that it tells
-        gain real: share of the stories that it has and none before it
-        relevance real: of its pages to the portal's topic, 0 to 1
+        verdict text facet: the editor's decision: pinned, banned
+        stories integer: number of stories on the site
+        gain real: share of the stories found on this site but on none listed before it
+        relevance real: relevance of its pages to the portal's topic, 0 to 1
     """),
 )
-_SEGMENT = Column("segment", TEXT, "the first segment of periplus.toml that the page fits, else other", facet=True)
-_TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="the same of the target")
+_SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
+_TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")
 _SEGMENTED = {
     "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
     "redirects": ("u.id",), "visits": ("v.url_id",),
 }  # fmt: skip
-"""Of tables with pages the ids of these, as a store has them."""
+"""SQL expressions of the page ids in each row, for tables with pages."""
 
 
 def with_segments(table: Table) -> Table:
-    """The table with the segment of each row's page; of links, with that of the target too. A table that has no page in
-    its rows stays as it is. Stores compute the columns with a function segment_of(id).
+    """Returns the table with a column for the segment of each row's page, and for links also that of the target.
+    Tables without a page per row are returned unchanged. Stores compute the columns with an SQL function
+    segment_of(id).
     """
     ids = _SEGMENTED.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
     columns = (

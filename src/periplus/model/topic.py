@@ -1,4 +1,4 @@
-"""A topic as it was learned from examples, and keywords: values."""
+"""Topics learned from examples, and keywords, as values."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from periplus.values import frozen
 
 
 class Method(StrEnum):
-    """By which rule a topic's weights are learned."""
+    """How a topic's weights are learned."""
 
-    # linear support vector machine with a share of the log-odds of words; the threshold by cross-validated F
+    # linear support vector machine plus a share of the words' log-odds; threshold from cross-validated F
     CALIBRATED = "calibrated"
     SVM = "svm"  # linear support vector machine over tf-idf, as published
-    ONLINE = "online"  # hashed words, one example after the other; learns on without the old examples
+    ONLINE = "online"  # hashed words, online learning; continues without the earlier examples
 
 
 class Example(NamedTuple):
-    """A text that belongs to a topic, or does not."""
+    """A positive or negative example of a topic."""
 
     text: str
     positive: bool
-    source: str = ""  # where it comes from: a site, a folder, a search
+    source: str = ""  # origin: a site, a folder, a search
     name: str = ""  # its URL or file
 
 
 class ExampleMark(NamedTuple):
-    """What a topic remembers of an example."""
+    """The stored trace of an example."""
 
-    digest: str  # of its text, 32 hexadecimal digits
+    digest: str  # digest of its text, 32 hexadecimal digits
     positive: bool
     source: str
 
 
 class TopicScores(NamedTuple):
-    """How well pages are judged that were not learned from; each 0 to 1."""
+    """Classification quality on held-out pages; each 0 to 1."""
 
     precision: float
     recall: float
     f: float
-    average_precision: float  # of the order, whatever the threshold
+    average_precision: float  # of the ranking, independent of the threshold
 
 
 class TellingWord(NamedTuple):
-    """A word that speaks for a topic, or against it."""
+    """A word with a large weight for or against a topic."""
 
     word: str
-    weight: float  # above 0: for it
-    positive_share: float  # of positive examples that have it
+    weight: float  # positive: for the topic
+    positive_share: float  # share of positive examples with the word
     negative_share: float
 
 
 @frozen
 class TopicReport:
-    """How well a topic was learned."""
+    """Quality of a learned topic."""
 
     scores: TopicScores  # cross-validated
-    f_interval: tuple[float, float]  # where F is in nine cases of ten; 0 to 1: not measured
-    curve: tuple[tuple[int, float], ...]  # (positive examples, F on the others)
-    held_out: tuple[tuple[str, float], ...]  # (a source of positive examples, recall on it when learned without it)
-    telling: tuple[TellingWord, ...]  # those for it, strongest first, then those against it
-    warnings: tuple[str, ...]  # sentences
+    f_interval: tuple[float, float]  # 90 % confidence interval of F; (0, 1): not measured
+    curve: tuple[tuple[int, float], ...]  # (positive examples, F on the other examples)
+    held_out: tuple[tuple[str, float], ...]  # (source of positive examples, recall on it after learning without it)
+    telling: tuple[TellingWord, ...]  # words for the topic, strongest first, then words against it
+    warnings: tuple[str, ...]  # as sentences
 
 
 @frozen
 class Topic:
-    """A topic as numbers and words.
+    """A topic as a linear model over words.
 
-    A text's score is the mean of its words' weights, each counted by its rarity and the logarithm of how often it
-    occurs; the page belongs to the topic with the probability 1 / (1 + exp(-steepness (score - threshold))).
+    The score of a text is the mean weight of its words, weighted by inverse document frequency and the logarithm of
+    their counts. The probability of belonging to the topic is 1 / (1 + exp(-steepness (score - threshold))).
     """
 
     name: str
@@ -79,40 +79,40 @@ class Topic:
     words: tuple[str, ...]  # v, ascending
     rarities: Floats32  # v: inverse document frequencies
     weights: Floats32  # v
-    hashed: Floats32  # of whole words (online), or none
-    usual: float  # score of most pages that do not belong: what a page is given of whose words hardly one is known
+    hashed: Floats32  # weights of hashed words (ONLINE), or empty
+    usual: float  # typical score of pages outside the topic; given to pages with hardly any known word
     threshold: float
     steepness: float
     examples: tuple[ExampleMark, ...]
-    background: int  # unlabelled pages that it was calibrated on
+    background: int  # unlabelled pages used for calibration
     report: TopicReport | None
 
 
 class Judged(NamedTuple):
-    """A page, and how likely it belongs to a topic."""
+    """A page with the probability that it belongs to a topic."""
 
     url: Url
     title: str
     probability: float
-    beginning: str  # of its content
+    beginning: str  # beginning of its content
 
 
 class Keyword(NamedTuple):
-    """A word or phrase that says what a text is about, as the text writes it."""
+    """A word or phrase that describes a text, as written there."""
 
     text: str
-    score: float  # higher is better; comparable within one answer only
-    times: int  # that it stands there, in whatever form
-    pages: int  # with it, of those that were read
+    score: float  # higher is better; comparable only within one list
+    times: int  # occurrences, in any form
+    pages: int  # pages with it, among those analysed
 
 
 @frozen
 class KeywordList:
     """The keywords of one subject, best first."""
 
-    subject: str  # a URL, a site, a query, or how many pages
+    subject: str  # a URL, a site, a query, or the number of pages
     method: str
-    language: str  # of most of the pages; empty: not known
-    pages: int  # that were read
-    compared_with: int  # pages of the collection whose words were counted
+    language: str  # language of most pages; empty: unknown
+    pages: int  # analysed pages
+    compared_with: int  # pages of the collection used as the reference corpus
     keywords: tuple[Keyword, ...]

@@ -1,4 +1,4 @@
-"""One attempt to fetch one URL, and everything that can come of it."""
+"""One attempt to fetch one URL, and its possible results."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from periplus.values import Pairs, frozen
 
 
 class Purpose(StrEnum):
-    """Why a URL is asked for."""
+    """Purpose of a request."""
 
     PAGE = "page"
     ROBOTS = "robots"
     SITEMAP = "sitemap"
-    LOGIN = "login"  # a form that a user signs in by, what is sent of it, or a page that shows whether one is in
-    PART = "part"  # a script, style or answer to a script that a page needs to be rendered
-    HEAD = "head"  # whether a link's target is there, by HEAD: no body comes
-    CHECK = "check"  # the same by GET; the page is looked at and not kept
+    LOGIN = "login"  # login form, its submission, or a page that shows whether the session is logged in
+    PART = "part"  # subresource of a rendered page: script, style or data
+    HEAD = "head"  # check of a link target by HEAD, without a body
+    CHECK = "check"  # check of a link target by GET; the page is not stored
 
 
-BESIDE = frozenset({Purpose.PART, Purpose.LOGIN})  # asked for on behalf of pages, and no pages of the crawl themselves
+BESIDE = frozenset({Purpose.PART, Purpose.LOGIN})  # requested on behalf of pages; not pages themselves
 CHECKS = frozenset({Purpose.HEAD, Purpose.CHECK})
 
 
 class State(StrEnum):
-    """The states of a URL. Every URL that was ever seen has one, and a Reason."""
+    """State of a URL. Every known URL has a State and a Reason."""
 
     FETCHED = "fetched"  # fetched and analysed
-    DISCOVERED = "discovered"  # linked to, not fetched: waiting, beyond a limit, or not ours to take
-    EXCLUDED = "excluded"  # out of scope, against the rules, or only another name of a page
+    DISCOVERED = "discovered"  # linked to but not fetched: waiting, beyond a limit, or not allowed
+    EXCLUDED = "excluded"  # out of scope, against the rules, or an alias of a page
     FAILED = "failed"  # does not exist or cannot be reached
 
 
 class Reason(StrEnum):
-    """Why a URL is in its state. The value is what users see and filter by: stable."""
+    """Reason of a URL's state. The value is what users see and filter by: stable."""
 
     # fetched
     OK = "ok"
     TRUNCATED = "truncated"  # the body ended early, or was cut at a limit
-    # the body is whole, but not all of it was read: it is damaged, or has more links or text than are recorded
+    # the body is complete but was read only in part: it is damaged, or exceeds the limits on links or text
     PARTIAL = "partial"
-    UNREADABLE = "unreadable"  # nothing of it could be read: it is damaged, encrypted, or no text at all
-    NEEDS_SCRIPT = "needs-script"  # an empty shell that a script fills in a browser: what it shows there is not known
-    NOINDEX = "noindex"  # the page asks search engines not to index it; its content and links count all the same
-    OTHER_MEDIA = "other-media"  # a media type that we do not read: headers kept, body not
+    UNREADABLE = "unreadable"  # could not be parsed at all: damaged, encrypted, or not text
+    NEEDS_SCRIPT = "needs-script"  # an empty shell that a script fills in a browser; its content is unknown
+    NOINDEX = "noindex"  # the page asks search engines not to index it; its content and links still count
+    OTHER_MEDIA = "other-media"  # a media type that is not parsed; only the headers are stored
     # discovered
     WAITING = "waiting"
     DEPTH = "depth"  # beyond --max-depth
     ROBOTS = "robots"  # robots.txt disallows it
     ROBOTS_UNREACHABLE = "robots-unreachable"  # RFC 9309 2.3.1.4: assume complete disallow
-    NOFOLLOW = "nofollow"  # reached by nofollow links only
-    RESOURCE = "resource"  # an image, style or script: recorded, not fetched
-    TRAP = "trap"  # its pattern of URLs kept yielding nothing new
-    REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to us, perhaps not to others
-    HOST_DOWN = "host-down"  # its host was given up before its turn came
-    ALIVE = "alive"  # a crawl found it dead and a check since then alive: a refresh, or a crawl that goes on, reads it
-    NOT_ARCHIVED = "not-in-archive"  # linked to in an archive that does not hold it; a crawl of its site asks for it
+    NOFOLLOW = "nofollow"  # reached only by nofollow links
+    RESOURCE = "resource"  # an image, style or script: recorded but not fetched
+    TRAP = "trap"  # URL pattern without new content
+    REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to crawlers, perhaps not to visitors
+    HOST_DOWN = "host-down"  # the run gave up on its host first
+    ALIVE = "alive"  # failed in a crawl, alive in a later check; a refresh or a resumed crawl fetches it
+    NOT_ARCHIVED = "not-in-archive"  # linked from an archive that does not contain it; a crawl of its site fetches it
     # excluded
     SCOPE = "scope"  # another site, or excluded
-    OTHER_PART = "other-part"  # of a web that several collections share, another one's; handed over to it
+    OTHER_PART = "other-part"  # belongs to another part of a split crawl, and is sent there
     RULE = "rule"  # breaks the parameter rules
     REDIRECT = "redirect"  # leads to another URL
-    ALIAS = "alias"  # another address of a page, by a rule or as learned
-    SCHEME = "scheme"  # mailto:, javascript: and other schemes that no crawler fetches
-    # the user deleted its page; links to it stay, and it is not asked for until it is named as a start
+    ALIAS = "alias"  # alias of a page, by a rule or learned
+    SCHEME = "scheme"  # mailto:, javascript: and other schemes that cannot be fetched
+    # the user deleted the page; links to it stay, and it is fetched again only if it is named as a start
     DELETED = "deleted"
     # failed
     NOT_FOUND = "not-found"  # 404, 410
@@ -75,7 +75,7 @@ class Reason(StrEnum):
     TLS = "tls"
     BAD_ANSWER = "bad-answer"  # not HTTP, header too long, endless redirects
     PRIVATE = "private-address"  # refused by us at connect time
-    BUG = "bug"  # we failed, and know it
+    BUG = "bug"  # internal error of ours
 
 
 _STATE_OF = {
@@ -94,7 +94,7 @@ FETCHED = frozenset(REASONS_OF[State.FETCHED])
 
 
 class Cause(StrEnum):
-    """Why an exchange brought no usable answer."""
+    """Why a request got no usable response."""
 
     NAME = "name-not-found"
     CONNECT = "connection-failed"
@@ -106,14 +106,14 @@ class Cause(StrEnum):
     HEADER_LIMIT = "header-too-long"
     PRIVATE = "private-address"
     PROXY = "proxy"
-    CANCELLED = "cancelled"  # we did not send it after all
-    STALE = "kept-connection-closed"  # before an answer began: to be repeated, see RFC 9112, 9.3.1
-    NOT_ARCHIVED = "not-in-archive"  # an archive answers in place of the web, and does not hold it
+    CANCELLED = "cancelled"  # not sent
+    STALE = "kept-connection-closed"  # closed before a response began; retried, see RFC 9112, 9.3.1
+    NOT_ARCHIVED = "not-in-archive"  # read from an archive that does not contain it
     BUG = "bug"
 
 
 class Cut(StrEnum):
-    """Why a body is not the whole body."""
+    """Why a body is incomplete."""
 
     NONE = ""
     SHORT = "shorter-than-declared"  # the connection ended before Content-Length or the last chunk
@@ -122,23 +122,23 @@ class Cut(StrEnum):
     RATIO_LIMIT = "ratio-limit"
     BAD_ENCODING = "bad-content-encoding"
     TIME_LIMIT = "time-limit"
-    NOT_WANTED = "media-type-not-read"  # we stopped after the header on purpose
+    NOT_WANTED = "media-type-not-read"  # stopped after the header on purpose
 
 
 @frozen
 class Request:
-    """What to ask for, and where the wish came from."""
+    """A request for a URL, with its origin."""
 
     url: Url
     purpose: Purpose = Purpose.PAGE
-    depth: int | None = None  # clicks from the start; None while no link reaches it (sitemap)
+    depth: int | None = None  # clicks from the start; None if no link leads there (sitemap)
     hops: int = 0  # redirects followed to get here
     attempt: int = 0  # earlier attempts in this run
-    # ROBOTS: the origin whose rules are sought; SITEMAP: the site; CHECK: the fragments to look for, parted by spaces
+    # ROBOTS: the origin of the rules; SITEMAP: the site; CHECK: the fragments to check, separated by spaces
     about: str = ""
-    etag: str = ""  # validators of a conditional request, empty when none
+    etag: str = ""  # validators of a conditional request, or empty
     last_modified: str = ""
-    body: bytes = field(default=b"", repr=False)  # sent by POST: a notice, or the form that a user signs in by
+    body: bytes = field(default=b"", repr=False)  # sent by POST: a notice or a login form
     fields: tuple[str, ...] = ()  # further header lines
 
 
@@ -147,23 +147,23 @@ class Headers:
     """A response's header fields, in order, names in lower case, values as latin-1 text."""
 
     fields: Pairs = ()
-    status_line: str = ""  # as the server wrote it, "HTTP/1.1 200 OK"; empty when unknown
+    status_line: str = ""  # as sent: "HTTP/1.1 200 OK"; empty if unknown
 
     def get(self, name: str, default: str = "") -> str:
-        """The first value of a field; name in lower case."""
+        """First value of a field; name in lower case."""
         for own, value in self.fields:
             if own == name:
                 return value
         return default
 
     def all(self, name: str) -> list[str]:
-        """Every value of a field; name in lower case."""
+        """All values of a field; name in lower case."""
         return [value for field, value in self.fields if field == name]
 
 
 @frozen
 class Fetched:
-    """The server answered, and not with a redirect or 304. body: content decoded (inflated), perhaps cut."""
+    """Any response except a redirect or 304. body: decompressed, perhaps truncated."""
 
     status: int
     headers: Headers
@@ -173,7 +173,7 @@ class Fetched:
 
 @frozen
 class Redirected:
-    """A 301, 302, 303, 307 or 308 with a usable Location. target: canonical; fragment: what stood behind its `#`."""
+    """A 301, 302, 303, 307 or 308 with a usable Location. target: canonical; fragment: the part after its `#`."""
 
     status: int
     headers: Headers
@@ -183,7 +183,7 @@ class Redirected:
 
 @frozen
 class Unchanged:
-    """What we hold is still right: 304, or 200 with the same bytes."""
+    """The stored page is still current: 304, or 200 with the same bytes."""
 
     headers: Headers
     status: int = 304
@@ -191,7 +191,7 @@ class Unchanged:
 
 @frozen
 class Failed:
-    """No usable answer. detail: the transport's own words."""
+    """No usable response. detail: message of the transport."""
 
     cause: Cause
     detail: str = ""
@@ -199,7 +199,7 @@ class Failed:
 
 @frozen
 class Skipped:
-    """Not asked for. rule: the line of robots.txt or the setting that decided; line: its number there, 0 if none."""
+    """Not requested. rule: the deciding line of robots.txt or setting; line: its line number, or 0."""
 
     reason: Reason
     rule: str = ""
@@ -211,21 +211,21 @@ Outcome = Fetched | Redirected | Unchanged | Failed | Skipped
 
 @frozen
 class Visit:
-    """One attempt to fetch one URL, whatever came of it."""
+    """One attempt to fetch one URL, with the result."""
 
     request: Request
     started: float  # seconds since the epoch, UTC
     took_s: float  # from the request's first byte sent to the last byte read
     outcome: Outcome
-    wire_bytes: int = 0  # body bytes as they travelled
-    address: str = ""  # the IP address that answered; empty behind a proxy or without an answer
-    first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0: none came
+    wire_bytes: int = 0  # body bytes as transferred
+    address: str = ""  # IP address of the server; empty behind a proxy or without a response
+    first_byte_s: float = 0.0  # from the request's first byte sent to the first byte read; 0.0 if none arrived
 
 
 @frozen
 class Certificate:
-    """What a server shows when a connection by TLS is opened. ends: seconds since the epoch, UTC; 0.0: not known."""
+    """TLS properties of a server. ends: expiry of the certificate, seconds since the epoch, UTC; 0.0: unknown."""
 
     ends: float
-    old_tls: bool  # whether it agrees to TLS 1.0 or 1.1
-    fault: str = ""  # why it cannot be trusted, in the library's words; empty: it can
+    old_tls: bool  # whether it accepts TLS 1.0 or 1.1
+    fault: str = ""  # why it is not trusted, from the TLS library; empty if it is trusted

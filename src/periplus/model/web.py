@@ -1,4 +1,4 @@
-"""Words for places on the web: URLs and hosts as text, and URLs that lead to one page."""
+"""Types for URLs and hosts as text, and values for aliases."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from typing import NewType, Protocol
 
 from periplus.values import frozen
 
-# The words for places on the web: URLs and hosts as text, with the promise in the type's name.
-
 Url = NewType("Url", str)
-"""An absolute URL in canonical form, without fragment: made only by `urls.canonical`."""
+"""An absolute URL in canonical form, without fragment; created only by `urls.canonical`."""
 
 UrlId = NewType("UrlId", int)
-"""The signed 64-bit xxh3 of a canonical URL's identity (`urls.canonical.identity`):
-any process can name a URL without asking another.
+"""The signed 64-bit xxh3 of a canonical URL's identity (`urls.canonical.identity`). Every process computes the same id.
 """
 
 HostKey = NewType("HostKey", str)
@@ -23,19 +20,19 @@ Origin = NewType("Origin", str)
 """`scheme://name:port`, the unit that one robots.txt governs (RFC 9309, 2.3)."""
 
 SiteKey = NewType("SiteKey", str)
-"""What is treated as one actor: by default the host name without `www.`,
-with the port when it is not a standard one.
+"""A site, treated as one publisher: by default the host name without `www.`, with the port if it is not a default
+port.
 """
 
 
-# What is known of URLs that lead to one page: what passes between who learns it and who fetches.
+# Aliases: URLs that lead to the same page.
 
 
 @frozen
 class AliasTarget:
-    """The fetched page that a URL is another address of; the URL itself when it is none.
+    """The fetched page that a URL is an alias of, or the URL itself.
 
-    findings: by which it is, by name.
+    findings: names of the learned rules that say so.
     """
 
     url: Url
@@ -44,9 +41,9 @@ class AliasTarget:
 
 @frozen
 class Retraction:
-    """A finding that fell, and the URLs that were skipped because of it: to be offered again.
+    """A refuted alias rule, and the URLs skipped because of it, which are to be offered again.
 
-    The store may know of more.
+    The store may know more such URLs.
     """
 
     finding: str
@@ -54,10 +51,10 @@ class Retraction:
 
 
 class AliasDetection(Protocol):
-    """Knows which addresses of one site lead to one page. See `schedule.learning`."""
+    """Learns which URLs of one site are aliases. See `schedule.learning`."""
 
     def target_of(self, url: Url) -> AliasTarget:
-        """May be asked any number of times: when a link is found, and when its turn comes."""
+        """Returns the page that a URL leads to. Called when a link is found, and again before the request."""
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:
-        """Books a fetched page. Returns the findings that fell by it."""
+        """Updates the rules with a fetched page. Returns the rules that it refutes."""

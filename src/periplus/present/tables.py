@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TextIO
 
 from periplus.errors import UsageError
-from periplus.model.tables import sound
+from periplus.model.tables import without_surrogates
 from periplus.present.wording import cells, visible
 
 FORMATS = ("table", "csv", "json", "jsonl")
@@ -69,7 +69,7 @@ def _object(columns: Sequence[str], row: Sequence[object]) -> str:
 def _plain(value: object) -> object:
     """A value that JSON and CSV have: texts and Python's own numbers."""
     if isinstance(value, str):
-        return sound(value)
+        return without_surrogates(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Sequence):

@@ -16,7 +16,7 @@ from periplus.errors import UsageError
 from periplus.extensions import guarded, loaded
 from periplus.extras import extra_needed
 from periplus.model.dataset import arrow_schema, parquet_module
-from periplus.model.tables import Column, ColumnKind, Table, sound
+from periplus.model.tables import Column, ColumnKind, Table, without_surrogates
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of
 from periplus.values import frozen
@@ -119,7 +119,7 @@ def _arrow_array(kind: ColumnKind, type: pyarrow.DataType, values: Sequence[Any]
     if kind is ColumnKind.TIME:
         return pa.array(values, pa.string()).cast(type)
     if kind is ColumnKind.TEXT:
-        return pa.array([None if value is None else sound(value) for value in values], pa.string())
+        return pa.array([None if value is None else without_surrogates(value) for value in values], pa.string())
     return pa.array(values, type)
 
 
@@ -168,7 +168,11 @@ def _fill(
         for place, value in enumerate(row):
             if isinstance(value, str):
                 sheet.write_string(
-                    number, place, sound(value) if len(value) <= CELL_CHARS else sound(value[: CELL_CHARS - 1]) + "…"
+                    number,
+                    place,
+                    without_surrogates(value)
+                    if len(value) <= CELL_CHARS
+                    else without_surrogates(value[: CELL_CHARS - 1]) + "…",
                 )
             elif place in booleans and value is not None:
                 sheet.write_boolean(number, place, bool(value))

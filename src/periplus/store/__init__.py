@@ -1,1 +1,1 @@
-"""What is kept, and how is it kept whole? One package per database, behind `model.ports`. SQL stands nowhere else."""
+"""Storage of collections, one package per database, behind `model.ports`. SQL occurs nowhere else."""

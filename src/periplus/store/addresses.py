@@ -1,4 +1,4 @@
-"""The addresses that hosts lead to, shared by all processes of a user on one machine: `model.ports.AddressTable`."""
+"""IP addresses of hosts, shared by all processes of a user on one machine: `model.ports.AddressTable`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # times of another boot's clock say nothing
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
 _TABLES = """
 CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS name (address TEXT, name TEXT, pid INTEGER, PRIMARY KEY (address, name, pid)) WITHOUT ROWID;
@@ -23,27 +23,27 @@ CREATE TABLE IF NOT EXISTS place (
 
 
 def addresses_file() -> Path:
-    """In the user's run-time folder (XDG_RUNTIME_DIR), else in the cache (XDG_CACHE_HOME, by default ~/.cache)."""
+    """Path in XDG_RUNTIME_DIR, else in XDG_CACHE_HOME (default ~/.cache)."""
     home = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "periplus" / "addresses.db"
 
 
 class SharedAddresses:
-    """One process's access to the table. What a killed process had is freed by those that live."""
+    """Access of one process to the table. Live processes remove the entries of dead processes."""
 
     def __init__(self, path: Path, is_alive: Callable[[int], bool] = process_lives, pid: int = 0) -> None:
-        """pid: whose this access is; 0: this process's. Raises StoreError, as every method."""
+        """pid: the owning process; 0: this process. Every method raises StoreError."""
         self._path, self._is_alive, self._pid = path, is_alive, pid or os.getpid()
-        with self._reported():
+        with self._translated_errors():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
             self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = OFF")  # a power cut ends the boot that it is about
+            self._connection.execute("PRAGMA synchronous = OFF")  # after a power failure the content is obsolete anyway
             with self._transaction():
                 for statement in _TABLES.split(";")[:-1]:
                     self._connection.execute(statement)
                 self._begin_boot()
-                self._forget_dead("SELECT DISTINCT pid FROM name")
+                self._remove_dead("SELECT DISTINCT pid FROM name")
                 unused = "DELETE FROM place WHERE free_at < ? AND address NOT IN (SELECT address FROM name)"
                 self._connection.execute(unused, (time.monotonic(),))
 
@@ -55,26 +55,26 @@ class SharedAddresses:
             self._connection.execute("INSERT INTO boot VALUES (?)", (boot,))
 
     def enter(self, address: str, name: str) -> None:
-        with self._reported():
+        with self._translated_errors():
             self._connection.execute("INSERT OR IGNORE INTO name VALUES (?, ?, ?)", (address, name, self._pid))
 
     def leave(self, address: str, name: str) -> None:
-        with self._reported():
+        with self._translated_errors():
             drop = "DELETE FROM name WHERE address = ? AND name = ? AND pid = ?"
             self._connection.execute(drop, (address, name, self._pid))
 
     def names(self, address: str) -> int:
-        with self._reported():
+        with self._translated_errors():
             count = "SELECT count(DISTINCT name) FROM name WHERE address = ?"
             return int(self._connection.execute(count, (address,)).fetchone()[0])
 
     @contextlib.contextmanager
     def place(self, address: str) -> Iterator[AddressPlace]:
-        with self._reported(), self._transaction():
+        with self._translated_errors(), self._transaction():
             here = (
                 "SELECT pid FROM name WHERE address = ? UNION SELECT pid FROM place WHERE address = ? AND asked <> ''"
             )
-            self._forget_dead(here, address, address)
+            self._remove_dead(here, address, address)
             find = "SELECT pid, asked, free_at, next_slot FROM place WHERE address = ?"
             pid, *fields = self._connection.execute(find, (address,)).fetchone() or (0, "", 0.0, 0.0)
             place = AddressPlace(*fields)
@@ -85,16 +85,16 @@ class SharedAddresses:
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error), self._transaction():
-            self._forget(self._pid)
+            self._remove_process(self._pid)
         self._connection.close()
 
-    def _forget_dead(self, pids: str, *values: object) -> None:
+    def _remove_dead(self, pids: str, *values: object) -> None:
         for (pid,) in self._connection.execute(pids, values).fetchall():
             if not self._is_alive(pid):
-                self._forget(pid)
+                self._remove_process(pid)
 
-    def _forget(self, pid: int) -> None:
-        """What a process had is free, and so are its places in the line."""
+    def _remove_process(self, pid: int) -> None:
+        """Removes a process: its requests in progress, its names and its reserved slots."""
         of_names = "address IN (SELECT address FROM name WHERE pid = ?)"
         self._connection.execute(f"UPDATE place SET next_slot = free_at WHERE {of_names}", (pid,))
         self._connection.execute("UPDATE place SET asked = '' WHERE pid = ?", (pid,))
@@ -107,11 +107,11 @@ class SharedAddresses:
             yield
 
     @contextlib.contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
-                f"{self._path}, where processes agree whose turn it is at an address, cannot be used: {error}. Is the "
-                "disk full? XDG_RUNTIME_DIR names another place; a damaged file may be deleted."
+                f"{self._path}, which coordinates the requests of processes, cannot be used: {error}. Is the "
+                "disk full? Set XDG_RUNTIME_DIR to use another folder. A damaged file can be deleted."
             ) from error

@@ -1,4 +1,4 @@
-"""Web archives that are read: WARC, ARC, and WACZ files with WARC files in them."""
+"""Reads web archives: WARC, ARC, and WACZ files that contain WARC files."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from periplus.model.visit import Headers
 from periplus.model.web import UrlId
 from periplus.values import frozen
 
-# WARC 0.17 to 1.1 and ARC 1 and 2, plain, in gzip members, or in zstd frames with or without a dictionary; what a file
-# is its bytes tell, not its name. A damaged or truncated file gives the records before the damage, and says so.
+# WARC 0.17 to 1.1 and ARC 1 and 2, plain, in gzip members, or in zstd frames with or without a dictionary. The format
+# is detected from the bytes, not from the name. Records before the damage in a file are read.
 # Sources: ISO 28500:2017; the Internet Archive's ARC file format, 1996; WACZ 1.1.1.
 
-LINE_BYTES = 65_536  # of one named field
-FIELDS_MOST = 1_000  # lines in a record's head
-SKIP_BYTES = 1 << 20  # read at a time of what is not wanted
-READ_BYTES = 8_192  # of a file at a time: more is copied more often
-SLICE_BYTES = 512  # inflated at a time
+LINE_BYTES = 65_536  # of one header line
+FIELDS_MOST = 1_000  # header lines of a record
+SKIP_BYTES = 1 << 20  # read at a time when skipping
+READ_BYTES = 8_192  # read at a time; larger blocks are copied more often
+SLICE_BYTES = 512  # decompressed at a time
 _DICTIONARY = b"\x5d\x2a\x4d\x18"  # the frame of a zstd dictionary, first in the file
-DICTIONARY_BYTES = 1 << 24  # of a file's dictionary; usual ones have 110 KB
+DICTIONARY_BYTES = 1 << 24  # maximum size of a dictionary; the usual size is 110 KB
 _ZSTD = b"\x28\xb5\x2f\xfd"
 MANIFEST_BYTES = 1 << 24  # of a WACZ file's manifest, or of one line of its pages
-# RuntimeError: what is encrypted; NotImplementedError, which is one: another compression than deflate
+# RuntimeError: encrypted zip entry; its subclass NotImplementedError: unsupported compression
 _BROKEN = (EOFError, OSError, RuntimeError, zlib.error, zstandard.ZstdError, struct.error, zipfile.BadZipFile)
-_ZIP_HEAD, _ZIP_NAME_LENGTHS = 30, 26  # bytes of an entry's own head; where the lengths of what follows it stand
+_ZIP_HEAD, _ZIP_NAME_LENGTHS = 30, 26  # size of a local file header; offset of the name length in it
 RECORDS = re.compile(r"\.w?arc(\.gz|\.zst)?$")
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
 @frozen
 class ArchiveFile:
-    """One file of records. inner: where it stands within zip files, from the outermost; empty: it is a file itself."""
+    """A file of records. inner: its path within nested zip files, outermost first; empty for a plain file."""
 
     path: Path
     inner: tuple[str, ...] = ()
@@ -55,15 +55,15 @@ class ArchiveFile:
         return "/".join((str(self.path), *self.inner))
 
     def opened(self, stack: ExitStack) -> BinaryIO:
-        """Open for as long as stack is. Raises OSError, BadZipFile, KeyError."""
+        """Opens the file until the stack is closed. Raises OSError, BadZipFile, KeyError."""
         file: Any = stack.enter_context(self.path.open("rb"))
         for name in self.inner:
             file = stack.enter_context(stack.enter_context(zipfile.ZipFile(file)).open(name))
         return file  # type: ignore[no-any-return]
 
     def opened_for_places(self, stack: ExitStack) -> BinaryIO:
-        """As `opened`, for who reads here and there: what stands undeflated in a zip file is read from that itself, for
-        `zipfile` reads all that lies before a place. No checksum is looked at.
+        """Opens the file for random access. An uncompressed zip entry is read directly from the zip file, since
+        `zipfile` reads everything before a seek position. Checksums are not verified.
         """
         if len(self.inner) != 1:
             return self.opened(stack)
@@ -79,8 +79,8 @@ class ArchiveFile:
 
 
 class MemberPlace(NamedTuple):
-    """Where a record begins. member: byte of the file at which reading can begin: of the record itself, or of the gzip
-    member or zstd frame that has it; skip: bytes of that, inflated, before the record.
+    """Position of a record. member: byte of the file where reading can start: at the record itself, or at its gzip
+    member or zstd frame; skip: decompressed bytes before the record.
     """
 
     member: int
@@ -88,7 +88,7 @@ class MemberPlace(NamedTuple):
 
 
 def archive_files(path: Path) -> tuple[ArchiveFile, ...]:
-    """The files of records of an archive: itself, or those of a WACZ file, or of a zip file of WACZ files.
+    """Files of records in an archive: the file itself, or those in a WACZ file, or in a zip file of WACZ files.
 
     Raises UsageError for a zip file without any.
     """
@@ -105,22 +105,22 @@ def archive_files(path: Path) -> tuple[ArchiveFile, ...]:
     except _BROKEN as error:
         raise UsageError(f"{path} is a damaged zip file: {error}") from None
     if not files:
-        raise UsageError(f"{path} is a zip file, and no WACZ: it has no archive/*.warc.gz")
+        raise UsageError(f"{path} is a zip file but not a WACZ file: it has no archive/*.warc.gz")
     return tuple(files)
 
 
 def main_page(path: Path) -> str:
-    """The address that a WACZ file says it begins with, or the first of its pages; empty: none, or no WACZ. Total."""
+    """Main page of a WACZ file, or its first page; empty if there is none or for other files. Never raises."""
     if not zipfile.is_zipfile(path):
         return ""
     with suppress(*_BROKEN, ValueError, KeyError), zipfile.ZipFile(path) as package:
         with package.open("datapackage.json") as file:
             manifest = json.loads(file.read(MANIFEST_BYTES))
-        for name in ("mainPageUrl", "mainPageURL"):  # as the specification has it, and as py-wacz writes it
+        for name in ("mainPageUrl", "mainPageURL"):  # spelling of the specification, and of py-wacz
             if isinstance(manifest, dict) and isinstance(manifest.get(name), str):
                 return str(manifest[name])
         with package.open("pages/pages.jsonl") as file:
-            for _ in range(2):  # the first line is a head
+            for _ in range(2):  # the first line is a header
                 page = json.loads(file.readline(MANIFEST_BYTES))
                 if isinstance(page, dict) and isinstance(page.get("url"), str):
                     return str(page["url"])
@@ -128,17 +128,17 @@ def main_page(path: Path) -> str:
 
 
 class ArchiveReader:
-    """Iterates over the records of one file. damage: empty, or once the end is reached, why it was not the true one.
+    """Iterates over the records of a file. ARC records are converted to WARC records.
 
-    Those of ARC files come as those of WARC files do.
+    damage: why reading ended before the end of the file; empty if it did not.
     """
 
     def __init__(self, source: ArchiveFile, block_bytes: int, place: MemberPlace | None = None) -> None:
-        """block_bytes: longest block that is kept of a record; place: of the first record that is read, None: the first
-        there is. Raises UsageError for a file that is no archive.
+        """block_bytes: maximum size of a block that is returned; place: position of the first record to read, None for
+        the start of the file. Raises UsageError if the file is not an archive.
         """
         self._source, self._most = source, block_bytes
-        self._starts: deque[tuple[int, int]] = deque()  # (byte of all inflated, byte of the file) of members read
+        self._starts: deque[tuple[int, int]] = deque()  # (decompressed position, file position) of members read
         self.damage = ""
         self.count = 0
         with ExitStack() as stack:
@@ -154,15 +154,15 @@ class ArchiveReader:
                 self._skip(skip)
                 start = self._stream.peek(9)[:9]
             except _BROKEN as error:
-                raise UsageError(f"{source} is no web archive, or damaged at its beginning: {error}") from None
+                raise UsageError(f"{source} is not a web archive, or is damaged at the beginning: {error}") from None
             is_arc = start == b"filedesc:" or (place is not None and start[:4] == b"http")
             if not start.startswith(b"WARC/") and not is_arc:
-                raise UsageError(f"{source} is no WARC, ARC or WACZ file: it begins with {start!r}")
+                raise UsageError(f"{source} is not a WARC, ARC or WACZ file: it begins with {start!r}")
             self._stack = stack.pop_all()
         self._next = self._next_arc if is_arc else self._next_warc
-        self._arc_fields = 5  # in the head of an ARC record: URL, address, date, type, length; version 2 has 10
+        self._arc_fields = 5  # header fields of an ARC record: URL, address, date, type, length; version 2 has 10
         self._is_sought = place is not None
-        self._begins = 0  # byte of all inflated at which the record begins that was read last
+        self._begins = 0  # decompressed position of the last record
 
     def __enter__(self) -> ArchiveReader:
         return self
@@ -174,7 +174,7 @@ class ArchiveReader:
 
     @property
     def place(self) -> MemberPlace:
-        """Of the record that was read last."""
+        """Position of the last record."""
         if not self._starts:
             return MemberPlace(self._begins)
         inflated, member = self._starts[0]
@@ -194,7 +194,7 @@ class ArchiveReader:
             self.damage = f"{self._source} is damaged after {self.count} records: {error}"
 
     def _head_line(self) -> bytes:
-        """The next line that is not empty; empty: the end."""
+        """Next non-empty line; empty at the end of the file."""
         line = b"\n"
         while line in (b"\r\n", b"\n"):
             self._begins = self._stream.tell()
@@ -214,11 +214,11 @@ class ArchiveReader:
         return ArchiveRecord(fields.get("warc-type", "").lower(), fields, block, is_cut)
 
     def _next_arc(self) -> ArchiveRecord | None:
-        """A record of an ARC file: a line with its head, then what the server sent. URLs may have spaces in them."""
+        """Reads an ARC record: a header line, then the server's response. URLs may contain spaces."""
         line = self._head_line()
         if not line:
             return None
-        if self._is_sought:  # the head of the file, which tells the version, was not read
+        if self._is_sought:  # the file header with the version was not read
             self._arc_fields = 10 if line.count(b" ") >= 9 else 5
         parts = line.decode("utf-8", "replace").strip().rsplit(" ", self._arc_fields - 1)
         if len(parts) != self._arc_fields:
@@ -226,7 +226,7 @@ class ArchiveReader:
         url, address, date = parts[:3]
         block, is_cut = self._block(parts[-1])
         if url.startswith("filedesc:"):
-            names = block.splitlines()[1:2]  # the second line names the fields of the heads that follow
+            names = block.splitlines()[1:2]  # the second line lists the header fields of the following records
             self._arc_fields = max(5, len(names[0].split())) if names else 5
             return ArchiveRecord("warcinfo", {}, block, is_cut)
         stamp = date[:14].ljust(14, "0")
@@ -236,7 +236,7 @@ class ArchiveReader:
         return ArchiveRecord("response", fields, block, is_cut)
 
     def _block(self, length_text: str) -> tuple[bytes, bool]:
-        """A block, and whether it was longer than what is kept of it. Raises ValueError, EOFError."""
+        """(block, whether it is truncated). Raises ValueError, EOFError."""
         length = int(length_text)
         if length < 0:
             raise ValueError("a negative length")
@@ -279,7 +279,7 @@ class ArchiveReader:
 
 
 class _Steps(io.RawIOBase):
-    """A stream of the pieces that an iterator yields. What came before an error is read before the error is met."""
+    """A stream over the pieces of an iterator. All pieces before an error can be read before it is raised."""
 
     def __init__(self, steps: Iterator[bytes]) -> None:
         self._steps, self._rest, self._count = steps, memoryview(b""), 0
@@ -304,7 +304,7 @@ class _Steps(io.RawIOBase):
 
 
 class _Window(io.RawIOBase):
-    """Some bytes of a file, as a file."""
+    """A byte range of a file, as a file."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
         self._file, self._start, self._size = file, start, size
@@ -320,7 +320,7 @@ class _Window(io.RawIOBase):
 
     def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
         if whence != io.SEEK_SET:
-            raise io.UnsupportedOperation("from the beginning only")
+            raise io.UnsupportedOperation("only absolute seeks are supported")
         return self._file.seek(self._start + place) - self._start
 
     def tell(self) -> int:
@@ -328,9 +328,10 @@ class _Window(io.RawIOBase):
 
 
 def _inflated(file: BinaryIO, member: int, starts: deque[tuple[int, int]]) -> Iterator[bytes]:
-    """What the file holds from a byte on at which a member begins, inflated; its first bytes tell its compression.
+    """Yields the decompressed content of a file, starting at the byte position of a member. The first bytes of the file
+    determine the compression.
 
-    starts: gets (byte of all inflated, byte of the file) of each member that is begun.
+    starts: receives (decompressed position, file position) of each member.
     """
     start = file.read(4)
     file.seek(member)
@@ -346,10 +347,10 @@ def _inflated(file: BinaryIO, member: int, starts: deque[tuple[int, int]]) -> It
 
 
 def _members(file: BinaryIO, inflater_of: Callable[[], Any], starts: deque[tuple[int, int]]) -> Iterator[bytes]:
-    """The gzip members or zstd frames of a file, one after another. Raises EOFError within one that is cut off.
+    """Yields the decompressed gzip members or zstd frames of a file. Raises EOFError for a truncated one.
 
-    A step takes SLICE_BYTES, so that it can swell to some MB and no more: a thousandfold by deflate,
-    128 KB for 4 bytes by zstd.
+    Each step takes SLICE_BYTES, so that it expands to a few MB at most: a thousandfold with deflate, 128 KB for 4 bytes
+    with zstd.
     """
     inflater, begun, count = inflater_of(), False, 0
     while data := file.read(READ_BYTES):
@@ -371,15 +372,15 @@ def _dictionary(file: BinaryIO) -> zstandard.ZstdCompressionDict:
     file.seek(4)
     data = file.read(struct.unpack("<I", file.read(4))[0])
     if data[:4] == _ZSTD:
-        # else it is believed, and so much taken
+        # a frame without a declared size is decompressed up to the limit
         if DICTIONARY_BYTES < zstandard.get_frame_parameters(data).content_size < zstandard.CONTENTSIZE_UNKNOWN:
-            raise EOFError("a dictionary that is too large")
+            raise EOFError("the dictionary is too large")
         data = zstandard.ZstdDecompressor().decompress(data, max_output_size=DICTIONARY_BYTES)
     return zstandard.ZstdCompressionDict(data)
 
 
 class Payloads:
-    """Which URL has the bytes of a digest, as archives write digests; on disk, for there may be millions."""
+    """Maps payload digests to URLs, on disk since there may be millions."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("")
@@ -387,11 +388,11 @@ class Payloads:
         self._connection.execute("CREATE INDEX payload_digest ON payload (digest)")
 
     def add(self, url_id: UrlId, digest: str) -> None:
-        """Of the URL these bytes are the last ones."""
+        """Stores the digest of a URL's latest payload."""
         self._connection.execute("INSERT OR REPLACE INTO payload VALUES (?, ?)", (url_id, digest))
 
     def holder(self, digest: str, url_id: UrlId | None) -> UrlId | None:
-        """A URL whose last bytes have this digest: this one where it does, or where nothing is noted of it."""
+        """A URL whose latest payload has this digest: preferably this URL, which is also returned if it is unknown."""
         find = "SELECT url_id FROM payload WHERE digest = ? ORDER BY url_id = ? DESC LIMIT 1"
         if row := self._connection.execute(find, (digest, url_id or 0)).fetchone():
             return UrlId(row[0])
@@ -403,7 +404,7 @@ class Payloads:
 
 
 def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
-    """(status, fields, body without chunks) of a response record's block; None for what is no HTTP answer. Total."""
+    """(status, headers, body without chunks) of a response block; None if it is not HTTP. Never raises."""
     for mark in (b"\r\n\r\n", b"\n\n"):
         head, end, body = block.partition(mark)
         if end:
@@ -426,8 +427,8 @@ def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
 
 
 def unchunked(body: bytes) -> bytes:
-    """A body without the marks of its chunks (RFC 9112, 7.1); as it is where it has none,
-    for many archives keep bodies without.
+    """Decodes a chunked body (RFC 9112, 7.1). A body that is not chunked is returned unchanged, since many archives
+    store chunked responses decoded.
     """
     parts: list[bytes] = []
     place = 0

@@ -1,4 +1,4 @@
-"""Packs page bodies, response heads and text blocks into few bytes, and unpacks them whole or not at all."""
+"""Compresses page bodies, response headers and text blocks. Damaged data is never restored in part."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from periplus.model.visit import Headers
 from periplus.store.corruption import reported, restored, second_restored
 from periplus.values import Pairs
 
-LEVEL = 3  # level 6 costs four times as much for a tenth less
+LEVEL = 3  # level 6 takes four times as long and saves a tenth
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
 DICTIONARY_BYTES = 112_640
-PAGES_SAMPLED = 100  # of a site, for its dictionary; twice as many made bodies 1 % smaller and took twice the time
-TRIED_AGAIN = 4  # times as many pages of a site that got none
-PAGES_TRIED = 20  # with a new dictionary and without
-SAMPLE_BYTES = 16_384  # of each page; ratio within 1 % of training on longer ones
+PAGES_SAMPLED = 100  # sample per site for a dictionary; twice as many saved 1 % and took twice the time
+TRIED_AGAIN = 4  # a site without a dictionary is retried with so many times the pages
+PAGES_TRIED = 20  # to compare sizes with and without a new dictionary
+SAMPLE_BYTES = 16_384  # of each page; longer samples improved the ratio by less than 1 %
 
 
 class BodyCodec:
-    """Compresses and restores bodies. Dictionaries are added as they are learned or met."""
+    """Compresses and decompresses bodies. Dictionaries are added when they are trained or loaded."""
 
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
@@ -39,7 +39,7 @@ class BodyCodec:
         return dictionary_id in self._readers
 
     def add(self, dictionary_id: int, data: bytes) -> None:
-        """Raises StoreError for what is no dictionary."""
+        """Adds a dictionary. Raises StoreError if it is invalid."""
         with reported():
             dictionary = zstandard.ZstdCompressionDict(data)
             dictionary.precompute_compress(level=LEVEL)
@@ -51,54 +51,54 @@ class BodyCodec:
         return writer.compress(body)
 
     def pack_page(self, text: bytes, body: bytes) -> tuple[bytes, bytes]:
-        """A page's text and its body as one frame in two pieces, so that the body's words are kept once.
+        """Compresses a page's text and body as one frame in two pieces, so that their common words are stored once.
 
-        The first is read by itself (`unpack`), the second after it (`unpack_body`). 64, 25 and 4 KB: 15, 47 and 45 %
-        smaller than two frames, and made in 0.87, 0.63 and 0.59 of their time; read as fast.
+        The first piece can be read alone (`unpack`), the second only after it (`unpack_body`). For pages of 64, 25 and
+        4 KB this is 15, 47 and 45 % smaller than two frames, takes 0.87, 0.63 and 0.59 of the time; reading is as fast.
         """
         frame = self._plain.compressobj()
         first = frame.compress(text) + frame.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
         return first, frame.compress(body) + frame.flush()
 
     def unpack(self, data: bytes, dictionary_id: int | None) -> bytes:
-        """Raises StoreError for what was damaged."""
+        """Decompresses data. Raises StoreError if it is damaged."""
         return restored(data, self._plain_reader if dictionary_id is None else self._readers[dictionary_id])
 
     def unpack_body(self, data: bytes, dictionary_id: int | None, text: bytes | None) -> bytes:
-        """A body, of which data is a frame of its own or the second piece of its text's. Raises StoreError."""
-        if data.startswith(zstandard.FRAME_HEADER):  # with which no piece begins: it would be a block of 390 KB
+        """Decompresses a body: a frame of its own, or the second piece of its text's frame. Raises StoreError."""
+        if data.startswith(zstandard.FRAME_HEADER):  # a second piece never starts so: it would be a block of 390 KB
             return self.unpack(data, dictionary_id)
         return second_restored(text or b"", data, self._plain_reader)
 
 
 def train(bodies: Sequence[bytes]) -> bytes:
-    """A dictionary for pages like these. Empty when they are too few or too small to learn from."""
+    """Trains a dictionary; empty if the pages are too few or too small."""
     samples: list[bytes | bytearray | memoryview] = [body[:SAMPLE_BYTES] for body in bodies if body]
     try:
-        # fixed k and d: a search for better ones took four times as long for nothing; fewer counters (f) and a quick
-        # look (accel): 10 to 13 ms where it took 29 to 61, for dictionaries as good within 0.3 %
+        # fixed k and d: a search for better values took four times as long without a gain. f and accel: 10 to 13 ms
+        # instead of 29 to 61 ms, with dictionaries as good within 0.3 %
         return zstandard.train_dictionary(DICTIONARY_BYTES, samples, k=1024, d=8, f=16, accel=10).as_bytes()
     except zstandard.ZstdError:
         return b""
 
 
 def dictionary_for(pages: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """A dictionary for a site of such pages, (body, text) each, the text empty where none is kept.
+    """Trains a dictionary for a site. pages: (body, text) of each; text is empty if it is not stored.
 
-    Empty where it would make them no smaller than text and body in one frame are, or there are too few to learn from.
+    Returns an empty one if it saves nothing compared with `pack_page`, or if there are too few pages.
     """
     data = train([body for body, _ in pages])
     if not data:
         return b""
-    codec, some = BodyCodec(), pages[:: max(1, len(pages) // PAGES_TRIED)]
+    codec, sample = BodyCodec(), pages[:: max(1, len(pages) // PAGES_TRIED)]
     codec.add(0, data)
-    apart = sum(len(codec.pack(body, 0)) + len(codec.pack(text, None)) for body, text in some)
-    joined = sum(sum(map(len, codec.pack_page(text, body))) for body, text in some)
+    apart = sum(len(codec.pack(body, 0)) + len(codec.pack(text, None)) for body, text in sample)
+    joined = sum(sum(map(len, codec.pack_page(text, body))) for body, text in sample)
     return data if apart < joined else b""
 
 
-# Part of the stored form: a change needs another first byte. Most frequent last, where deflate's distances are
-# shortest. 400 bytes of fields become some 190 with it, 290 without.
+# Part of the stored format: a change needs another format byte. Frequent words come last, where deflate distances are
+# shortest. 400 bytes of headers take 190 bytes with it and 290 without.
 _WORDS = (
     b"Accept, Authorization, Cookie, User-Agent, Origin: *\r\naccess-control-allow-origin: *\r\n"
     b"referrer-policy: strict-origin-when-cross-origin\r\n"
@@ -124,22 +124,22 @@ _WORDS = (
     b"HTTP/2 404 Not Found\r\nHTTP/2 301 Moved Permanently\r\nHTTP/2 200 \r\n"
     b"HTTP/1.1 200 OK\r\nserver: nginx\r\ndate: "
 )
-HEAD_BYTES = 64 << 20  # more than any setting lets in
-_FORM = b"1"  # the first byte of what is stored
+HEAD_BYTES = 64 << 20  # more than any setting allows
+_FORM = b"1"  # format byte
 
 
 def pack_headers(headers: Headers) -> bytes | None:
-    """Status line and fields as they are stored; None when there is neither."""
+    """Compresses the status line and header fields; None if there are none."""
     if not headers.fields and not headers.status_line:
         return None
     lines = [headers.status_line, *(f"{name}: {value}" for name, value in headers.fields)]
-    # a window of 4 KB holds the words and any usual head: 5 us in place of 44, most of them for the tables of 32 KB
+    # a window of 4 KB holds the dictionary and a usual header: 5 us instead of 44, mostly for the tables of 32 KB
     squeezer = zlib.compressobj(6, wbits=-12, memLevel=5, zdict=_WORDS)
     return _FORM + squeezer.compress("\n".join(lines).encode("latin-1", "replace")) + squeezer.flush()
 
 
 def unpack_headers(data: bytes | None) -> Headers:
-    """What `pack_headers` was given: no field holds a line feed, which is where header lines end. Raises StoreError."""
+    """Inverse of `pack_headers`. Fields contain no line feed, which separates them. Raises StoreError."""
     if not data:
         return Headers()
     first, *lines = _head_lines(data)
@@ -147,7 +147,7 @@ def unpack_headers(data: bytes | None) -> Headers:
 
 
 def header_fields(data: bytes, names: Collection[str]) -> Pairs:
-    """Of what `pack_headers` was given the fields with these names: a third of the time. Raises StoreError."""
+    """The packed fields with these names; three times as fast as `unpack_headers`. Raises StoreError."""
     fields = (line.partition(": ") for line in _head_lines(data)[1:])
     return tuple([(name, value) for name, _, value in fields if name in names])
 
@@ -158,11 +158,11 @@ def _head_lines(data: bytes) -> list[str]:
     return head.decode("latin-1").split("\n")
 
 
-# Stored are the columns of `Blocks` one after the other, packed, but for the text, which is stored beside them.
+# Stored format: the columns of `Blocks` one after the other, compressed, without the text, which is stored separately.
 
 BLOCKS_LEVEL = 3
 _PART_CODE = {part: code for code, part in enumerate(PARTS)}
-_HEAD = Struct("<BIIIIIIIII")  # version of this form, number of blocks, length of each section but the last
+_HEAD = Struct("<BIIIIIIIII")  # format version, number of blocks, length of each section except the last
 _VERSION = 1
 
 _writer = zstandard.ZstdCompressor(level=BLOCKS_LEVEL)
@@ -171,7 +171,7 @@ _CODES = bytes(range(256))
 
 
 def pack_blocks(blocks: Blocks) -> bytes:
-    """All columns but the text. Without blocks empty."""
+    """Compresses all columns except the text; empty without blocks."""
     if not blocks:
         return b""
     sections = (
@@ -190,17 +190,14 @@ def pack_blocks(blocks: Blocks) -> bytes:
 
 
 def unpack_blocks(data: bytes, text: str) -> Blocks:
-    """The blocks that `pack_blocks` was given; text: theirs. Raises StoreError."""
+    """Inverse of `pack_blocks`. text: the text of the blocks. Raises StoreError."""
     raw = restored(data, _reader)
     with reported():
         return _blocks_of(raw, text)
 
 
 def blocks_of(text: str, packed_blocks: bytes | None) -> Blocks:
-    """A page's blocks.
-
-    packed_blocks: None where its text alone was kept; then each line is one, and there are none without text.
-    """
+    """Blocks of a page. packed_blocks: None if only the text is stored; then each line is a block."""
     return Blocks.plain(text) if packed_blocks is None else unpack_blocks(packed_blocks, text)
 
 
@@ -208,7 +205,7 @@ def _blocks_of(raw: bytes, text: str) -> Blocks:
     version, count, *lengths = _HEAD.unpack_from(raw)
     if version != _VERSION:
         raise StoreError(
-            f"a page's blocks are kept in form {version}; this program knows {_VERSION}. Upgrade periplus."
+            f"the blocks of a page have format {version}; this program supports {_VERSION}. Upgrade periplus."
         )
     ends = list(accumulate(lengths, initial=_HEAD.size))
     kinds, levels, positions, paths, shares, lines, languages, names = (raw[start:end] for start, end in pairwise(ends))
@@ -231,7 +228,7 @@ def _blocks_of(raw: bytes, text: str) -> Blocks:
 
 
 def _check(blocks: Blocks, count: int) -> None:
-    """Raises ValueError unless all columns tell of so many blocks, by numbers that have a meaning."""
+    """Raises ValueError unless all columns have `count` valid values."""
     apart = sum(map(blocks.kinds.count, APART))
     columns = (blocks.levels, blocks.positions, blocks.lines, blocks.shares, blocks.paths, blocks.languages)
     if (
@@ -240,26 +237,26 @@ def _check(blocks: Blocks, count: int) -> None:
         or not len(blocks.positions) == len(blocks.paths) == count
         or blocks.kinds.translate(None, _CODES[: len(BLOCK_KINDS)])
         or blocks.positions.translate(None, _CODES[: len(POSITIONS)])
-        or max(blocks.paths.tolist(), default=0) >= len(blocks.path_names)  # a list is looked through in half the time
+        or max(blocks.paths.tolist(), default=0) >= len(blocks.path_names)  # max() of a list takes half the time
         or max(blocks.languages.tolist(), default=-1) >= len(blocks.language_names)
         or (apart and blocks.apart.count("\n") + 1 < apart)
         or (apart < count and blocks.text.count("\n") + 1 < count - apart + sum(blocks.lines))
     ):
-        raise ValueError("the columns of its blocks do not agree")
+        raise ValueError("the columns of the blocks are inconsistent")
 
 
 def pack_sent(body: bytes) -> bytes:
-    """The bytes of a rendered page as the server sent them: mostly few, and alike on a whole site."""
+    """Compresses the original bytes of a rendered page, which are mostly few."""
     return _writer.compress(body)
 
 
 def unpack_sent(data: bytes) -> bytes:
-    """Raises StoreError for what was damaged."""
+    """Inverse of `pack_sent`. Raises StoreError if the data is damaged."""
     return restored(data, _reader)
 
 
 def pack_parts(parts: Sequence[Part]) -> bytes:
-    """One byte a block."""
+    """One byte per block."""
     return bytes(map(_PART_CODE.__getitem__, parts))
 
 
@@ -269,19 +266,19 @@ def unpack_parts(data: bytes) -> tuple[Part, ...]:
 
 
 def _bytes_of(column: memoryview[int]) -> bytes:
-    """A column of numbers with the type of its items before it, little-endian; of an empty one nothing."""
+    """Serialises a column: item type, then little-endian numbers; empty for an empty column."""
     return column.format.encode() + _swapped(column).tobytes() if column else b""
 
 
 def _numbers_of(section: bytes) -> memoryview[int]:
-    """The column that `_bytes_of` wrote."""
+    """Inverse of `_bytes_of`."""
     if section[:1] not in (b"", b"B", b"H", b"I"):
-        raise ValueError("a column that does not hold numbers")
+        raise ValueError("not a column of numbers")
     return _swapped(memoryview(section)[1:].cast(section[:1].decode() or "B"))  # type: ignore[call-overload]  # of three
 
 
 def _swapped(column: memoryview[int]) -> memoryview[int]:
-    """The column in the other byte order, on machines that have another than collections."""
+    """Converts between little-endian and the machine's byte order."""
     if sys.byteorder == "little":
         return column
     values = array(column.format, column)

@@ -1,4 +1,4 @@
-"""Captures in web archives on disk: which there are, by their own indexes or by reading them, and what each holds."""
+"""Captures in web archives on disk: lists them from indexes or from the records, and reads them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from periplus.store.warc import PURPOSE, original
 from periplus.urls.canonical import canonical
 from periplus.urls.captures import Capture, capture_key
 
-# A line of an index that names a file which is there is believed as to where records stand; what a record holds, it
-# says itself. Files that no line names are read once, from beginning to end.
+# Positions of records are taken from an index if it lists the file; contents are always taken from the record itself.
+# Files that no index lists are scanned once.
 
-HEAD_BYTES = 65_536  # of a record that tell its status
-HEADER_BYTES = 65_536  # before a body
-MOST_TWINS = 8  # records with the digest of a revisit that are tried
+HEAD_BYTES = 65_536  # of a record, enough to read its status
+HEADER_BYTES = 65_536  # of headers before a body
+MOST_TWINS = 8  # records with the digest of a revisit to try
 _INDEXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
-# places of (offset, file) in lines of CDX with eleven and nine fields
+# positions of (offset, file) in CDX lines with 11 and 9 fields
 _CDX_PLACES = {11: (9, 10), 9: (7, 8)}
 _TRUNCATED = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 _INSERT = "INSERT INTO capture VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -48,7 +48,7 @@ _TABLE = """CREATE TABLE capture (
 
 
 class _Line(NamedTuple):
-    """What an index says of one record. name: of its file, without folders."""
+    """A record in an index. name: of its file, without folders."""
 
     url: str
     taken: float
@@ -60,23 +60,23 @@ class _Line(NamedTuple):
 
 
 class FileArchive:
-    """Archives on disk as captures. Their index is on disk, and vanishes with this: there may be millions."""
+    """Captures in archive files. The index is a temporary file, since there may be millions."""
 
     def __init__(
         self, places: Sequence[Path], limits: FetchLimits, watch: Callable[[int], None] = lambda count: None
     ) -> None:
-        """places: WARC, ARC and WACZ files, and folders of them; watch: called with how many records are listed.
+        """places: WARC, ARC and WACZ files, and folders of them; watch: called with the number of records listed.
 
-        Raises UsageError where a place is not there or holds none.
+        Raises UsageError if a place does not exist or contains no archive.
         """
         self._limits, self._watch = limits, watch
         self._connection = sqlite3.connect("")
         self._connection.execute(_TABLE)
         self._files: list[ArchiveFile] = []
-        self.damages: list[str] = []  # of each file that did not end well, where
+        self.damages: list[str] = []  # one message per truncated or damaged file
         indexes: list[Callable[[ExitStack], BinaryIO]] = []
         for place in places:
-            self._take_in(place, indexes)
+            self._collect_files(place, indexes)
         if not self._files:
             raise UsageError(f"{', '.join(map(str, places))}: there is no WARC, ARC or WACZ file")
         listed = self._read_indexes(indexes)
@@ -87,20 +87,20 @@ class FileArchive:
             self._connection.execute(f"CREATE INDEX capture_{column} ON capture ({column})")
 
     def __len__(self) -> int:
-        """How many captures there are."""
+        """Number of captures."""
         return int(self._connection.execute("SELECT count(*) FROM capture").fetchone()[0])
 
     def close(self) -> None:
         self._connection.close()
 
     def captures(self, url: str) -> list[Capture]:
-        """Those with the key of a URL, in no order."""
+        """Captures with the same key as a URL, unsorted."""
         find = "SELECT url, taken, status, rowid FROM capture WHERE key = ?"
         rows = self._connection.execute(find, (capture_key(url),))
         return [Capture(text, taken, status, str(row)) for text, taken, status, row in rows]
 
     def answer(self, capture: Capture, request: Request) -> Response | None:
-        """What a server had answered, as the answer to a request; None: the record is no such thing, or repeats one
+        """Response of a capture, as the response to a request. None if the record is not a response, or repeats one
         that is in none of the files.
         """
         record = self._record(int(capture.place))
@@ -109,13 +109,13 @@ class FileArchive:
         answer = http_answer(record.block)
         source = record
         if record.kind == "revisit":
-            twin = self._repeated(int(capture.place), record)
+            twin = self._original_of(int(capture.place), record)
             earlier = http_answer(twin.block) if twin is not None else None
             if twin is None or earlier is None:
                 return None
             status, headers = answer[:2] if answer else earlier[:2]
             answer, source = (status, headers, earlier[2]), twin
-        if answer is None or answer[0] == 304:  # a server had been told what somebody held
+        if answer is None or answer[0] == 304:  # 304: the response to a conditional request
             return None
         status, headers, body = answer
         cut = _TRUNCATED.get(source.fields.get("warc-truncated", ""), Cut.NONE)
@@ -146,8 +146,8 @@ class FileArchive:
                 return next(iter(reader), None)
         return None
 
-    def _repeated(self, row: int, record: ArchiveRecord) -> ArchiveRecord | None:
-        """The record whose bytes a revisit repeats: by its digest, else by address and date."""
+    def _original_of(self, row: int, record: ArchiveRecord) -> ArchiveRecord | None:
+        """The record that a revisit refers to: found by digest, else by URL and date."""
         if "identical-payload-digest" not in record.fields.get("warc-profile", ""):
             return None
         digest = _bare(record.fields.get("warc-payload-digest", ""))
@@ -161,17 +161,17 @@ class FileArchive:
             find = "SELECT rowid FROM capture WHERE key = ? AND abs(taken - ?) < 1 AND NOT is_revisit LIMIT ?"
             rows = self._connection.execute(find, (capture_key(source), date, MOST_TWINS)).fetchall()
         for (twin,) in rows:
-            one = self._record(twin)
-            if twin != row and one is not None and one.kind == "response":
-                return one
+            original_record = self._record(twin)
+            if twin != row and original_record is not None and original_record.kind == "response":
+                return original_record
         return None
 
     # the index -------------------------------------------------------------------------------------------------------
 
-    def _take_in(self, place: Path, indexes: list[Callable[[ExitStack], BinaryIO]]) -> None:
-        """The files of a place, and its indexes."""
+    def _collect_files(self, place: Path, indexes: list[Callable[[ExitStack], BinaryIO]]) -> None:
+        """Collects the archive files and indexes of a place."""
         if not place.exists():
-            raise UsageError(f"the archive {place} is not there")
+            raise UsageError(f"the archive {place} does not exist")
         paths = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
         for path in paths:
             if path.name.endswith(_INDEXES):
@@ -185,10 +185,10 @@ class FileArchive:
                     indexes += [ArchiveFile(path, (name,)).opened for name in names]
 
     def _read_indexes(self, indexes: Sequence[Callable[[ExitStack], BinaryIO]]) -> set[int]:
-        """Numbers of the files that lines name."""
+        """Reads the indexes; returns the numbers of the files that they list."""
         numbers = {PurePosixPath(str(file)).name: number for number, file in enumerate(self._files)}
         listed: set[int] = set()
-        if len(numbers) < len(self._files):  # of one name in several folders: no line tells them apart
+        if len(numbers) < len(self._files):  # several files with the same name: index lines are ambiguous
             return listed
         for opened in indexes:
             with ExitStack() as stack, suppress(OSError, EOFError, zipfile.BadZipFile):
@@ -202,13 +202,22 @@ class FileArchive:
                         )
         return listed
 
-    def _add(self, one: Capture | _Line, digest: str, *, is_revisit: bool, number: int, place: MemberPlace) -> None:
-        with suppress(ValueError):  # of no host
-            row = (capture_key(one.url), one.url, one.taken, one.status, digest, int(is_revisit), number, *place)
+    def _add(self, entry: Capture | _Line, digest: str, *, is_revisit: bool, number: int, place: MemberPlace) -> None:
+        with suppress(ValueError):  # URL without a host
+            row = (
+                capture_key(entry.url),
+                entry.url,
+                entry.taken,
+                entry.status,
+                digest,
+                int(is_revisit),
+                number,
+                *place,
+            )
             self._connection.execute(_INSERT, row)
 
     def _read(self, number: int, file: ArchiveFile) -> None:
-        """Lists the captures of a file by its records."""
+        """Lists the captures of a file by scanning it."""
         with ArchiveReader(file, HEAD_BYTES) as reader:
             for record in reader:
                 if reader.count % 1_000 == 0:
@@ -229,19 +238,19 @@ class FileArchive:
 
 
 def _target(record: ArchiveRecord) -> str:
-    """The canonical URL of a record; empty: it has none."""
+    """Canonical URL of a record, or empty."""
     with suppress(InvalidUrl):
         return canonical(record.fields.get("warc-target-uri", "").strip("<>"))
     return ""
 
 
 def _bare(digest: str) -> str:
-    """A digest without the name of its algorithm, which indexes leave out."""
+    """The digest without the name of the algorithm, which indexes omit."""
     return digest.rpartition(":")[2].upper()
 
 
 def _seconds(date: str) -> float | None:
-    """WARC-Date in seconds since the epoch; None: it is none."""
+    """WARC-Date in seconds since the epoch, or None if it is invalid."""
     whole, _, part = date.rstrip("Zz").partition(".")
     try:
         return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
@@ -250,7 +259,7 @@ def _seconds(date: str) -> float | None:
 
 
 def _lines(file: BinaryIO) -> Iterator[_Line]:
-    """The lines of an index, CDXJ or CDX, plain or gzip'd, that name a record of a page. Total."""
+    """Reads an index: CDXJ or CDX, plain or gzip. Invalid lines are skipped."""
     buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
     start = buffered.read(2)
     buffered.seek(0)
@@ -261,7 +270,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
 
 
 def _line(line: str) -> _Line | None:
-    """Raises ValueError, KeyError, TypeError, AttributeError for what is no line of an index."""
+    """Parses an index line. Raises ValueError, KeyError, TypeError, AttributeError."""
     before, brace, rest = line.partition(" {")
     if brace:
         values = json.loads("{" + rest)

@@ -1,7 +1,7 @@
-"""Files of columns beside a collection's tables: a line of JSON, then arrays that are mapped into memory.
+"""Files of arrays beside a collection's tables: a line of JSON, then arrays that are mapped into memory.
 
-A file appears whole and is never changed: a kill leaves the file before, and whoever reads one goes on with it while
-another takes its place.
+A file is replaced atomically and never modified: after a crash the previous file is intact, and readers keep the file
+that they opened.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-STORIES = "stories.read"  # what was read of pages for their stories: api.story_pages
+STORIES = "stories.read"  # page data for stories: api.story_pages
 ALIGNED = 64  # bytes
 
 
 class SpilledColumn:
-    """A column that grows in an unnamed file, not in memory; as an array it is mapped."""
+    """A growing column in a temporary file instead of memory. The array is memory-mapped."""
 
     def __init__(self, kind: str, folder: Path) -> None:
-        """folder: where the file lies; the system's temporary one where nothing can be written there."""
+        """folder: where the file is created; if it is not writable, the system's temporary folder."""
         self._kind = np.dtype(kind)
         try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended with the column
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed with the column
         except OSError:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        weakref.finalize(self, self._file.close)  # what was mapped stays
+        weakref.finalize(self, self._file.close)  # existing memory maps stay valid
 
     def frombytes(self, values: bytes) -> None:
         self._file.write(values)
@@ -45,19 +45,19 @@ class SpilledColumn:
 
 
 class ColumnFile(NamedTuple):
-    """What a file holds."""
+    """Content of a file."""
 
-    head: dict[str, Any]  # what was given to `write`, and `version` and `arrays`
+    head: dict[str, Any]  # the head passed to `write`, with `version` and `arrays`
     columns: dict[str, NDArray[Any]]
 
 
 def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping[str, NDArray[Any]]) -> None:
-    """In place of the file before, and of drafts that killed writers left. Raises OSError where nothing can be written.
+    """Replaces the file and removes drafts of crashed writers. Raises OSError if it cannot be written.
 
-    head: values of JSON.
+    head: JSON values.
     """
     for left in file.parent.glob(f"{file.name}.*.new"):
-        left.unlink(missing_ok=True)  # one who still writes it fails, and his file is made anew when it is asked for
+        left.unlink(missing_ok=True)  # a concurrent writer fails; its file is written again when needed
     draft = file.with_name(f"{file.name}.{os.getpid()}.new")
     listed = [(name, values.dtype.str, len(values)) for name, values in columns.items()]
     try:
@@ -67,22 +67,22 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
             for values in columns.values():
                 out.write(b"\0" * (-out.tell() % ALIGNED))
                 values.tofile(out)
-                _let_go(values)
+                _free_memory(values)
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _let_go(values: NDArray[Any]) -> None:
-    """Of a mapped file's pages in memory, which are read again where they are needed: all columns together are larger
-    than all else.
+def _free_memory(values: NDArray[Any]) -> None:
+    """Drops the memory pages of a memory-mapped array, since all columns together exceed the other memory use. They are
+    read again when needed.
     """
     if isinstance(mapped := getattr(values, "_mmap", None), mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def opened(file: Path, version: int) -> ColumnFile | None:
-    """The file, its columns mapped into memory; None: there is none, it has another version, or it was cut short."""
+    """Opens a file with memory-mapped columns; None if it is missing, truncated or of another version."""
     try:
         with file.open("rb") as lines:
             head = json.loads(lines.readline())

@@ -1,4 +1,4 @@
-"""Reports bytes that a collection kept and that cannot be restored: its disk or its maker damaged them."""
+"""Reports stored bytes of a collection that cannot be decoded because they are damaged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import zstandard
 
 from periplus.errors import StoreError
 
-RESTORED_BYTES = 4 << 30  # the greatest value of the setting inflated_bytes: a frame may claim anything
-FED_BYTES = 4_096  # at once: of a frame that does not say how much it holds, they make 130 MB at most
+RESTORED_BYTES = 4 << 30  # maximum of the setting inflated_bytes; the size declared in a frame is not trusted
+FED_BYTES = 4_096  # decompressed at a time: at most 130 MB, for frames without a declared size
 
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Translates what unpacking raises into StoreError. Whatever the bytes are, nothing else leaves it."""
+    """Translates all errors of unpacking, for any bytes, into StoreError."""
     try:
         yield
     except (
@@ -33,34 +33,34 @@ def reported() -> Iterator[None]:
     ) as error:
         text = str(error) or type(error).__name__
         raise StoreError(
-            f"the collection is damaged: what it kept of a page cannot be restored ({text}). Restore it "
+            f"the collection is damaged: the stored data of a page cannot be read ({text}). Restore it "
             "from a copy, or crawl again."
         ) from error
 
 
 def restored(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
-    """What a zstd frame holds, or the first piece of one that goes on elsewhere. Raises StoreError."""
+    """Decompresses a zstd frame, or the first piece of a frame. Raises StoreError."""
     with reported():
         size = zstandard.get_frame_parameters(data).content_size
         if size == zstandard.CONTENTSIZE_UNKNOWN:
             return next(_pieces((data,), reader.decompressobj()))
         if size > RESTORED_BYTES:
-            raise ValueError(f"a page of {size} bytes")
+            raise ValueError(f"a page with {size} bytes")
         return reader.decompress(data)
 
 
 def second_restored(first: bytes, second: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
-    """What the second piece of a zstd frame holds, with which it ends. Raises StoreError."""
+    """Decompresses the second and last piece of a zstd frame. Raises StoreError."""
     frame = reader.decompressobj()
     with reported():
         *_, content = _pieces((first, second), frame)
         if not frame.eof:
-            raise ValueError("a frame that does not end")
+            raise ValueError("an incomplete frame")
         return content
 
 
 def _pieces(pieces: Iterable[bytes], frame: zstandard.ZstdDecompressionObj) -> Iterator[bytes]:
-    """What each piece holds. A frame in pieces does not say how much it holds: it is counted as it comes."""
+    """Decompresses each piece. A frame in pieces has no declared size, so the output is counted."""
     room = RESTORED_BYTES
     for piece in pieces:
         parts = []
@@ -68,8 +68,8 @@ def _pieces(pieces: Iterable[bytes], frame: zstandard.ZstdDecompressionObj) -> I
             parts.append(frame.decompress(piece[start : start + FED_BYTES]))
             room -= len(parts[-1])
             if room < 0:
-                raise ValueError(f"a page of more than {RESTORED_BYTES} bytes")
+                raise ValueError(f"a page with more than {RESTORED_BYTES} bytes")
         content = b"".join(parts)
         if not content:
-            raise ValueError("a piece that holds nothing")
+            raise ValueError("an empty piece")
         yield content

@@ -1,4 +1,4 @@
-"""What a run reads of its collection beside leases and lists, in the words of every database."""
+"""Read operations of a run beside leases and queues, in SQL for both databases."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from periplus.model.results import StateTally
 
 T = TypeVar("T")
-STATES_AT_ONCE = 500  # URLs of one statement: SQLite takes 32,766 values
-READ_AT_ONCE = 10_000  # of the URLs that an earlier run left out: there may be millions
-_FIRST_ID = -(1 << 63)  # no id is below it
+STATES_AT_ONCE = 500  # URLs per statement; SQLite allows 32,766 values
+READ_AT_ONCE = 10_000  # rows per statement; there may be millions
+_FIRST_ID = -(1 << 63)  # the smallest possible id
 
 
 class RunReads(Protocol):
-    """The part of `model.ports.VisitReader` that every database answers alike."""
+    """The part of `model.ports.VisitReader` that is the same for every database."""
 
     @abstractmethod
     def read(self, action: Callable[[Statements], T]) -> T:
-        """The action's result, without a transaction. It must bear to be done twice. Raises StoreError."""
+        """Runs an idempotent action without a transaction and returns its result. Raises StoreError."""
 
     def note(self, name: str) -> str:
         return self.read(lambda statements: note(statements, name))
@@ -55,25 +55,25 @@ class RunReads(Protocol):
         return {HostKey(key): pending for key, pending in self.read(lambda statements: statements.rows(find))}
 
     def states(self, urls: Sequence[Url]) -> dict[Url, tuple[str, str]]:
-        """By ids alone: a survey's hosts stay in the shard in which they were met."""
+        """Looks URLs up by id only: the hosts of a survey stay in their original shard."""
         ids = {int(url_id(url)): url for url in urls}
         rest = iter(ids)
         states: dict[Url, tuple[str, str]] = {}
-        while some := list(islice(rest, STATES_AT_ONCE)):
-            find = f"SELECT id, reason, rule FROM url WHERE id IN ({', '.join('?' * len(some))})"
-            for identity, reason, rule in self.read(lambda statements: statements.rows(find, some)):  # noqa: B023 - at once
+        while block := list(islice(rest, STATES_AT_ONCE)):
+            find = f"SELECT id, reason, rule FROM url WHERE id IN ({', '.join('?' * len(block))})"
+            for identity, reason, rule in self.read(lambda statements: statements.rows(find, block)):  # noqa: B023 - at once
                 states[ids[identity]] = (reason, rule)
         return states
 
 
 class CrawlReads(RunReads, Protocol):
-    """The part of `model.ports.RunStore` that only reads. A store of one database says how its statements are run."""
+    """The read-only part of `model.ports.RunStore`. Subclasses execute the statements."""
 
     run_id: int
 
     @abstractmethod
     def moment(self, now: float) -> float:
-        """The time by which the store goes: the caller's, or a database's own."""
+        """The store's clock: the caller's time, or the database's own."""
 
     def robots(self, origin: Origin) -> StoredRobots | None:
         def stored(statements: Statements) -> StoredRobots | None:
@@ -106,7 +106,7 @@ class CrawlReads(RunReads, Protocol):
         return self.read(stored)
 
     def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
-        """What is stored of a page of the leased host: fields, text, and the targets of its links, sorted."""
+        """Stored content of a page of the leased host: fields, text, and link targets, sorted."""
 
         def stored(statements: Statements) -> list[str]:
             dialect = statements.dialect
@@ -124,7 +124,7 @@ class CrawlReads(RunReads, Protocol):
         return self.read(stored)
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
-        """(url, digest of its text) of the site's pages that were fetched, the latest `most`, oldest first."""
+        """(URL, digest of its text) of the last `most` fetched pages of the site, oldest first."""
 
         def latest(statements: Statements) -> list[tuple[str, bytes]]:
             dialect = statements.dialect
@@ -151,11 +151,11 @@ class CrawlReads(RunReads, Protocol):
             }
             of_run = "SELECT kind, fetched, wire_bytes FROM run WHERE id = ?"
             kind, fetched, wire_bytes = rows(of_run, (self.run_id,))[0]
-            # PostgreSQL's writers keep a run's sums by part
+            # PostgreSQL keeps the totals of a run in several rows
             of_parts = "SELECT name, sum(value) FROM run_count WHERE run_id = ? GROUP BY name"
             sums = {name: int(value) for name, value in rows(of_parts, (self.run_id,))}
             waiting = by_reason.get("waiting", 0)
-            if kind == "refresh":  # what is asked again is not waiting, but it is work
+            if kind == "refresh":  # refreshed URLs are queued without the reason `waiting`
                 waiting = int(rows("SELECT coalesce(sum(pending), 0) FROM host WHERE pending > 0")[0][0])
             fetched, wire_bytes = fetched + sums.get("fetched", 0), wire_bytes + sums.get("wire_bytes", 0)
             return RunCounts(tallies.get("known", 0), waiting, fetched, wire_bytes, by_reason)
@@ -163,8 +163,8 @@ class CrawlReads(RunReads, Protocol):
         return self.read(counted)
 
     def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
-        """(url, depth, in sitemap) of the URLs that stand at one of these reasons, none of which means that they were
-        fetched.
+        """(URL, depth, in sitemap) of the URLs with one of these reasons. The reasons must not be those of fetched
+        URLs.
         """
         last: tuple[object, ...] = ()
 
@@ -183,26 +183,26 @@ class CrawlReads(RunReads, Protocol):
             last = rows[-1][:-3]
 
     def busiest(self, most: int, now: float) -> Sequence[HostRow]:
-        """Hosts with work, those with most waiting first."""
+        """Hosts with queued tasks, most tasks first."""
 
         moment = self.moment(now)
         return self.read(lambda statements: hosts_at_work(statements, most, moment))
 
     def traps(self) -> Sequence[TrapTally]:
-        """The URL patterns that were left out as endless series, the largest first."""
+        """URL patterns that were skipped as endless series, largest first."""
         return self.read(traps)
 
 
-# Entries of a list whose page has another by now: one that only a sitemap or another site knew, until a page of its own
-# site led to it. Whoever takes such an entry drops it.
+# Duplicate queue entries: URLs known only from a sitemap or another site, to which a link of their own site led later.
+# The worker that takes such an entry drops it.
 _DOUBLES = """(SELECT count(*) FROM queue q JOIN url u ON {beside_url}u.id = q.url_id
     WHERE {beside_host}q.host_id = h.id AND q.priority = {priority} AND q.purpose = 'page'
     AND (u.reason <> 'waiting' OR u.depth IS NOT NULL))"""
 
 
 def hosts_at_work(statements: Statements, most: int, now: float, *, doubles: bool = True) -> list[HostRow]:
-    """Hosts with work, those with the longest lists first. doubles: whether an entry counts whose page has another; to
-    leave them out takes some us for each page that only a sitemap or another site knows.
+    """Hosts with queued tasks, longest queues first. doubles: whether duplicate entries count; leaving them out takes a
+    few microseconds per URL that only a sitemap or another site links to.
     """
     dialect = statements.dialect
     less = _DOUBLES.format(
@@ -219,7 +219,7 @@ def hosts_at_work(statements: Statements, most: int, now: float, *, doubles: boo
 
 
 def traps(statements: Statements) -> list[TrapTally]:
-    """The URL patterns left out as endless series, the largest first; looks at every URL where there are any."""
+    """URL patterns skipped as endless series, largest first. Scans all URLs if there are any."""
     if not statements.rows("SELECT 1 FROM tally WHERE name = 'reason:trap' GROUP BY name HAVING sum(value) > 0"):
         return []
     end = f"{statements.dialect.position}(rule, ': ')"
@@ -229,8 +229,8 @@ def traps(statements: Statements) -> list[TrapTally]:
 
 
 def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[StateTally]:
-    """URLs by state and reason, states in the order of State, most URLs first; of one site (looks at every URL), or of
-    all.
+    """Number of URLs by state and reason, in the order of State, most URLs first; for the collection or for one site.
+    The latter scans the URLs of the site.
     """
     dialect = statements.dialect
     if site is None:
@@ -244,7 +244,7 @@ def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[S
             f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id WHERE s.key = ? GROUP BY u.reason",
             (site,),
         )
-    from periplus.model.results import StateTally  # a crawl starts without the values of reports
+    from periplus.model.results import StateTally  # crawls do not load the values of reports
 
     tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in rows]
     states = list(State)
@@ -252,16 +252,16 @@ def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[S
 
 
 class Backlog(NamedTuple):
-    """What a collection has to fetch."""
+    """Queued work of a collection."""
 
-    hosts: int  # met
+    hosts: int  # known
     hosts_waiting: int
-    to_fetch: int  # pages, each once, robots.txt, sitemaps and links to check
-    busiest: tuple[HostRow, ...]  # with most to fetch first
+    to_fetch: int  # distinct pages, robots.txt, sitemaps and links to check
+    busiest: tuple[HostRow, ...]  # most queued tasks first
 
 
 def backlog(statements: Statements, most: int, now: float) -> Backlog:
-    """Looks at every entry of the lists: 40 ms a million. most: of the busiest hosts."""
+    """Counts the queues in 40 ms per million entries. most: maximum number of busiest hosts."""
     find = "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host"
     ((hosts, waiting, entries),) = statements.rows(find)
     pages = "SELECT coalesce(sum(value), 0) FROM tally WHERE name = 'reason:waiting'"
@@ -275,7 +275,7 @@ def backlog(statements: Statements, most: int, now: float) -> Backlog:
 class PageBlocks(NamedTuple):
     """A page and its text.
 
-    body_id: 0: nothing was kept; parts: None: not marked yet; times in seconds since the epoch, 0.0: not known.
+    body_id: 0 if nothing is stored; parts: None if not classified yet; times since the epoch in s, 0.0 if unknown.
     """
 
     url_id: UrlId
@@ -287,25 +287,25 @@ class PageBlocks(NamedTuple):
     parts: tuple[Part, ...] | None
     title: str
     language: str  # as declared
-    language_found: str  # as its words tell
+    language_found: str  # detected from the text
     media_type: str
     last_modified: float
     fetched: float
     text_md5: bytes
     folded_md5: bytes
-    author: str  # names, `; ` between; dates in ISO 8601: all three as the page says
+    author: str  # declared authors, separated by `; `; declared dates in ISO 8601
     date_published: str
     date_modified: str
 
     @property
     def when(self) -> float:
-        """When it was published, else last changed, as the page says; else as the server says, or when it was read."""
+        """Declared date of publication or last change; else last modified by the server, or date of fetching."""
         date = machine_date(self.date_published or self.date_modified)
         return date.when if date else self.last_modified or self.fetched
 
 
 def pages_statement(dialect: Dialect) -> str:
-    """A SELECT of the URLs u that are pages p now, for `page_of`; conditions may follow."""
+    """SELECT statement of the current pages, for `page_of`; conditions can be appended."""
     return (
         "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
         " p.language, p.language_found, p.media_type, p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
@@ -317,7 +317,7 @@ def pages_statement(dialect: Dialect) -> str:
 
 
 def page_of(row: Row, codec: BodyCodec) -> PageBlocks:
-    """A row of `pages_statement`. Raises StoreError for a text that is damaged."""
+    """Converts a row of `pages_statement`. Raises StoreError if the text is damaged."""
     url_id, url, site_id, reason, body_id, packed_text, packed_blocks, parts, *fields = row
     with reported():
         text = "" if packed_text is None else codec.unpack(packed_text, None).decode()

@@ -1,7 +1,7 @@
-"""Turns a collection's rows into blocks of a dataset's tables, each table in parts that are made apart from the others.
+"""Converts the rows of a collection to blocks of a dataset's tables. The parts of a table are created independently.
 
-A part has the rows of some URLs that follow one another in the order of their texts. Which URLs there are, and in which
-order, is read once (`numbering`); then each part looks up its own rows by their ids, wherever and whenever it is made.
+A part contains the rows of consecutive URLs in the order of their texts. This order is read once (`numbering`); then
+each part looks up its own rows by id, in any process and at any time.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
 from periplus.values import frozen
 
-# URLs whose rows are looked up at once, by table: of pages with 100 links 1,000,000 links, 64 MB; of texts 500
+# URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
-_APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
+_APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
 @frozen
 class Numbering:
-    """Which number each URL and each host has. 26 bytes a URL."""
+    """Numbers of URLs and hosts. Takes 26 bytes per URL."""
 
-    ids: Ints  # of URLs, in the order of their texts
-    shards: Ints16  # where each lies in a database; 0 in a folder
-    sorted: Ints  # the ids, ascending
-    numbers: Ints  # of those
-    hosts: Ints  # [hosts, 3]: ids, ascending, with the number of each and that of its site
+    ids: Ints  # URL ids, in the order of the URLs' texts
+    shards: Ints16  # database shard of each URL; 0 in a folder
+    sorted: Ints  # ids, ascending
+    numbers: Ints  # number of each sorted id
+    hosts: Ints  # [hosts, 3]: (id, number, number of the site), ascending by id
 
     def of(self, ids: Ints) -> Ints:
-        """The numbers of URLs; -1 for what is not known."""
+        """Numbers of URLs; -1 if unknown."""
         if not len(self.sorted):
             return np.full(len(ids), -1)
         places = np.searchsorted(self.sorted, ids).clip(max=len(self.sorted) - 1)
@@ -51,19 +51,19 @@ class Numbering:
 
     @classmethod
     def load(cls, folder: Path) -> Numbering:
-        """From disk as it is asked, so that several processes have it once. Raises OSError, ValueError."""
+        """Memory-maps the arrays, so that several processes share them. Raises OSError, ValueError."""
         return cls(*(_loaded(folder / f"{field.name}.npy") for field in fields(cls)))
 
 
 def _loaded(path: Path) -> NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
-    except ValueError:  # no rows, and nothing to map
+    except ValueError:  # an empty array cannot be mapped
         return np.load(path)  # type: ignore[no-any-return]
 
 
 def numbering(rows: WholeRows, hosts: Sequence[tuple[int, str, str]]) -> Numbering:
-    """hosts: as `rows` gives them."""
+    """Reads the numbering. hosts: the result of `rows.hosts()`."""
     blocks = [np.zeros((0, 2), np.int64), *rows.ids()]
     ids, shards = (np.concatenate([block[:, column] for block in blocks]) for column in (0, 1))
     order = np.argsort(ids)
@@ -99,37 +99,37 @@ def redirect_block(rows: WholeRows, numbers: Numbering) -> Block:
 
 
 def part_blocks(table: str, rows: WholeRows, numbers: Numbering, first: int, end: int) -> Iterator[Block]:
-    """The rows of one of URLS_AT_ONCE that belong to the URLs with numbers first <= n < end."""
+    """Rows of a table in URLS_AT_ONCE for the URLs with numbers first <= n < end."""
     make = {"urls": _urls, "pages": _pages, "links": _links, "texts": _texts}[table]
     for start in range(first, end, URLS_AT_ONCE[table]):
-        some = slice(start, min(start + URLS_AT_ONCE[table], end))
-        yield from make(rows, numbers, UrlPlaces(numbers.ids[some], numbers.shards[some]))
+        span = slice(start, min(start + URLS_AT_ONCE[table], end))
+        yield from make(rows, numbers, UrlPlaces(numbers.ids[span], numbers.shards[span]))
 
 
-def _urls(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    ids, texts, host_ids, *others = _columns(rows.urls(some), numbers)
-    if len(ids) < len(some.ids):
-        raise StoreError("URLs were deleted from the collection while it was exported: begin again in another folder")
+def _urls(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    ids, texts, host_ids, *others = _columns(rows.urls(places), numbers)
+    if len(ids) < len(places.ids):
+        raise StoreError("URLs were deleted from the collection during the export: start again in another folder")
     hosts = numbers.hosts[np.searchsorted(numbers.hosts[:, 0], np.array(host_ids, np.int64))]
     yield numbers.of(ids), ids, texts, hosts[:, 1], hosts[:, 2], *others
 
 
-def _pages(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    if read := rows.pages(some):
+def _pages(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    if read := rows.pages(places):
         ids, *others = _columns(read, numbers)
         yield numbers.of(ids), *others
 
 
 def _columns(rows: Sequence[tuple[object, ...]], numbers: Numbering) -> tuple[Any, ...]:
-    """Rows that begin with the id of a URL, in the order of its numbers, as columns."""
+    """Sorts rows that begin with a URL id by the URL's number; returns columns."""
     ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
     order = np.argsort(numbers.of(ids))
     _, *columns = zip(*(rows[place] for place in order.tolist()), strict=True)
     return ids[order], *columns
 
 
-def _links(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    links = rows.links(some)
+def _links(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    links = rows.links(places)
     links[:, 0], links[:, 1] = numbers.of(links[:, 0]), numbers.of(links[:, 1])
     links = links[(links[:, 0] >= 0) & (links[:, 1] >= 0)]
     if len(links):
@@ -138,18 +138,18 @@ def _links(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Blo
         yield columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7]
 
 
-def _texts(rows: WholeRows, numbers: Numbering, some: UrlPlaces) -> Iterator[Block]:
-    if read := rows.texts(some):
+def _texts(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
+    if read := rows.texts(places):
         ids, *packed = _columns(read, numbers)
         codec = BodyCodec()
-        texts = [_text_and_content(codec, *one) for one in zip(*packed, strict=True)]
+        texts = [_text_and_content(codec, *row) for row in zip(*packed, strict=True)]
         yield numbers.of(ids), [text for text, _ in texts], [content for _, content in texts]
 
 
 def _text_and_content(
     codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None
 ) -> tuple[str, str | None]:
-    """(text, its content; None: not told apart yet)."""
+    """(text, content); content is None if the blocks are not classified yet."""
     with reported():
         text = codec.unpack(packed_text, None).decode()
     if packed_parts is None:
@@ -157,12 +157,12 @@ def _text_and_content(
     return text, "\n".join(blocks_of(text, packed_blocks).content(unpack_parts(packed_parts), _APART))
 
 
-# PostgreSQL cuts names at 63 bytes, and what is made of these is up to 10 longer
+# PostgreSQL truncates names at 63 bytes, and derived names are up to 10 bytes longer
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
-def sound(name: str) -> str:
-    """The name. Raises StoreError for what may not stand in a statement."""
+def checked_name(name: str) -> str:
+    """Returns the name. Raises StoreError if it is not safe in an SQL statement."""
     if not _NAME.fullmatch(name):
-        raise StoreError(f"{name!r} is no name for a table or a column of results")
+        raise StoreError(f"{name!r} is not a valid name for a table or column of results")
     return name

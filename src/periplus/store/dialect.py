@@ -1,6 +1,6 @@
-"""Statements that SQLite and PostgreSQL share, and the words and ways in which the two differ.
+"""SQL statements shared by SQLite and PostgreSQL, and the differences between the two.
 
-A shared statement has `?` for its values and takes the words that differ from its `Dialect`.
+A shared statement uses `?` for its values and takes the differing parts from its `Dialect`.
 """
 
 from __future__ import annotations
@@ -16,55 +16,55 @@ from periplus.values import frozen
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-SHARDS: Final = 256  # so many workers may merge side by side; a smallint, and part of the stored form
+SHARDS: Final = 256  # upper limit of concurrent merges; a smallint, and part of the stored format
 
 
 def shard_of(site: SiteKey) -> int:
-    """The shard of PostgreSQL's tables that holds all of a site."""
+    """Shard of PostgreSQL's tables that contains all rows of a site."""
     return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
 
 
 @frozen
 class Dialect:
-    """The words that one database has for what both can do.
+    """SQL fragments of one database for features that both have.
 
-    Rows of PostgreSQL lie in shards, and are looked up fast only with theirs; SQLite has none.
+    Rows of PostgreSQL are divided into shards, and lookups need the shard to be fast; SQLite has no shards.
     """
 
-    greatest: str  # of several values, NULL aside
+    greatest: str  # function: maximum of several values, ignoring NULL
     least: str
-    position: str  # of a text in another, which comes first
-    of_long_text: str  # a text in an index: PostgreSQL's takes 2,700 bytes, so it is a digest there
-    is_false: str  # behind a column of 0 and 1, as the partial indexes of released tables have it
-    for_update: str  # locks the rows that are read; SQLite has one writer at a time
-    skip_locked: str  # the same, without those that somebody else has locked
+    position: str  # function: position of the second text in the first
+    of_long_text: str  # a text in an index: a digest in PostgreSQL, whose index entries are limited to 2,700 bytes
+    is_false: str  # condition that a 0/1 column is 0, as written in the partial indexes
+    for_update: str  # locks the selected rows; empty in SQLite, which has one writer at a time
+    skip_locked: str  # the same, but skips rows that are locked
     has_shards: bool
-    has_triggers: bool  # that keep the history of URLs
-    has_sequences: bool  # that number the entries of lists
+    has_triggers: bool  # triggers that write the history of URLs
+    has_sequences: bool  # sequences that number the queue entries
 
     @property
     def shard(self) -> str:
-        """Before the columns of an INSERT or an index."""
+        """Prefix of the columns of an INSERT or an index."""
         return "shard, " if self.has_shards else ""
 
     @property
     def here(self) -> str:
-        """Before the further conditions on one row's table; its value is that of `placed`."""
+        """Prefix of the conditions on one row; `placed` supplies its value."""
         return "shard = ? AND " if self.has_shards else ""
 
     def here_of(self, table: str) -> str:
-        """The same, where several tables have shards."""
+        """`here` for a statement with several tables."""
         return f"{table}.{self.here}" if self.has_shards else ""
 
     def beside(self, table: str, other: str) -> str:
-        """Before the further conditions of a join."""
+        """Prefix of the conditions of a join."""
         return f"{table}.shard = {other}.shard AND " if self.has_shards else ""
 
     def shard_of(self, site: SiteKey) -> int:
         return shard_of(site) if self.has_shards else 0
 
     def placed(self, shard: int, *values: object) -> tuple[object, ...]:
-        """The values behind their shard, where there are shards."""
+        """The values, with the shard in front if the database has shards."""
         return (shard, *values) if self.has_shards else values
 
 
@@ -95,68 +95,68 @@ POSTGRES = Dialect(
 
 
 class Statements(Protocol):
-    """A connection, within a transaction or without, that takes shared statements.
+    """A connection that executes shared statements, within a transaction or not.
 
-    Rows that are entered, and keys, stand behind their shard (0 in SQLite), which is not among the columns.
+    Inserted rows and keys start with their shard (0 in SQLite), which is not listed among the columns.
     """
 
     @property
     def dialect(self) -> Dialect: ...
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Executes the statement and returns its rows; none where it gives none."""
+        """Executes the statement and returns its rows, if any."""
 
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
-        """Executes the statement and returns how many rows it changed."""
+        """Executes the statement and returns the number of changed rows."""
 
     def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Executes the statement once for each row of values."""
+        """Executes the statement once per row of values."""
 
     def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
-        """The columns of the rows with these keys: (shard, value of the column `key`)."""
+        """Selects rows by keys: (shard, value of the column `key`)."""
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "") -> None:
-        """Enters rows that are not there.
+        """Inserts rows that do not exist yet.
 
-        key: the first of the columns, where several rows may have the same: the last of them is entered.
+        key: the first columns, if several of the rows may have the same key; then the last of them is inserted.
         """
 
     def replace(
         self, table: str, columns: str, rows: Sequence[Sequence[object]], before: Sequence[Sequence[object]]
     ) -> None:
-        """Enters rows by their key, the first column. before: the keys of those that are there, and go."""
+        """Replaces rows by key, which is the first column. before: keys of existing rows to delete."""
 
     def upsert(
         self, table: str, columns: str, rows: Sequence[Sequence[object]], *, key: str = "", update: str = ""
     ) -> None:
-        """Enters rows, of which those with the same key get the columns `update`; without such they stay as they are.
+        """Inserts rows; rows with an existing key get the columns `update`, or stay unchanged if it is empty.
 
-        key: the first of the columns; of several rows with one key the last is entered.
+        key: the first columns; of several rows with the same key the last is used.
         """
 
     def update(self, table: str, columns: str, rows: Sequence[Sequence[object]]) -> None:
-        """Sets columns of rows. columns: of the key `id`, then those to be set."""
+        """Updates rows. columns: the key `id`, then the columns to set."""
 
     def delete(self, table: str, key: str, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
-        """Deletes the rows with these keys; returns those that were there."""
+        """Deletes rows by key; returns the keys of deleted rows."""
 
     def links_of(self, pages: Sequence[Sequence[object]]) -> Iterable[Row]:
-        """(source, target, kind, position, nofollow, when last seen) of the links of pages, given by (shard, id)."""
+        """(source, target, kind, position, nofollow, last_seen) of the links of pages. pages: (shard, id)."""
 
     def enter_links(self, changes: LinkChanges) -> None:
-        """Enters what a transaction says of links."""
+        """Stores the link changes of a transaction."""
 
 
 class Database(Protocol):
-    """One connection to a database, opened by whoever made it."""
+    """A connection to a database."""
 
     @property
     def dialect(self) -> Dialect: ...
 
     def run(self, action: Callable[[Statements], T]) -> T:
-        """The action's result, in one transaction. The action must bear to be done twice. Raises StoreError."""
+        """Runs an idempotent action in one transaction and returns its result. Raises StoreError."""
 
     def read(self, action: Callable[[Statements], T]) -> T:
-        """The same without a transaction, for what only reads."""
+        """Runs a read-only action without a transaction."""
 
     def close(self) -> None: ...

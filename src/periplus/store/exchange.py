@@ -1,9 +1,9 @@
-"""What one collection of a web hands over to the others that share it: messages, in numbered batches.
+"""Messages between the parts of a split crawl, in numbered batches.
 
-What is met of another part's hosts stands in `outbox`, entered by the transaction that met it. `bundled` fixes the rows
-of the next batch and its number; `written` takes them out once the batch lies where its reader finds it. The reader
-takes batches by number, in the transaction that enters what they say (`is_next`). So whoever is killed, wherever, does
-the last step again, and no message is lost or taken twice.
+URLs of another part's hosts are inserted into `outbox` by the transaction that discovers them. `next_batch` assigns
+rows to the next batch and gives it a number; `delete_batch` deletes them once the batch is delivered. The receiver
+applies batches in the order of their numbers, in the transaction that stores their content (`is_next`). Every step is
+idempotent: after a crash it is repeated, and each message is applied exactly once.
 """
 
 from __future__ import annotations
@@ -25,33 +25,43 @@ from periplus.urls.canonical import url_id
 from periplus.urls.parts import WebPart, part_named
 
 T = TypeVar("T")
-LEFT_ASIDE: Final = frozenset({Reason.SCOPE, Reason.RESOURCE})  # what no part fetches is known where it was met
-AT_ONCE = 2_000  # messages of a batch, which is taken in one transaction: as many as PostgreSQL's inbox merges in one
-PART, IDENTITY = "part", "exchange-id"  # in meta: which part this is, and which of those that had its number so far
-# in meta, before a part's number: the last batch to it, and from it; the identity by which it was met first
+LEFT_ASIDE: Final = frozenset({Reason.SCOPE, Reason.RESOURCE})  # not sent, as no part fetches them
+AT_ONCE = 2_000  # messages per batch, which is one transaction: as many as a merge of PostgreSQL's inbox
+PART, IDENTITY = "part", "exchange-id"  # in meta: number of this part; identity, new if the part is created again
+# in meta, followed by a part's number: last batch sent to it, last batch applied from it, and its first seen identity
 _SENT, _TAKEN, _PEER = "sent:", "taken:", "peer:"
 
 
 # Messages.
 
 
-def of_candidate(one: Candidate) -> str:
-    values = (one.host, one.site, one.reason, one.depth, one.rule, one.hops, one.in_sitemap, one.page, one.learned)
-    return json.dumps(["url", one.url, *values, one.vouched])
+def of_candidate(candidate: Candidate) -> str:
+    values = (
+        candidate.host,
+        candidate.site,
+        candidate.reason,
+        candidate.depth,
+        candidate.rule,
+        candidate.hops,
+        candidate.in_sitemap,
+        candidate.page,
+        candidate.learned,
+    )
+    return json.dumps(["url", candidate.url, *values, candidate.vouched])
 
 
-def of_side_request(one: SideRequest) -> str:
-    ask = one.request
-    values = (ask.url, ask.purpose, ask.depth, ask.hops, ask.attempt, ask.about)
-    return json.dumps(["ask", one.host, one.site, values, one.priority, one.in_s])
+def of_side_request(side_request: SideRequest) -> str:
+    request = side_request.request
+    values = (request.url, request.purpose, request.depth, request.hops, request.attempt, request.about)
+    return json.dumps(["ask", side_request.host, side_request.site, values, side_request.priority, side_request.in_s])
 
 
-def of_robots(one: StoredRobots) -> str:
-    return json.dumps(["robots", *astuple(one)], default=lambda body: b64encode(body).decode())
+def of_robots(answer: StoredRobots) -> str:
+    return json.dumps(["robots", *astuple(answer)], default=lambda body: b64encode(body).decode())
 
 
 class Messages(NamedTuple):
-    """What messages say, each kind in order."""
+    """Parsed messages, by kind, in order."""
 
     candidates: tuple[Candidate, ...]
     side_requests: tuple[SideRequest, ...]
@@ -76,17 +86,17 @@ def messages_read(lines: Iterable[str]) -> Messages:
     return Messages(tuple(candidates), tuple(side_requests), tuple(robots))
 
 
-# A collection's side of the exchange. All within the caller's transaction.
+# Operations on a collection, all within the caller's transaction.
 
 
 def part_in(statements: Statements) -> WebPart | None:
-    """Which part of a web the collection is; None: it is all of its web."""
+    """The part of a split crawl that the collection is, or None if the crawl is not split."""
     text = note(statements, PART)
     return part_named(text) if text else None
 
 
 def peer(statements: Statements, part: int, identity: str) -> str:
-    """The identity by which a part was met first: this one, if it never was."""
+    """First identity seen of another part; stores the given one if there is none."""
     before = note(statements, f"{_PEER}{part}")
     if not before:
         put_note(statements, f"{_PEER}{part}", identity)
@@ -94,13 +104,13 @@ def peer(statements: Statements, part: int, identity: str) -> str:
 
 
 def receivers(statements: Statements, least: int) -> list[int]:
-    """The parts for which so many messages wait, or a batch that was begun."""
+    """Parts with at least `least` unsent messages or an unfinished batch."""
     find = "SELECT part FROM outbox GROUP BY part HAVING count(*) >= ? OR max(number) IS NOT NULL ORDER BY part"
     return [int(part) for (part,) in statements.rows(find, (least,))]
 
 
-def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
-    """The first batch for a part that is not written yet; None: there is nothing for it."""
+def next_batch(statements: Statements, receiver: int) -> HandedBatch | None:
+    """Next unsent batch for a part, or None."""
     rows = statements.rows
     first = rows("SELECT min(number) FROM outbox WHERE part = ?", (receiver,))[0][0]
     if first is None:
@@ -108,19 +118,19 @@ def bundled(statements: Statements, receiver: int) -> HandedBatch | None:
             return None
         first = _last(statements, _SENT, receiver) + 1
         put_note(statements, f"{_SENT}{receiver}", str(first))
-        some = f"SELECT id FROM outbox WHERE part = ? ORDER BY id LIMIT {AT_ONCE}"
-        statements.change(f"UPDATE outbox SET number = ? WHERE id IN ({some})", (first, receiver))
+        unsent = f"SELECT id FROM outbox WHERE part = ? ORDER BY id LIMIT {AT_ONCE}"
+        statements.change(f"UPDATE outbox SET number = ? WHERE id IN ({unsent})", (first, receiver))
     find = "SELECT message FROM outbox WHERE part = ? AND number = ? ORDER BY id"
     return HandedBatch(receiver, int(first), tuple(message for (message,) in rows(find, (receiver, first))))
 
 
-def written(statements: Statements, batch: HandedBatch) -> None:
-    """The batch lies where its reader finds it."""
+def delete_batch(statements: Statements, batch: HandedBatch) -> None:
+    """Deletes the messages of a delivered batch."""
     statements.change("DELETE FROM outbox WHERE part = ? AND number = ?", (batch.part, batch.number))
 
 
 def is_next(statements: Statements, sender: int, number: int) -> bool:
-    """Whether this batch of a sender is the next; counted as taken, if so."""
+    """Returns whether this batch is the sender's next; if so, marks it as applied."""
     if _last(statements, _TAKEN, sender) + 1 != number:
         return False
     put_note(statements, f"{_TAKEN}{sender}", str(number))
@@ -128,7 +138,7 @@ def is_next(statements: Statements, sender: int, number: int) -> bool:
 
 
 def state_of(statements: Statements, *, is_idle: bool) -> PartState:
-    """How the exchange stands. is_idle: as it was before: what is met later, a batch that was taken since brings."""
+    """State of the exchange. is_idle: read before, since only a batch applied after that can add URLs."""
     is_handed_over = not statements.rows("SELECT 1 FROM outbox LIMIT 1")
     numbers: dict[str, dict[int, int]] = {_SENT: {}, _TAKEN: {}}
     for name, value in statements.rows("SELECT name, value FROM meta WHERE name LIKE 'sent:%' OR name LIKE 'taken:%'"):
@@ -139,16 +149,16 @@ def state_of(statements: Statements, *, is_idle: bool) -> PartState:
 
 
 def _last(statements: Statements, kind: str, part: int) -> int:
-    """The number of the last batch; nobody else counts it up within this transaction."""
+    """Number of the last batch, locked within this transaction."""
     return int(note(statements, f"{kind}{part}", for_update=True) or 0)
 
 
 class PartStore(Protocol):
-    """The part of `model.ports.RunStore` by which parts of a web exchange URLs."""
+    """The part of `model.ports.RunStore` for split crawls."""
 
     @abstractmethod
     def change(self, action: Callable[[Statements], T]) -> T:
-        """The action's result, in one transaction. It must bear to be done twice. Raises StoreError."""
+        """Runs an idempotent action in one transaction and returns its result. Raises StoreError."""
 
     @abstractmethod
     def idle(self, now: float) -> bool: ...
@@ -157,10 +167,10 @@ class PartStore(Protocol):
         return self.change(partial(receivers, least=least))
 
     def next_batch(self, receiver: int) -> HandedBatch | None:
-        return self.change(partial(bundled, receiver=receiver))
+        return self.change(partial(next_batch, receiver=receiver))
 
-    def batch_written(self, batch: HandedBatch) -> None:
-        self.change(partial(written, batch=batch))
+    def delete_batch(self, batch: HandedBatch) -> None:
+        self.change(partial(delete_batch, batch=batch))
 
     def peer(self, part: int, identity: str) -> str:
         return self.change(partial(peer, part=part, identity=identity))

@@ -1,4 +1,4 @@
-"""The queue of jobs and its schedules: in a file of a folder or in PostgreSQL."""
+"""The job queue and its schedules, in a file of a folder or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from periplus.masking import masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.dialect import Database, Dialect, Statements
 
-DIED_TOO_OFTEN = "given up: each of its runners died"
-DIED = "its runner died; it is taken again"
+DIED_TOO_OFTEN = "given up: all of its runners died"
+DIED = "its runner died; it is queued again"
 _OPEN = "state IN ('queued', 'running')"
 _MINE = "WHERE id = ? AND epoch = ? AND state = 'running'"
-# running jobs first, then what waits in the order of its turn, then what ended, the latest first
+# running jobs first, then queued jobs by turn, then ended jobs, latest first
 _TURN = (
     "CASE state WHEN 'running' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, CASE WHEN state = 'queued' THEN -priority END,"
     f" CASE WHEN {_OPEN} THEN id END, ended DESC, id DESC"
@@ -25,7 +25,7 @@ _TURN = (
 
 
 class _OrderRow(NamedTuple):
-    """An order as its columns. command, next: JSON; equal texts are equal requests."""
+    """Columns of a JobOrder. command, next: JSON; equal texts mean equal orders."""
 
     command: str
     priority: int
@@ -58,7 +58,7 @@ class _JobRow(NamedTuple):
     ended: float | None
 
     def job(self) -> Job:
-        """Raises StoreError if there is none."""
+        """Converts the row."""
         order = JobOrder(
             tuple(json.loads(self.command)),
             self.priority,
@@ -100,35 +100,34 @@ _SCHEDULE = ", ".join(_ScheduleRow._fields)
 
 
 class JobQueue:
-    """The jobs and schedules of one folder or of one collection in a database.
+    """The jobs and schedules of a folder or of a collection in a database.
 
-    States of a job: see `JobState`. Always: (1) a job has at most one live lease, named by its epoch, and what an older
-    one reports is dropped; (2) the greatest priority goes first, then the oldest; (3) equal requests that are open are
-    one, but for one that was told to stop; (4) a period gives one job a tick, however many ask; (5) every lease ends,
-    by finish or by time; (6) a job's successor is asked for once, when it is done. Each call is one transaction; of
-    workers that call at one moment each gets another job, and none waits. Times: seconds since the epoch, by one clock
-    for all who share it.
+    For the states of a job see `JobState`. Invariants: (1) a job has at most one live lease, identified by its epoch;
+    reports with an older epoch are ignored; (2) the job with the highest priority runs first, then the oldest; (3)
+    equal open orders share one job, unless it is to be cancelled; (4) a schedule creates one job per period, however
+    many processes call `tick`; (5) every lease ends, by `finish` or by expiry; (6) the successor of a job is queued
+    exactly once, when it is done. Each call is one transaction; workers that call `claim` concurrently get different
+    jobs without waiting. Times are seconds since the epoch, by a clock that all processes share.
     """
 
     def __init__(self, database: Database) -> None:
-        """database: has the tables `job` and `schedule`; closed with the queue."""
+        """database: with the tables `job` and `schedule`; closed by `close`."""
         self.database = database
 
     def close(self) -> None:
         self.database.close()
 
     def add(self, order: JobOrder, now: float) -> Job:
-        """The job that does this: a new one, or an equal one that is open and was not told to stop.
+        """Queues an order. Returns the new job, or an equal open job that is not to be cancelled.
 
-        A joined job takes the greater priority, the earlier time and the successors of the later
-        order, where that has any.
+        An existing job gets the higher priority, the earlier time, and the new order's successors if it has any.
         """
         return self.database.run(lambda statements: _add(statements, order, now))
 
     def claim(self, runner: str, now: float, lease_s: float) -> Job | None:
-        """The next job, leased to a runner; None: nothing is due.
+        """Leases the next due job to a runner, or returns None.
 
-        A job whose runners died as often as it may is failed instead.
+        A job with too many dead runners fails instead.
         """
 
         def claimed(statements: Statements) -> Job | None:
@@ -148,17 +147,17 @@ class JobQueue:
         return self.database.run(claimed)
 
     def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
-        """Renews the lease and enters the progress. False: stop, for it was cancelled or is another runner's now."""
+        """Renews the lease and stores the progress. False: stop, as the job is cancelled or leased elsewhere."""
         update = f"UPDATE job SET lease_until = ?, done = ?, total = ?, note = ? {_MINE} RETURNING cancel_asked"
         values = (now + lease_s, progress.done, progress.total, _note(progress.note), job.id, job.epoch)
         rows = self.database.run(lambda statements: statements.rows(update, values))
         return bool(rows) and not rows[0][0]
 
     def finish(self, job: Job, state: JobState, note: str, now: float, wait_s: float = 0.0) -> bool:
-        """The job's end, or its way back into the queue for wait_s at least (one that was cancelled has none);
-        of one that is done its successor is asked for in the same moment.
+        """Ends a job, or queues it again after at least wait_s (unless it is to be cancelled). If it is done, its
+        successor is queued in the same transaction.
 
-        False: it is another runner's now, nothing is entered.
+        Returns False without any change if the job is leased to another runner.
         """
         update = (
             "UPDATE job SET state = CASE WHEN ? <> 'queued' OR cancel_asked = 0 THEN ? ELSE 'cancelled' END, note = ?,"
@@ -178,9 +177,9 @@ class JobQueue:
         return self.database.run(finished)
 
     def cancel(self, job_id: int, now: float) -> Job:
-        """A waiting job is cancelled at once, a running one at its next beat, an ended one stays as it is.
+        """Cancels a queued job at once and a running job at its next beat; an ended job stays unchanged.
 
-        Raises StoreError if there is none.
+        Raises StoreError if the job does not exist.
         """
 
         def cancelled(statements: Statements) -> Job:
@@ -195,18 +194,18 @@ class JobQueue:
         return self.database.read(lambda statements: _job(statements, job_id))
 
     def jobs(self, *, most: int = 100) -> Sequence[Job]:
-        """Running ones first, then what waits in the order of its turn, then what ended, the latest first."""
+        """Running jobs first, then queued jobs by turn, then ended jobs, latest first."""
         find = f"SELECT {_JOB} FROM job ORDER BY {_TURN} LIMIT ?"
         rows = self.database.read(lambda statements: statements.rows(find, (most,)))
         return [_JobRow(*row).job() for row in rows]
 
     def open_jobs(self) -> int:
-        """How many wait or run."""
+        """Number of queued and running jobs."""
         rows = self.database.read(lambda statements: statements.rows(f"SELECT count(*) FROM job WHERE {_OPEN}"))
         return int(rows[0][0])
 
     def repeat(self, order: JobOrder, period_s: float, now: float) -> Schedule:
-        """Gives the order each period from now on; of an equal schedule period and priority are changed."""
+        """Schedules an order each period from now on; an equal schedule gets the new period and priority."""
         dialect = self.database.dialect
         upsert = (
             "INSERT INTO schedule (command, priority, most_attempts, period_s, next_at, next) VALUES (?, ?, ?, ?, ?, ?)"
@@ -220,9 +219,9 @@ class JobQueue:
         return _ScheduleRow(*rows[0]).schedule()
 
     def tick(self, now: float) -> Sequence[Job]:
-        """The jobs of all periods that are over, each once.
+        """Queues the jobs of all due schedules, each once, and returns them.
 
-        Ticks that were missed while nobody looked are not made up.
+        Missed periods are not made up.
         """
 
         def ticked(statements: Statements) -> list[Job]:
@@ -239,20 +238,20 @@ class JobQueue:
         return self.database.read(lambda statements: _schedules(statements, "ORDER BY id"))
 
     def pause(self, schedule_id: int, *, paused: bool) -> None:
-        """Raises StoreError if there is none."""
+        """Pauses or resumes a schedule. Raises StoreError if it does not exist."""
         self._change(schedule_id, "UPDATE schedule SET paused = ? WHERE id = ?", (int(paused), schedule_id))
 
     def forget(self, schedule_id: int) -> None:
-        """Ends a schedule; the jobs that it made stay. Raises StoreError if there is none."""
+        """Deletes a schedule but not its jobs. Raises StoreError if it does not exist."""
         self._change(schedule_id, "DELETE FROM schedule WHERE id = ?", (schedule_id,))
 
     def _change(self, schedule_id: int, statement: str, values: Sequence[object]) -> None:
         if not self.database.run(lambda statements: statements.change(statement, values)):
-            raise StoreError(f"there is no schedule {schedule_id}; `periplus jobs list` shows what there is")
+            raise StoreError(f"there is no schedule {schedule_id}; see `periplus jobs list`")
 
 
 def _wanted(dialect: Dialect) -> str:
-    """Open jobs in SQL, but for one that is to stop: it does not do what is asked for now."""
+    """SQL condition: open jobs that are not to be cancelled."""
     return f"{_OPEN} AND {dialect.is_false.format('cancel_asked')}"
 
 
@@ -284,7 +283,7 @@ def _end_dead_leases(statements: Statements, now: float) -> None:
 def _job(statements: Statements, job_id: int) -> Job:
     rows = statements.rows(f"SELECT {_JOB} FROM job WHERE id = ?", (job_id,))
     if not rows:
-        raise StoreError("there is no such job; `periplus jobs list` shows what there is")
+        raise StoreError("there is no such job; see `periplus jobs list`")
     return _JobRow(*rows[0]).job()
 
 
@@ -294,7 +293,7 @@ def _schedules(statements: Statements, clauses: str, values: Sequence[object] = 
 
 
 def _tick_after(schedule: Schedule, now: float) -> float:
-    """When a schedule that is due is due again: the first of its ticks after now."""
+    """Next time of a due schedule: its first tick after now."""
     return schedule.next_at + (math.floor((now - schedule.next_at) / schedule.period_s) + 1) * schedule.period_s
 
 
@@ -311,5 +310,5 @@ def _commands(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _note(text: str) -> str:
-    """A note without U+0000, which PostgreSQL does not take."""
+    """The note without U+0000, which PostgreSQL does not accept."""
     return text.replace("\0", "")

@@ -1,6 +1,6 @@
-"""What a transaction changes, decided in memory from what was loaded: the same for every database.
+"""The changes of a transaction, computed in memory from loaded rows, for every database.
 
-A store loads the rows that a batch concerns into a `Ledger`, enters the batch, and writes the changes in bulk.
+A store loads the rows that a batch concerns into a `Ledger`, applies the batch, and writes the changes in bulk.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import exchange, rows
-from periplus.store.url_state import RECHECK, UrlState, is_another, met_again
+from periplus.store.url_state import RECHECK, UrlState, is_another, updated_state
 from periplus.urls.parts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
-    """A host that the transaction may change. shard: 0 where the database has none."""
+    """A host locked by the transaction. shard: 0 if the database has no shards."""
 
     shard: int
     id: int
@@ -41,7 +41,7 @@ class HostRef(NamedTuple):
 
 @dataclass(slots=True)
 class UrlRow:
-    """A row of `url` as this transaction sees it."""
+    """A row of `url` within the transaction."""
 
     shard: int
     id: int
@@ -63,7 +63,7 @@ class UrlRow:
 
 
 class QueueEntry(NamedTuple):
-    """A row of `queue`. text: None for pages, whose URL has it."""
+    """A row of `queue`. text: None for pages, whose text is in `url`."""
 
     shard: int
     host_id: int
@@ -78,7 +78,7 @@ class QueueEntry(NamedTuple):
 
 
 class AliasRow(NamedTuple):
-    """A row of `alias` as a crawl enters it."""
+    """A row of `alias`, as inserted by a crawl."""
 
     shard: int
     url_id: int
@@ -99,7 +99,7 @@ class FreshnessRow(NamedTuple):
 
 
 class NewVisit(NamedTuple):
-    """A visit to be entered. look: what was seen of a link's target."""
+    """A visit to insert. look: data of a checked link target."""
 
     shard: int
     row: rows.VisitRow
@@ -107,7 +107,7 @@ class NewVisit(NamedTuple):
 
 
 class Validator(NamedTuple):
-    """What a page can be asked for by next time, in one column of `page`."""
+    """A new validator for conditional requests, in one column of `page`."""
 
     shard: int
     url_id: int
@@ -116,7 +116,7 @@ class Validator(NamedTuple):
 
 
 class PageKey(NamedTuple):
-    """A page in its shard."""
+    """Key of a page."""
 
     shard: int
     url_id: int
@@ -124,62 +124,62 @@ class PageKey(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """What changes in sums. They are entered last, each once, however many transactions' parts made them."""
+    """Changes of counters. They are written last, once per transaction."""
 
-    pending: Counter[HostRef] = field(default_factory=Counter)  # entries of lists
-    fetched: Counter[HostRef] = field(default_factory=Counter)  # pages asked for
+    pending: Counter[HostRef] = field(default_factory=Counter)  # queue entries
+    fetched: Counter[HostRef] = field(default_factory=Counter)  # requested pages
     tallies: Counter[str] = field(default_factory=Counter)  # of the collection: `known`, `reason:...`
     counts: Counter[str] = field(default_factory=Counter)  # of the run: `fetched`, `wire_bytes`, and by RefreshFinding
 
 
 def brings_content(completion: Completion) -> bool:
-    """A page, or a redirect, whose link is kept; not what a refresh found as it was."""
+    """Whether a completion has a page or a redirect to store. False for an unchanged page."""
     if completion.reason is None or not completion.task.url_id or isinstance(completion.visit.outcome, Unchanged):
         return False
     return completion.document is not None or isinstance(completion.visit.outcome, Redirected)
 
 
 class Ledger:
-    """One transaction's changes. Its owner loads what the entries concern, then makes the entries, then writes."""
+    """The changes of one transaction. The caller loads rows, applies the changes, then writes them."""
 
     def __init__(self, run_id: int, now: float, sums: Sums, part: WebPart | None = None) -> None:
-        """part: of a web that several collections share, the one whose hosts are crawled here."""
+        """part: this collection's part of a split crawl."""
         self.run_id, self.now, self.sums, self._part = run_id, now, sums, part
         # loaded
-        self.hosts: dict[HostKey, HostRef] = {}  # what concerns another host goes out
+        self.hosts: dict[HostKey, HostRef] = {}  # changes for other hosts go to `outgoing`
         self.urls: dict[int, UrlRow] = {}
-        self.taken: set[tuple[int, int, int]] = set()  # (host, priority, seq) of entries that left their lists
-        self.listed: set[tuple[int, int, str, str, str]] = set()  # side requests, as `_place` tells them
-        self.checked: set[tuple[str, str]] = set()  # (URL, purpose) that the check that goes on has asked for
+        self.taken: set[tuple[int, int, int]] = set()  # (host, priority, seq) of entries removed from the queue
+        self.listed: set[tuple[int, int, str, str, str]] = set()  # keys of queued side requests, see `send`
+        self.checked: set[tuple[str, str]] = set()  # (URL, purpose) requested by the current check
         self.pages: dict[int, tuple[object, ...]] = {}  # the FIELDS of stored pages
-        self.linked: set[int] = set()  # sources that may have links
-        self.links: dict[int, dict[rows.LinkKey, float]] = {}  # and when last seen, where the text is the same
+        self.linked: set[int] = set()  # pages that may have stored links
+        self.links: dict[int, dict[rows.LinkKey, float]] = {}  # with last_seen; only for pages with unchanged text
         self.freshness: dict[int, tuple[float, float | None]] = {}  # (interval_s, gone_since)
-        # changed, beside `urls`
+        # changes, besides those in `urls`
         self.aliases: list[AliasRow] = []
-        self.vouched: list[PageKey] = []  # known URLs that are doubtful no longer
+        self.vouched: list[PageKey] = []  # known URLs that are no longer in doubt
         self.respelled: list[tuple[PageKey, Url]] = []  # URLs that redirect to another spelling of themselves
         self.entries: list[QueueEntry] = []
         self.visits: list[NewVisit] = []
-        self.new_pages: list[tuple[int, rows.StoredPage]] = []  # each behind its shard
-        self.replaced: list[PageKey] = []  # of them, those that were stored before
-        self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # what they were, where that is another page
+        self.new_pages: list[tuple[int, rows.StoredPage]] = []  # (shard, page)
+        self.replaced: list[PageKey] = []  # the new pages that replace a stored page
+        self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # previous fields of changed pages
         self.new_links: list[rows.NewLinks] = []
-        self.seen_links: list[rows.NewLinks] = []  # of pages that have links already
+        self.seen_links: list[rows.NewLinks] = []  # links of pages that may have stored links
         self.ended_links: list[rows.EndedLinks] = []
         self.bad_links: list[rows.LinkValues] = []
         self.renderings: list[tuple[object, ...]] = []
         self.validators: list[Validator] = []
         self.fresh: list[FreshnessRow] = []
         self.robots: Sequence[StoredRobots] = ()
-        self.outgoing: list[Candidate | SideRequest] = []  # for hosts that somebody else may hold
-        self.handed_over: list[tuple[int, str]] = []  # (part, message) for other collections
-        self.fallen: Sequence[tuple[SiteKey, str]] = ()  # learned findings that proved wrong, each with its site
+        self.outgoing: list[Candidate | SideRequest] = []  # for hosts that another worker may hold
+        self.handed_over: list[tuple[int, str]] = []  # (part, message) for other parts of a split crawl
+        self.refuted: Sequence[tuple[SiteKey, str]] = ()  # refuted alias rules, each with its site
 
     # completions -----------------------------------------------------------------------------------------------------
 
     def complete(self, completion: Completion, shard: int, body_id: int | None) -> None:
-        """One task's end, and everything that was learned by it. body_id: of what is stored of the page's bytes."""
+        """Applies the completion of one task. body_id: of the stored body, or None."""
         task, visit = completion.task, completion.visit
         host = HostRef(shard, task.host_id)
         is_asked = not isinstance(visit.outcome, Skipped)
@@ -189,22 +189,22 @@ class Ledger:
             self.sums.fetched[host] += 1
         is_news = not isinstance(visit.outcome, Unchanged)
         if completion.reason is not None and task.url_id:
-            is_news = self._settle(completion, completion.reason, shard, body_id)
+            is_news = self._store_result(completion, completion.reason, shard, body_id)
         elif completion.reason is None and (task.host_id, task.priority, task.seq) in self.taken:
-            self._put_back(completion, host)
-        is_call = task.request.purpose in BESIDE  # an entry that only had its host leased
-        if is_news and not is_call and (is_asked or completion.reason is not None):  # else it was only put off
+            self._requeue(completion, host)
+        is_call = task.request.purpose in BESIDE  # a placeholder that only made a worker lease the host
+        if is_news and not is_call and (is_asked or completion.reason is not None):  # else only postponed
             self.enter_visit(shard, rows.visit_row(self.run_id, task.url_id, visit), completion.look)
         for candidate in completion.candidates:
             self.offer(candidate)
 
     def take(self, host: HostRef, priority: int, seq: int) -> None:
-        """An entry has left its list."""
+        """Records that an entry was removed from the queue."""
         self.taken.add((host.id, priority, seq))
         self.sums.pending[host] -= 1
 
-    def _put_back(self, completion: Completion, host: HostRef) -> None:
-        """To be tried again, later."""
+    def _requeue(self, completion: Completion, host: HostRef) -> None:
+        """Queues the task again, to be retried later."""
         task = completion.task
         is_respelled = task.request.url != completion.visit.request.url
         if task.url_id and is_respelled:
@@ -215,8 +215,8 @@ class Ledger:
         purpose = RECHECK if task.recheck else request.purpose.value
         self._enqueue(host, priority, task.url_id, request, self.now + completion.retry_in_s, purpose)
 
-    def _settle(self, completion: Completion, reason: Reason, shard: int, body_id: int | None) -> bool:
-        """Enters what became of a URL. False: a refresh found everything as it was, of which no visit is kept."""
+    def _store_result(self, completion: Completion, reason: Reason, shard: int, body_id: int | None) -> bool:
+        """Stores the result for a URL. False: a refresh found it unchanged, which is not stored as a visit."""
         task, outcome = completion.task, completion.visit.outcome
         if isinstance(outcome, Unchanged):
             self._renew_validators(shard, task.url_id, outcome)
@@ -224,7 +224,7 @@ class Ledger:
             return False
         url = self.urls[task.url_id]
         before, rule = Reason(url.reason), url.rule
-        self._conclude(url, completion, reason)
+        self._set_result(url, completion, reason)
         is_changed = brings_content(completion) and self._store_content(completion, shard, body_id)
         if not task.recheck:
             if reason in READ:
@@ -234,8 +234,8 @@ class Ledger:
         self._note(shard, task.url_id, finding)
         return finding is not RefreshFinding.UNCHANGED
 
-    def _conclude(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
-        """The URL gets its reason. It was waiting, unless a refresh asked, or its host was given up meanwhile."""
+    def _set_result(self, url: UrlRow, completion: Completion, reason: Reason) -> None:
+        """Sets the URL's reason. It was `waiting`, except in a refresh or if its host was given up in the meantime."""
         outcome = completion.visit.outcome
         self.restate(url, reason, completion.rule)
         url.status = getattr(outcome, "status", None)
@@ -243,8 +243,8 @@ class Ledger:
             url.visited = completion.visit.started
 
     def _renew_validators(self, shard: int, url_id: int, unchanged: Unchanged) -> None:
-        """By what the page can be asked for next time: RFC 9110, 15.4.5 has a 304 say what is new of it, and a 200
-        says all.
+        """Stores the validators for the next request. A 304 contains only the changed ones (RFC 9110, 15.4.5), a 200
+        all of them.
         """
         for column, name in (("etag", "etag"), ("last_modified_field", "last-modified")):
             value = unchanged.headers.get(name)
@@ -252,9 +252,9 @@ class Ledger:
                 self.validators.append(Validator(shard, url_id, column, value))
 
     def _store_content(self, completion: Completion, shard: int, body_id: int | None) -> bool:
-        """The page and its links in place of what an earlier visit left, which goes to history.
+        """Stores the page and its links. Replaced rows go to the history.
 
-        True: the page has other words, fields or links than before, or there was none.
+        Returns True if the page is new, or its text, fields or links changed.
         """
         source, document, outcome = completion.task.url_id, completion.document, completion.visit.outcome
         if document is None:
@@ -276,10 +276,10 @@ class Ledger:
         return self._store_links(rows.page_links(shard, source, document), "") or is_changed
 
     def _store_links(self, page: rows.NewLinks, ending: str | None) -> bool:
-        """Enters links; of one that stays, first_seen stays too.
+        """Stores the page's links, keeping `first_seen` of existing links.
 
-        ending: the kind of which those that were not seen now end; empty: any; None: none.
-        Returns whether some began or ended; False for a page with another text, of which no links are loaded.
+        ending: close unseen links of this kind ('' for all kinds, None for none).
+        Returns whether links were added or closed; False for a page with another text, whose links are not loaded.
         """
         if page.source not in self.linked:
             self.new_links.append(page)
@@ -293,7 +293,7 @@ class Ledger:
         return stored is not None and (may_end or not keys <= stored.keys())
 
     def _note(self, shard: int, url_id: int, finding: RefreshFinding) -> None:
-        """Counts what was found, and books when the URL should be asked for again."""
+        """Counts the result of a refresh and schedules the next refresh of the URL."""
         self.sums.counts[finding.value] += 1
         if finding is RefreshFinding.NEW:
             return
@@ -312,28 +312,28 @@ class Ledger:
     # URLs and lists --------------------------------------------------------------------------------------------------
 
     def offer(self, candidate: Candidate, *, reopen: bool = False) -> bool:
-        """Registers a URL if it is new, raises it if this link is a better one. True: it is newly waiting."""
+        """Inserts a new URL, or updates a known one if this link is better. Returns whether it is newly waiting."""
         host = self.hosts.get(candidate.host)
         if host is None:
             self.outgoing.append(candidate)
             return False
         if owner := self._other_part(candidate.host):
-            self._meet_of_other(owner, host, candidate, reopen=reopen)
+            self._offer_to_other_part(owner, host, candidate, reopen=reopen)
             return False
         url, reason = self.urls.get(candidate.url_id), candidate.reason
         is_alias = reason is Reason.ALIAS or reason is Reason.RULE
         if url is None:
             url = self._register(host, candidate)
             enters = reason is Reason.WAITING
-        elif is_alias:  # a known URL keeps what it is
+        elif is_alias:  # a known URL keeps its state
             enters = False
         else:
-            enters = self._meet_again(url, candidate, reopen=reopen)
+            enters = self._update_known(url, candidate, reopen=reopen)
         if is_alias and url.reason == reason:
             alias = (candidate.page, candidate.rule, int(candidate.learned))
             self.aliases.append(AliasRow(host.shard, candidate.url_id, *alias))
         if enters:
-            self._await(url, host, Request(candidate.url, hops=candidate.hops))
+            self._enqueue_page(url, host, Request(candidate.url, hops=candidate.hops))
         return enters
 
     def _register(self, host: HostRef, candidate: Candidate) -> UrlRow:
@@ -347,10 +347,10 @@ class Ledger:
         self.sums.tallies["reason:" + reason] += 1
         return url
 
-    def _meet_again(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
-        """Whether the URL is to be entered into its host's list."""
+    def _update_known(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
+        """Updates a known URL. Returns whether it is to be queued."""
         before = UrlState(url.reason, url.depth, bool(url.in_sitemap))
-        after, enters = met_again(before, candidate, reopen=reopen)
+        after, enters = updated_state(before, candidate, reopen=reopen)
         if candidate.vouched and not reopen:
             self.vouched.append(PageKey(url.shard, url.id))
         if after.reason != before.reason:
@@ -360,16 +360,16 @@ class Ledger:
         return enters
 
     def _other_part(self, host: HostKey) -> int:
-        """The part that crawls a host; 0: this collection does."""
+        """The part that crawls a host; 0 for this one."""
         if self._part is None:
             return 0
         owner = part_of(host, self._part.of)
         return 0 if owner == self._part.number else owner
 
-    def _meet_of_other(self, owner: int, host: HostRef, candidate: Candidate, *, reopen: bool) -> None:
-        """Registers a URL of another part, and hands it over when that part would learn something by it.
+    def _offer_to_other_part(self, owner: int, host: HostRef, candidate: Candidate, *, reopen: bool) -> None:
+        """Inserts or updates a URL of another part, and sends it there if that part can learn something from it.
 
-        Its row here is what the links seen here make of it; what is not to be fetched anyway stays here.
+        The local row is based on local links only. URLs that are not to be fetched are not sent.
         """
         url = self.urls.get(candidate.url_id)
         if url is None:
@@ -378,7 +378,7 @@ class Ledger:
         else:
             reason = url.rule if url.reason == Reason.OTHER_PART else url.reason
             before = UrlState(reason, url.depth, bool(url.in_sitemap))
-            after, _ = met_again(before, candidate, reopen=reopen)
+            after, _ = updated_state(before, candidate, reopen=reopen)
             if after == before:
                 return
             url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
@@ -387,22 +387,22 @@ class Ledger:
             self.handed_over.append((owner, exchange.of_candidate(candidate)))
 
     def restate(self, url: UrlRow, reason: str, rule: str) -> None:
-        """Gives a URL another reason, and nothing else: its entry in a list is the caller's business."""
+        """Sets a URL's reason. The caller updates its queue entry."""
         self.sums.tallies["reason:" + url.reason] -= 1
         self.sums.tallies["reason:" + reason] += 1
         url.reason, url.rule, url.is_touched = str(reason), rule, True
 
     def await_again(self, url: UrlRow) -> None:
-        """Enters a waiting URL that stands in no list."""
-        self._await(url, url.host, Request(Url(url.text)))
+        """Queues a waiting URL that has no queue entry."""
+        self._enqueue_page(url, url.host, Request(Url(url.text)))
 
-    def _await(self, url: UrlRow, host: HostRef, request: Request) -> None:
+    def _enqueue_page(self, url: UrlRow, host: HostRef, request: Request) -> None:
         priority = PRIORITY_NONE if url.depth is None else url.depth
         self._enqueue(host, priority, url.id, request, 0.0, request.purpose.value)
 
     def send(self, side_request: SideRequest) -> None:
-        """Enters a side request into its host's list, unless it stands there already, or redirects lead to what was
-        checked before.
+        """Queues a side request for its host, unless it is queued already, or is a redirect to a URL that was checked
+        before.
         """
         host, request = self.hosts.get(side_request.host), side_request.request
         if host is None:
@@ -419,7 +419,7 @@ class Ledger:
         self._enqueue(host, side_request.priority, 0, request, not_before, request.purpose.value)
 
     def _was_checked(self, request: Request) -> bool:
-        """Whether the check that goes on has asked for the URL: by GET, if the request does."""
+        """Whether the current check requested the URL: by GET, if the request is a GET."""
         purposes = (Purpose.CHECK,) if request.purpose is Purpose.CHECK else CHECKS
         return any((request.url, purpose.value) in self.checked for purpose in purposes)
 
@@ -435,25 +435,25 @@ class Ledger:
         self.sums.pending[host] += 1
 
     def record(self, batch: Batch, shards: Sequence[int]) -> None:
-        """What was learned on the way: robots.txt, side requests for any host, findings that fell.
+        """Stores the batch's other content: robots.txt, side requests for any host, refuted alias rules.
 
         shards: of the batch's visits.
         """
         for shard, visit in zip(shards, batch.visits, strict=True):
             self.enter_visit(shard, rows.visit_row(self.run_id, 0, visit))
-        self.fallen = batch.fallen
+        self.refuted = batch.refuted
         self.enter_robots(batch.robots)
         for side_request in batch.side_requests:
             self.send(side_request)
 
     def enter_robots(self, answers: Sequence[StoredRobots]) -> None:
-        """One about another part's origin, whose robots.txt led here, goes there."""
+        """Stores robots.txt results; sends those of another part's origin, whose robots.txt redirects here, to it."""
         owners = [self._other_part(HostKey(answer.origin.partition("://")[2])) for answer in answers]
         self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
         of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
         self.handed_over += [(owner, exchange.of_robots(answer)) for owner, answer in of_others]
 
-    # reading what is to be written -----------------------------------------------------------------------------------
+    # changes to write -----------------------------------------------------------------------------------
 
     @property
     def link_changes(self) -> rows.LinkChanges:

@@ -1,4 +1,4 @@
-"""The statements by which a ledger is loaded and written, in the words of every database."""
+"""Loads and writes a ledger, in SQL for both databases."""
 
 from __future__ import annotations
 
@@ -28,49 +28,56 @@ _TEXT = FIELDS.index("text_md5")
 
 
 def _columns(row: type[Row]) -> str:
-    """The columns of a named tuple's table, behind the shard."""
+    """Columns of a named tuple's table, without the shard."""
     return ", ".join(row._fields[1:])  # type: ignore[attr-defined]  # of a NamedTuple
 
 
 class LedgerTables:
-    """Loads and writes one transaction's ledger."""
+    """Loads and writes the ledger of one transaction."""
 
     def __init__(self, statements: Statements, ledger: Ledger, run_started: float = 0.0) -> None:
-        """run_started: URLs that were seen before have history; read where no trigger sees to that."""
+        """run_started: older URLs get history rows; used only without triggers."""
         self._statements, self.ledger, self._run_started = statements, ledger, run_started
-        self._past: dict[int, Row] = {}  # of URLs, as stored
+        self._past: dict[int, Row] = {}  # stored values of URLs
 
     # loading ---------------------------------------------------------------------------------------------------------
 
     def take(self, completions: Sequence[Completion]) -> None:
-        """Takes the entries from their lists. One is not there if its host was given up while it was under way."""
-        keys = [(self._shard(one), one.task.host_id, one.task.priority, one.task.seq) for one in completions]
+        """Removes the entries from the queue. An entry is missing if its host was given up during the request."""
+        keys = [
+            (self._shard(completion), completion.task.host_id, completion.task.priority, completion.task.seq)
+            for completion in completions
+        ]
         for shard, host_id, priority, seq in self._statements.delete("queue", "host_id, priority, seq", keys):
-            self.ledger.take(HostRef(shard, host_id), priority, seq)  # type: ignore[arg-type]  # whole numbers
+            self.ledger.take(HostRef(shard, host_id), priority, seq)  # type: ignore[arg-type]  # integers
 
     def load(self, urls: Iterable[tuple[int, int]], completions: Sequence[Completion] = ()) -> None:
-        """The URLs, by (shard, id), and what the completions change: of nearly all of a first crawl, nothing."""
+        """Loads URLs, given as (shard, id), and the rows that completions change; in a first crawl there are few."""
         ledger, at = self.ledger, self._statements.at
         concluded = [
-            one
-            for one in completions
-            if one.reason is not None and one.task.url_id and not isinstance(one.visit.outcome, Unchanged)
+            completion
+            for completion in completions
+            if completion.reason is not None
+            and completion.task.url_id
+            and not isinstance(completion.visit.outcome, Unchanged)
         ]
-        self._load_urls(chain(urls, ((self._shard(one), one.task.url_id) for one in concluded)))
-        earlier = [  # what was never visited has neither a page nor links
-            one for one in concluded if brings_content(one) and ledger.urls[one.task.url_id].visited is not None
+        self._load_urls(chain(urls, ((self._shard(completion), completion.task.url_id) for completion in concluded)))
+        earlier = [  # unvisited URLs have neither page nor links
+            completion
+            for completion in concluded
+            if brings_content(completion) and ledger.urls[completion.task.url_id].visited is not None
         ]
-        keys = [(self._shard(one), one.task.url_id) for one in earlier]
+        keys = [(self._shard(completion), completion.task.url_id) for completion in earlier]
         ledger.linked = {url_id for _, url_id in keys}
         ledger.pages = {row[0]: row[1:] for row in at(f"url_id, {', '.join(FIELDS)}", "page", "url_id", keys)}
-        # reading 60 links takes 50 us: a page with another text is another page, whatever its links
-        alike = [key for key, one in zip(keys, earlier, strict=True) if self._has_same_text(one)]
+        # reading 60 links takes 50 us, and a page with another text counts as changed anyway
+        alike = [key for key, completion in zip(keys, earlier, strict=True) if self._has_same_text(completion)]
         for source, *key, last_seen in self._statements.links_of(alike):
             ledger.links.setdefault(source, {})[tuple(key)] = last_seen
         again = [
-            (self._shard(one), one.task.url_id)
-            for one in completions
-            if one.task.recheck or isinstance(one.visit.outcome, Unchanged)
+            (self._shard(completion), completion.task.url_id)
+            for completion in completions
+            if completion.task.recheck or isinstance(completion.visit.outcome, Unchanged)
         ]
         for url_id, interval_s, gone_since in at("url_id, interval_s, gone_since", "freshness", "url_id", again):
             ledger.freshness[url_id] = (interval_s, gone_since)
@@ -90,7 +97,7 @@ class LedgerTables:
                 self._past[url.id] = _PAST_URL(url)
 
     def retract(self, site: SiteKey, finding: str) -> None:
-        """What was skipped because of a learned finding waits again."""
+        """Queues the URLs again that were skipped because of a learned alias rule."""
         dialect = self._statements.dialect
         shard = dialect.shard_of(site)
         of_site = (
@@ -113,9 +120,9 @@ class LedgerTables:
     # writing ---------------------------------------------------------------------------------------------------------
 
     def write(self, *, first_seq: int = 0) -> int:
-        """Enters all but the sums, of which the caller may have more to say.
+        """Writes all changes except the counters, which the caller may still change.
 
-        first_seq: of the first new entry of a list, where the database does not number them. Returns the next.
+        first_seq: number of the first new queue entry, if the database does not number them. Returns the next number.
         """
         ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
         statements.insert("url", _URL, [_NEW_URL(url) for url in ledger.new_urls])
@@ -167,7 +174,7 @@ class LedgerTables:
             statements.change(update, (page.value, *dialect.placed(page.shard, page.url_id), page.value))
 
     def _write_visits(self) -> None:
-        """In their order, by which the latest is known."""
+        """Inserts visits in order, since the order identifies the latest."""
         statements, dialect = self._statements, self._statements.dialect
         visits = self.ledger.visits
         if not any(visit.look for visit in visits):
@@ -187,7 +194,7 @@ class LedgerTables:
     # hosts -----------------------------------------------------------------------------------------------------------
 
     def store_traps(self, learned: Sequence[tuple[HostRef, TrapChanges]]) -> None:
-        """What the hosts' trap detectors learned."""
+        """Stores the changes of the hosts' trap detectors."""
         statements, dialect = self._statements, self._statements.dialect
         records = [
             (*host, record.key, json.dumps(astuple(record))) for host, changes in learned for record in changes.patterns
@@ -197,7 +204,7 @@ class LedgerTables:
         doubtful = {url_id: (host, doubt) for host, changes in learned for url_id, doubt in changes.doubts if doubt}
         keys = [(doubtful[url_id][0].shard, url_id) for url_id in sorted(doubtful)]
         doubts = []
-        for (url_id,) in statements.at("id", "url", "id", keys):  # an alias may be not there
+        for (url_id,) in statements.at("id", "url", "id", keys):  # an alias may not be stored
             host, doubt = doubtful[url_id]
             doubts.append((host.shard, url_id, host.id, doubt))
         statements.upsert("doubtful", "url_id, host_id, doubt", doubts, key="url_id", update="doubt")
@@ -211,9 +218,9 @@ class LedgerTables:
         statements.change_each(passed, past)
 
     def drop(self, host: HostRef, given_up: GivenUp) -> None:
-        """The part of a list whose origin is given up is dropped, until a new run.
+        """Drops the queued entries of an origin that is given up, until a new run.
 
-        The host is locked, and all else of the transaction is written but the sums. Origins of one host differ in their
+        The host is locked, and everything except the counters is written. Origins of one host differ only in the
         scheme.
         """
         statements, dialect, sums = self._statements, self._statements.dialect, self.ledger.sums
@@ -235,7 +242,7 @@ class LedgerTables:
         sums.tallies["reason:" + given_up.reason.value] += dropped
         entries = statements.rows(f"DELETE {listed} RETURNING purpose, text", values)
         sums.counts[RefreshFinding.UNREACHED.value] += sum(purpose == RECHECK for purpose, _ in entries)
-        # links' targets have no reason of their own: a visit says that they were not asked for
+        # checked link targets have no reason, so that a visit records that they were skipped
         outcome = Skipped(given_up.reason, given_up.rule)
         visits = [
             Visit(Request(Url(target), Purpose(purpose)), self.ledger.now, 0.0, outcome)
@@ -249,7 +256,7 @@ class LedgerTables:
 
 
 def forget_entries(statements: Statements, host: HostRef, stale: Sequence[tuple[int, int]]) -> None:
-    """Drops entries, (priority, seq), whose URL was done by way of another one (a sitemap's, then a link's)."""
+    """Drops entries (priority, seq) whose URL was completed through another entry (sitemap and link)."""
     dialect = statements.dialect
     dropped = statements.delete("queue", "host_id, priority, seq", [(*host, *entry) for entry in stale])
     less = f"UPDATE host SET pending = pending - ? WHERE {dialect.here}id = ?"

@@ -1,7 +1,4 @@
-"""What goes from one database to another when a collection moves, and how is it known that all of it arrived?
-
-Apart from any database.
-"""
+"""Common code for moving a collection to another database: which tables move, and checksums that prove it."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from periplus.model.web import Url, UrlId
 from periplus.values import Row, frozen
 
 WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
-"""What is changed in a database's copy and then in the database: what persons decide, certificates that a check saw.
-`file`: FILES of a folder by their paths in it, there a table of one connection alone.
+"""Tables that are changed in the local copy of a database's collection and then in the database: users' decisions, and
+certificates seen by a check. `file` contains FILES of a folder by path; in SQLite it is a temporary table.
 """
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
@@ -24,28 +21,28 @@ TABLES = (
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
     "rendering", "outbox", *WRITTEN_BACK,
 )  # fmt: skip
-"""In the order in which they move, and `body`, with `xml`, after them: all that a crawl needs or has brought, and what
-persons decided.
+"""Tables in the order in which they move, followed by `body` and `xml`: crawl state, crawl results, and users'
+decisions.
 
-What stays: workers and leases, which nobody holds then; the search index and its followers, which live with folders;
+Not moved: workers and leases (nobody holds any), the search index and its state, which exist only in folders, and
 computed results.
 """
-FILES = tuple(  # of a folder, in the table `file`
+FILES = tuple(  # files of a folder that are stored in the table `file`
     f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
 )
-# what each database says of itself
+# keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
-    | {"copied", "edited", "busy_until", "as_of"}  # of a copy
+    | {"copied", "edited", "busy_until", "as_of"}  # keys of a local copy
 )
-LONG_BYTES = 64  # of which a checksum takes the digest
+LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
 
 
 class MovedTable(NamedTuple):
-    """One table.
+    """A table to move.
 
-    columns: those that both databases have, ids included; kinds: `int`, `float`, `text` or `bytes` of each.
+    columns: columns that both databases have, including ids; kinds: `int`, `float`, `text` or `bytes` of each.
     """
 
     name: str
@@ -59,11 +56,11 @@ class MovedTable(NamedTuple):
 
 @frozen
 class MovedBody:
-    """What was kept of one or several pages; text and blocks are packed.
+    """The stored content of one or more pages; text and blocks are compressed.
 
-    data: the bytes packed, with the dictionary of this id; empty where they lie elsewhere or were not kept. content:
-    the bytes themselves. shards: of the pages that have it. exchange: the visit that brought it, as far as it is known,
-    to be written as a record of an archive.
+    data: the compressed bytes, with the dictionary of this id; empty if they are stored elsewhere or not at all.
+    content: the uncompressed bytes. shards: of the pages with this body. exchange: the visit that fetched it, as far as
+    known, to be written as a WARC record.
     """
 
     id: int
@@ -75,30 +72,30 @@ class MovedBody:
     dictionary_id: int | None
     content: bytes
     shards: tuple[int, ...]
-    xml: tuple[str, bytes] | None  # media type, packed
+    xml: tuple[str, bytes] | None  # (media type, compressed XML)
     exchange: Exchange | None
 
     @property
     def row(self) -> Row:
-        """What must arrive."""
+        """Values that must be equal after the move."""
         return (self.id, self.md5, self.size, self.text, self.blocks, self.content, self.xml)
 
 
 class PageBody(NamedTuple):
-    """A page that is there still, with its bytes, content codings removed."""
+    """A current page with its bytes, without content codings."""
 
     url_id: UrlId
     url: Url
     media_type: str
-    charset: str  # that it is read in
+    charset: str  # charset that it is decoded with
     body: bytes
 
 
 class Sum:
-    """Counts rows, and adds up their digests: equal for equal rows in whatever order."""
+    """Counts rows and adds up their digests: equal for equal rows in any order."""
 
     def __init__(self, *, has_bytes: bool = True) -> None:
-        """has_bytes: False for rows without any, which takes half the time."""
+        """has_bytes: False if no row contains bytes, which is twice as fast."""
         self.rows = self.digest = 0
         self.has_bytes = has_bytes
 
@@ -110,7 +107,7 @@ class Sum:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sum) and (self.rows, self.digest) == (other.rows, other.digest)
 
-    __hash__ = None  # type: ignore[assignment]  # it grows
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __str__(self) -> str:
         return f"{self.rows:,} rows ({self.digest:016x})"
@@ -121,7 +118,7 @@ def _short(value: object) -> object:
 
 
 def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
-    """The rows as they pass, added up without their first `skip` values."""
+    """Yields the rows and adds them to a sum, without their first `skip` values."""
     for row in rows:
         total.add(row[skip:])
         yield row
@@ -130,9 +127,9 @@ def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
 def changed_rows(
     before: Iterable[Row], after: Iterable[Row], places: Sequence[int]
 ) -> tuple[Sequence[Row], Sequence[Row]]:
-    """(keys of the rows that are gone or became others, rows that are new or became others).
+    """Compares two sets of rows: (keys of removed or changed rows, new or changed rows).
 
-    places: of the values that name a row.
+    places: indices of the key values in a row.
     """
     old, new = ({tuple(row[place] for place in places): row for row in rows} for rows in (before, after))
     gone = [name for name, row in old.items() if new.get(name) != row]
@@ -140,15 +137,15 @@ def changed_rows(
 
 
 def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:
-    """What makes values of a row the same in both databases: numbers of their column's kind,
-    texts that PostgreSQL takes.
+    """Returns a function that makes rows equal in both databases: it converts numbers to their column's type and
+    removes characters that PostgreSQL does not accept.
     """
     makers = [_MAKERS[kind] for kind in kinds]
     types = tuple(_TYPES[kind] for kind in kinds)
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
 
     def made(row: Row) -> Row:
-        # texts, as was just seen
+        # these are texts
         if tuple(map(type, row)) == types and not any("\0" in row[place] for place in texts):  # type: ignore[operator]
             return row
         return tuple(None if value is None else make(value) for make, value in zip(makers, row, strict=True))
@@ -157,7 +154,7 @@ def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:
 
 
 def clean(value: object) -> str:
-    """A text without U+0000, which PostgreSQL does not know."""
+    """The text without U+0000, which PostgreSQL does not accept."""
     return str(value).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 

@@ -1,6 +1,6 @@
-"""The links of a page as every database keeps them: those that were seen at the same times are a row of columns.
+"""Storage of a page's links in both databases: a row of columns for all links that were seen at the same times.
 
-docs/decisions/0054 and 0065.
+See docs/decisions/0054 and 0065.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from periplus.model.page import LINK_KINDS, POSITIONS
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks, link_rows
 
-# What SQL picks by its place is as wide for each link, so that no walk through what is before is needed: kinds and
-# landmarks are letters from `a` on (enough for 29 names), nofollow is 0 or 1, left out where none has it. `words` is a
-# JSON array: a link's anchor or, where it stands on the page several times or names places, `TAB times SPACE fragments
-# TAB anchor`: an anchor begins with no white space, and an address holds no tab.
-LINKS_AT_MOST = 100  # of a row: SQLite before 3.44 reads what lies on further pages of the file again for each link
+# Values that SQL picks by position have a fixed width per link, so that it need not scan: kinds and landmarks are
+# letters from `a` on (enough for 29 names); nofollow is 0 or 1, or NULL if no link has it. `words` is a JSON array of
+# anchors. A link with fragments or several occurrences is written as `TAB times SPACE fragments TAB anchor`: an anchor
+# never begins with white space, and a fragment contains no tab.
+LINKS_AT_MOST = 100  # per row: SQLite before 3.44 reads overflow pages again for each link
 FIRST_LETTER = ord("a")
 _LETTERS = bytes((FIRST_LETTER + code) % 256 for code in range(256))
 _DIGITS = bytes(ord("1") if code else ord("0") for code in range(256))
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class LinksRow(NamedTuple, Generic[T]):
-    """A row, as far as all databases agree. targets: ids, as the database holds them."""
+    """A row, except for the type of targets, which are ids in the database's own format."""
 
     source: int
     first_seen: float
@@ -46,14 +46,14 @@ class LinksRow(NamedTuple, Generic[T]):
 
 
 class PageLink(NamedTuple):
-    """A link of a page as it is kept."""
+    """A stored link of a page."""
 
     target: int
     kind: str
     position: str
     nofollow: int
     anchor: str
-    fragments: str  # parted by blanks
+    fragments: str  # separated by spaces
     times: int
     first_seen: float
     last_seen: float
@@ -67,7 +67,7 @@ Stored = dict[LinkKey, PageLink]
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:
-    """The rows of a page that has none yet."""
+    """Rows for a page without stored links."""
     links, nofollow = page.links, b""
     kinds, positions = links.kinds.translate(_LETTERS), links.positions.translate(_LETTERS)
     if any(links.nofollow):
@@ -86,7 +86,7 @@ def _words(anchor: str, fragments: str, times: int) -> str:
 
 
 def parted(text: str) -> tuple[str, str, int]:
-    """(anchor, fragments, times) of what stands in `words`."""
+    """Parses an element of `words` into (anchor, fragments, times)."""
     if not text.startswith("\t"):
         return text, "", 1
     further, _, anchor = text[1:].partition("\t")
@@ -95,7 +95,7 @@ def parted(text: str) -> tuple[str, str, int]:
 
 
 def _row(source: int, links: Sequence[PageLink]) -> LinksRow[Sequence[int]]:
-    """A row of links that were first and last seen at the same times."""
+    """Builds a row from links with equal first_seen and last_seen."""
     targets, kinds, positions, nofollow, anchors, fragments, times, first, last = zip(*links, strict=True)
     return LinksRow(
         source,
@@ -110,11 +110,11 @@ def _row(source: int, links: Sequence[PageLink]) -> LinksRow[Sequence[int]]:
 
 
 def rows_of(source: int, links: Iterable[PageLink]) -> list[LinksRow[Sequence[int]]]:
-    """The rows of one page's links."""
+    """Rows for the links of one page."""
     rows = []
     for _, alike in groupby(sorted(links, key=_SEEN), _SEEN):
-        while some := list(islice(alike, LINKS_AT_MOST)):
-            rows.append(_row(source, some))
+        while block := list(islice(alike, LINKS_AT_MOST)):
+            rows.append(_row(source, block))
     return rows
 
 
@@ -122,7 +122,7 @@ _SEEN = itemgetter(7, 8)
 
 
 def unpacked(row: LinksRow[Any], targets: Iterable[int]) -> Iterator[PageLink]:
-    """Raises ValueError for columns that do not fit together."""
+    """Yields the links of a row. Raises ValueError if its columns are inconsistent."""
     columns = (
         targets,
         (KINDS[letter - FIRST_LETTER] for letter in row.kinds),
@@ -138,20 +138,20 @@ def unpacked(row: LinksRow[Any], targets: Iterable[int]) -> Iterator[PageLink]:
 
 
 class PageChange(NamedTuple):
-    """What a visit found on a page that may have links. ending: kinds of which those that it did not find end; empty:
-    any.
+    """Links found by a visit on a page that may have stored links. ending: kinds of links to close if the visit did not
+    find them; empty: none, '' in it: all kinds.
     """
 
     page: NewLinks
     ending: Sequence[str]
 
 
-def sorted_out(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChange]]:
-    """(pages that have no links yet, each once; those that may have some)."""
+def new_and_seen_pages(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChange]]:
+    """(distinct pages without stored links, pages that may have stored links)."""
     new: dict[int, NewLinks] = {}
     seen: list[NewLinks] = []
     for page in changes.new:
-        if new.setdefault(page.source, page) is not page:  # one page twice in a batch
+        if new.setdefault(page.source, page) is not page:  # the same page twice in a batch
             seen.append(page)
     ending: dict[int, list[str]] = {}
     for ended in changes.ended:
@@ -160,11 +160,11 @@ def sorted_out(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[PageChang
     return list(new.values()), [PageChange(page, ending.pop(page.source, ())) for page in pages]
 
 
-def met_again(change: PageChange, now: float, stored: Stored) -> tuple[Stored, list[PageLink]]:
-    """(the links that the page has now, those that ended): of those that stay, first_seen stays too."""
+def merged_links(change: PageChange, now: float, stored: Stored) -> tuple[Stored, list[PageLink]]:
+    """(current links of the page, closed links). Links that stay keep first_seen."""
     links = dict(stored)
     for row in link_rows(change.page, now):
-        link = PageLink(*row[2:])  # type: ignore[arg-type]  # by LINK_COLUMNS, behind its shard
+        link = PageLink(*row[2:])  # type: ignore[arg-type]  # LINK_COLUMNS after the shard
         before = stored.get(link.key)
         links[link.key] = link if before is None else link._replace(first_seen=before.first_seen)
     past = [link for link in links.values() if link.last_seen < now and _ends(link, change.ending)]
@@ -181,7 +181,7 @@ HISTORY_COLUMNS = "source, target, kind, position, nofollow, run_id, anchor, tim
 
 
 def history_row(source: int, link: PageLink, run_id: int, checked: float) -> tuple[object, ...]:
-    """By HISTORY_COLUMNS. checked: when the page was last asked, 0 if it was never asked again."""
+    """A row of HISTORY_COLUMNS. checked: time of the last refresh of the page, or 0."""
     return (
         source, *link.key, run_id, link.anchor, link.times, link.first_seen, max(link.last_seen, checked)
     )  # fmt: skip

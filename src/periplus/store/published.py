@@ -1,4 +1,4 @@
-"""Sets of files in a folder or object storage that one process publishes and many take over, each file once."""
+"""Sets of files in a folder or object storage, published by one process and downloaded by many, each file once."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from periplus.errors import StoreError
 from periplus.store.segments import ObjectStorage
 from periplus.values import frozen
 
-# A set NAME is one small file, NAME.json, that names objects NAME-TOKEN-FILE. Objects are written once, under a name
-# that no other has, and before NAME.json takes the place of its earlier self: whoever reads sees the earlier set or the
-# later one. Killed in between, a publisher leaves objects that nobody names. These, and those of earlier sets, are
-# deleted by a later publisher, RETIRED_S after it first saw them unnamed. Who still takes over a set as old as that
-# misses an object, and asks for the set again.
+# A set NAME is described by the small file NAME.json, which lists objects NAME-TOKEN-FILE. Objects have unique names,
+# are written once, and exist before NAME.json is replaced, so that readers see either the earlier or the later set. A
+# crashed publisher leaves unreferenced objects. These, and the objects of earlier sets, are deleted by a later
+# publisher, RETIRED_S after it first found them unreferenced. A reader of an older set then misses an object and starts
+# again.
 
 Answer = TypeVar("Answer")
 
-RETIRED_S: Final = 3_600.0  # a reader that fetches 10 GB at 3 MB/s needs as long
+RETIRED_S: Final = 3_600.0  # the time to download 10 GB at 3 MB/s
 BLOCK_BYTES = 1 << 20
-AGAIN_S = (0.1, 0.5, 2.0)  # waited before what storage refused is asked again: some services refuse now and then
+AGAIN_S = (0.1, 0.5, 2.0)  # delays before retries, since some services fail occasionally
 
 
 @frozen
 class PublishedFile:
-    """One of the set. digest: xxh3, 64 bits, in hexadecimal."""
+    """A file of the set. digest: 64-bit xxh3, hexadecimal."""
 
     name: str
     stored_as: str
@@ -43,10 +43,10 @@ class PublishedFile:
 
 @frozen
 class PublishedSet:
-    """A set of files as it was published.
+    """A published set of files.
 
-    token: no other has it; note: what its publisher says of it; retired: objects that no set names any longer, each
-    with the moment, in seconds since the epoch, when that was first seen.
+    token: unique; note: metadata of the publisher; retired: unreferenced objects, with the time in seconds since the
+    epoch when they were first found unreferenced.
     """
 
     token: str
@@ -56,22 +56,22 @@ class PublishedSet:
 
 
 def published_set(text: bytes | None) -> PublishedSet | None:
-    """A set as its small file has it; None: there is none, or not in this form."""
+    """Parses the description of a set; None if it is missing or has another format."""
     try:
         content = json.loads(text or b"")
-        files = tuple(PublishedFile(**one) for one in content["files"])
+        files = tuple(PublishedFile(**file) for file in content["files"])
         return PublishedSet(content["token"], dict(content["note"]), files, dict(content["retired"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def published(storage: ObjectStorage, name: str) -> PublishedSet | None:
-    """The set of that name as it stands now. Raises StoreError."""
-    return published_set(_asked(partial(storage.get, f"{name}.json")))
+    """Reads the current set of that name. Raises StoreError."""
+    return published_set(_with_retries(partial(storage.get, f"{name}.json")))
 
 
 def text_of(publication: PublishedSet) -> bytes:
-    """What `published_set` reads."""
+    """Inverse of `published_set`."""
     return json.dumps(asdict(publication)).encode()
 
 
@@ -83,10 +83,10 @@ def publish(
     now: float,
     still_alone: Callable[[], bool],
 ) -> PublishedSet:
-    """Publishes files under their names as the set `name`; one process at a time may.
+    """Publishes files as the set `name`. Only one process at a time may do so.
 
-    files: each to be written, or as it lies there already. still_alone: asked before the set is named. Raises
-    StoreError, also where somebody else publishes by then.
+    files: by name, a path to upload or a file that is already stored. still_alone: called before the description is
+    replaced. Raises StoreError, also if another process has taken over publishing.
     """
     token = secrets.token_hex(8)
     made = []
@@ -95,15 +95,15 @@ def publish(
             made.append(source)
             continue
         file = PublishedFile(file_name, f"{name}-{token}-{file_name}", source.stat().st_size, _digest(source))
-        _asked(partial(storage.upload, file.stored_as, source))
+        _with_retries(partial(storage.upload, file.stored_as, source))
         made.append(file)
     retired, over = _unnamed(storage, name, {file.stored_as for file in made}, now)
     if not still_alone():
         raise StoreError("the connection that held the right to publish was lost, and nothing was published: try again")
     current = PublishedSet(token, dict(note), tuple(made), retired)
-    _asked(partial(storage.put, f"{name}.json", text_of(current)))
+    _with_retries(partial(storage.put, f"{name}.json", text_of(current)))
     for stored_as in over:
-        with contextlib.suppress(StoreError):  # it is unnamed still, and the next one deletes it
+        with contextlib.suppress(StoreError):  # still unreferenced, so the next publisher deletes it
             storage.delete(stored_as)
     return current
 
@@ -111,7 +111,7 @@ def publish(
 def _unnamed(
     storage: ObjectStorage, name: str, named: Collection[str], now: float
 ) -> tuple[dict[str, float], list[str]]:
-    """(objects of the set that it does not name, with the moment when that was first seen; those to delete)."""
+    """(unreferenced objects, with the time when they were first found; objects to delete)."""
     earlier = published(storage, name)
     since = earlier.retired if earlier else {}
     there = [stored_as for stored_as, _ in storage.sizes("") if stored_as.startswith(f"{name}-")]
@@ -128,8 +128,8 @@ def take_over(
     *,
     linked: bool = False,
 ) -> None:
-    """Fetches the files of a set into a folder, but for those present there. linked: what storage has as a file is
-    linked, and only its size is looked at. Raises StoreError.
+    """Downloads the files of a set into a folder, except those present there. linked: creates links to files in storage
+    and checks only their size. Raises StoreError.
     """
     for file in publication.files:
         if file.name in present:
@@ -139,13 +139,13 @@ def take_over(
         if source is not None:
             path.symlink_to(source)
         else:
-            _asked(partial(storage.download, file.stored_as, path))
+            _with_retries(partial(storage.download, file.stored_as, path))
         if not path.exists() or path.stat().st_size != file.size_bytes or (not source and _digest(path) != file.digest):
-            raise StoreError(f"{file.stored_as} is not as it was published: restore it, or publish the set anew")
+            raise StoreError(f"{file.stored_as} is damaged: restore it, or publish the set again")
 
 
-def _asked(action: Callable[[], Answer]) -> Answer:
-    """What storage answers, asked again where it refuses. Raises StoreError."""
+def _with_retries(action: Callable[[], Answer]) -> Answer:
+    """Runs a storage operation, with retries. Raises StoreError."""
     for wait_s in AGAIN_S:
         with contextlib.suppress(StoreError):
             return action()
@@ -154,9 +154,9 @@ def _asked(action: Callable[[], Answer]) -> Answer:
 
 
 def withdraw(storage: ObjectStorage, name: str) -> None:
-    """Deletes every set whose name begins so, with all its objects. Raises StoreError."""
+    """Deletes all sets whose names start with `name`, with their objects. Raises StoreError."""
     there = [stored_as for stored_as, _ in storage.sizes("") if stored_as.startswith(name)]
-    for stored_as in sorted(there, key=lambda stored_as: not stored_as.endswith(".json")):  # what names others, first
+    for stored_as in sorted(there, key=lambda stored_as: not stored_as.endswith(".json")):  # descriptions first
         storage.delete(stored_as)
 
 

@@ -1,4 +1,4 @@
-"""The runs of a collection: how each begins and ends, whether it is paused or moved away. Within transactions."""
+"""Operations on the runs of a collection: begin, end, pause, move away. Call them within a transaction."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from periplus.settings import Settings, as_values
 from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
 
-# A pause is a word in the table meta, there until the crawl is resumed or ends, or another one begins.
-PAUSED = "paused"  # in meta: since when
+# A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.
+PAUSED = "paused"  # key in meta; value: time of the pause
 IS_PAUSED = f"EXISTS (SELECT 1 FROM meta WHERE name = '{PAUSED}')"
-# A collection that moved away is read as before, and crawled no more.
-MOVED = "moved"  # in meta: where to
+# A collection that moved away can be read but not crawled.
+MOVED = "moved"  # key in meta; value: the new place
 _SUM = (
     "{0} + CAST((SELECT coalesce(sum(c.value), 0) FROM run_count c WHERE c.run_id = r.id AND c.name = '{0}') AS bigint)"
 )
@@ -35,26 +35,26 @@ def pause(statements: Statements, now: float) -> None:
 
 
 def resume(statements: Statements) -> bool:
-    """Whether it was paused."""
+    """Ends a pause. Returns whether there was one."""
     return statements.change("DELETE FROM meta WHERE name = ?", (PAUSED,)) > 0
 
 
 def mark(statements: Statements, place: str) -> None:
-    """The collection moved to a place."""
+    """Marks the collection as moved to a place."""
     put_note(statements, MOVED, place)
 
 
 def unmark(statements: Statements) -> None:
-    """It did not arrive."""
+    """Removes the mark after a failed move."""
     put_note(statements, MOVED, "")
 
 
 def refuse(statements: Statements, *, unless: str = "") -> None:
-    """Raises StoreError if it moved. unless: a place to which it may have been on its way when the power failed."""
+    """Raises StoreError if the collection has moved. unless: accept this place, the target of an interrupted move."""
     place = note(statements, MOVED)
     if place and place != unless:
-        use = "; `DROP SCHEMA` deletes it" if statements.dialect.has_shards else ", to be read"
-        raise StoreError(f"this collection moved to {place}: crawl there. Here it stays as it was{use}.")
+        use = "; delete it by `DROP SCHEMA`" if statements.dialect.has_shards else ", to be read"
+        raise StoreError(f"this collection moved to {place}: crawl there. The old copy is unchanged{use}.")
 
 
 def begin(
@@ -65,17 +65,17 @@ def begin(
     now: float,
     further: Mapping[str, object] | None = None,
 ) -> int:
-    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+    """Creates a run and returns its id. Failures of hosts in earlier runs are reset.
 
-    further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own. Hosts are
-    locked in their order, as everywhere: workers of the last run may still be at work.
+    further: more values stored with the settings; `seed` has its own column. Hosts are locked in key order, since
+    workers of the last run may still be running.
     """
     dialect = statements.dialect
     refuse(statements)
     resume(statements)
-    if dialect.has_triggers:  # that tell history by the last run
+    if dialect.has_triggers:  # that write history for the last run
         _restate(statements, 0, _AS_CHECKED, _AS_CRAWLED)
-    stop = "UPDATE run SET state = 'stopped', note = 'it did not end by itself', ended = ? WHERE state = 'running'"
+    stop = "UPDATE run SET state = 'stopped', note = 'it was interrupted', ended = ? WHERE state = 'running'"
     statements.change(stop, (now,))
     failing = "strikes <> 0 OR waits_for <> ''"
     if dialect.for_update:
@@ -96,7 +96,7 @@ def begin(
 
 def end(statements: Statements, run_id: int, state: str, note: str, now: float) -> None:
     resume(statements)
-    _restate(statements, run_id, _AS_CRAWLED, _AS_CHECKED)  # before the run ends: history tells it by its run
+    _restate(statements, run_id, _AS_CRAWLED, _AS_CHECKED)  # before the run ends, so that the history refers to it
     statements.change("UPDATE run SET state = ?, note = ?, ended = ? WHERE id = ?", (state, note, now, run_id))
 
 
@@ -117,7 +117,7 @@ def records(statements: Statements) -> list[RunRecord]:
 
 
 def findings(statements: Statements, run_id: int) -> Mapping[RefreshFinding, int]:
-    """What a run found, by kind; every kind is named."""
+    """Number of each kind of finding of a run, including zeros."""
     find = "SELECT name, sum(value) FROM run_count WHERE run_id = ? GROUP BY name"
     counts = {name: int(value) for name, value in statements.rows(find, (run_id,))}
     return {finding: counts.get(finding.value, 0) for finding in RefreshFinding}
@@ -127,7 +127,7 @@ def findings(statements: Statements, run_id: int) -> Mapping[RefreshFinding, int
 
 
 def _restate(statements: Statements, run_id: int, now: tuple[str, str, str], then: tuple[str, str, str]) -> None:
-    """now, then: columns of `verdict`. What stands otherwise meanwhile, since a crawl asked for it, stays."""
+    """Switches between the two. now, then: columns of `verdict`. URLs that a crawl changed since stay unchanged."""
     dialect = statements.dialect
     verdicts = f"verdict v JOIN url u ON {dialect.beside('u', 'v')}u.id = v.url_id"
     if dialect.for_update:

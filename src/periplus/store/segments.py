@@ -1,5 +1,5 @@
-"""Objects in a folder or object storage, and the WARC segments among them in which pages' bytes lie: appended by one
-writer each, swept against the database.
+"""Object storage, in a folder or a bucket, and the WARC segments in it that contain pages' bytes. Each segment has one
+writer; sweeps compare segments with the database.
 """
 
 from __future__ import annotations
@@ -51,52 +51,52 @@ __all__ = [
 
 
 ENDING = ".warc.gz"
-FILE_BLOCK_BYTES = 1 << 20  # of a file at once
-# Some object storage shows an object only a moment after it was written: a reader waits so long before it is missing.
+FILE_BLOCK_BYTES = 1 << 20  # read from a file at a time
+# Some object storage is eventually consistent: a reader waits so long before it reports an object as missing.
 UNSEEN_S = (0.1, 0.4, 1.5)
-HELP = "Is the disk full, the storage away, or the place not to be written to?"
+HELP = "Is the disk full, the storage unreachable, or the place not writable?"
 
 
 class ObjectStorage(Protocol):
-    """A place for segments. Every method raises StoreError for what the storage does."""
+    """A place for objects. Every method raises StoreError for errors of the storage."""
 
     @property
     def appends(self) -> bool:
-        """Whether a segment can grow."""
+        """Whether data can be appended to a segment."""
 
     def write(self, name: str, data: bytes, at: int) -> None:
-        """Returns when the data is there for good, from byte `at` on, which is the segment's end: 0 for a new one."""
+        """Appends data at byte `at`, the segment's end (0 for a new segment). Returns when it is durable."""
 
     def read(self, name: str, start: int, length: int) -> bytes: ...
 
     def open(self, name: str) -> BinaryIO:
-        """From its beginning to its end."""
+        """Opens an object for sequential reading."""
 
     def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
-        """(name, bytes) of each segment, or of the objects with another ending, by name."""
+        """(name, size in bytes) of the objects with this ending, sorted by name."""
 
     def delete(self, name: str) -> None:
-        """One that is gone already is no error."""
+        """Deletes an object, if it exists."""
 
     def get(self, name: str) -> bytes | None:
-        """A small object, whole; None: there is none."""
+        """Reads a small object, or returns None."""
 
     def put(self, name: str, data: bytes) -> None:
-        """A small object in place of the one before: others see one of the two, whole."""
+        """Replaces a small object atomically."""
 
     def upload(self, name: str, path: Path) -> None:
-        """Returns when the bytes of a file are there for good, under a name that is new."""
+        """Uploads a file under a new name. Returns when it is durable."""
 
     def download(self, name: str, path: Path) -> None: ...
 
     def file(self, name: str) -> Path | None:
-        """Where an object lies as a file; None: it is none."""
+        """Path of an object that is a file, or None."""
 
     def close(self) -> None: ...
 
 
 def object_storage(place: str) -> ObjectStorage:
-    """A folder, which is made, or a URL of fsspec's (s3://bucket/folder). Raises UsageError, StoreError."""
+    """Opens a folder, which is created, or an fsspec URL (s3://bucket/folder). Raises UsageError, StoreError."""
     scheme, mark, rest = place.partition("://")
     if not mark or scheme in ("file", "local"):
         return FolderStorage(Path(rest if mark else place))
@@ -104,8 +104,8 @@ def object_storage(place: str) -> ObjectStorage:
         import fsspec
     try:
         system, folder = fsspec.core.url_to_fs(place)
-    except (ImportError, ValueError) as error:  # an unknown scheme, or one whose package is missing; it says which
-        raise UsageError(f"segments cannot be kept on {scheme}://: {error}") from None
+    except (ImportError, ValueError) as error:  # unknown scheme or missing package; the message names it
+        raise UsageError(f"cannot store segments on {scheme}://: {error}") from None
     return BucketStorage(system, folder)
 
 
@@ -125,8 +125,8 @@ class FolderStorage:
             self._hold(name, new=at == 0)
             if os.fstat(self._file).st_size != at:
                 raise StoreError(
-                    f"{self._folder / name} is not as long as it was left: somebody else writes to it. Give "
-                    "each worker a name of its own."
+                    f"{self._folder / name} has an unexpected size: another process writes to it. Give "
+                    "each worker its own name."
                 )
             try:
                 _write_all(self._file, data)
@@ -135,7 +135,7 @@ class FolderStorage:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, at)
                 raise
-            if at == 0:  # its name too must outlast a power cut
+            if at == 0:  # the new name must be durable too
                 self._sync_folder()
 
     def _hold(self, name: str, *, new: bool) -> None:
@@ -202,13 +202,13 @@ class FolderStorage:
 
 
 class BucketStorage:
-    """Segments as objects, each written at once: it is there whole or not at all."""
+    """Segments as objects of a bucket, each written in one operation."""
 
     appends = False
 
     def __init__(self, system: AbstractFileSystem, folder: str) -> None:
         self._system, self._folder = system, folder.rstrip("/")
-        self._missing: set[str] = set()  # waited for once
+        self._missing: set[str] = set()  # names that were waited for
         with _translated(folder):
             system.makedirs(self._folder, exist_ok=True)
 
@@ -236,9 +236,9 @@ class BucketStorage:
             self._system.invalidate_cache(self._folder)
             entries = self._system.ls(self._folder, detail=True)
             yield from sorted(
-                (str(one["name"]).rpartition("/")[2], int(one["size"]))
-                for one in entries
-                if str(one["name"]).endswith(ending)
+                (str(entry["name"]).rpartition("/")[2], int(entry["size"]))
+                for entry in entries
+                if str(entry["name"]).endswith(ending)
             )
 
     def delete(self, name: str) -> None:
@@ -265,7 +265,7 @@ class BucketStorage:
         return None
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}"
@@ -282,7 +282,7 @@ def _write_all(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-# What packages of storages raise beside OSError, for a network or a service that is away.
+# Errors other than OSError that storage packages raise if the network or service fails.
 _FOREIGN = (
     ("botocore.exceptions", "BotoCoreError"),
     ("botocore.exceptions", "ClientError"),
@@ -293,7 +293,7 @@ _FOREIGN = (
 
 
 def _errors() -> tuple[type[BaseException], ...]:
-    """Of those that are loaded: who never met a storage's package meets none of its errors."""
+    """Error types of the packages that are loaded."""
     types = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
     return (OSError, *(error for error in types if isinstance(error, type)))
 
@@ -309,28 +309,27 @@ def _translated(place: Path | str) -> Iterator[None]:
         raise StoreError(f"{place} cannot be read or written: {text}. {HELP}") from error
 
 
-#     storage = object_storage("/data/press")  # or s3://bucket/press, any place that fsspec knows
-#     with SegmentWriter(storage, "worker-7f3a", note) as writer:  # a name that no other writer has or had
-#         place = writer.append(exchange)                        # takes bytes into memory, says where they will lie
-#         writer.flush()                                         # they are there for good, or StoreError;
-#                                                                only now commit the rows
+#     storage = object_storage("/data/press")  # or s3://bucket/press, any URL that fsspec supports
+#     with SegmentWriter(storage, "worker-7f3a", note) as writer:  # a name that no other writer ever uses
+#         place = writer.append(exchange)                        # buffers the record, returns its future position
+#         writer.flush()                                         # makes it durable, or raises StoreError;
+#                                                                commit the rows only after this
 #     SegmentReader(storage).body(place)
 #
-# Bytes first, then the rows that point at them: a kill between the two leaves records that no row names, which
-# `sweep` counts; a kill in the middle of a record leaves a torn tail, behind which nothing was committed. After a
-# StoreError what was appended since the last flush is forgotten, and the next append begins another segment: pages
-# of that batch must not be committed.
+# Bytes are written before the rows that refer to them. A crash between the two leaves unreferenced records, which
+# `sweep` counts; a crash within a record leaves a torn tail, after which nothing was committed. After a StoreError the
+# records appended since the last flush are dropped, and the next append begins another segment: pages of that batch
+# must not be committed.
 #
-# In a folder a segment grows until it is full. Object storage knows no appending: there each flush
-# is a segment of its own.
+# In a folder a segment grows until it is full. Object storage cannot append, so that each flush creates a segment.
 
 SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
 READ_BYTES = 1 << 16
-COPIED_BYTES = 1 << 24  # held of a segment that is copied; where none can grow it is held whole, as it was written
+COPIED_BYTES = 1 << 24  # buffer for copying; without appending, the whole segment is in memory
 
 
 class RecordPlace(NamedTuple):
-    """Where one record lies. Bytes start to start + length of the segment are one gzip member."""
+    """Position of a record. Bytes start to start + length of the segment are one gzip member."""
 
     segment: str
     start: int
@@ -338,14 +337,14 @@ class RecordPlace(NamedTuple):
 
 
 class SegmentWriter:
-    """Appends response records for one process. See above for what it promises."""
+    """Appends response records for one process. For its guarantees see above."""
 
     def __init__(self, storage: ObjectStorage, name: str, note: RunNote, segment_bytes: int = SEGMENT_BYTES) -> None:
-        """name: of letters, digits and dashes; note: what each segment says of its run at its head."""
+        """name: letters, digits and dashes; note: the run, written to the header of each segment."""
         self._storage, self._name, self._note, self._most = storage, name, note, segment_bytes
         self._number = 0
         self._segment = self._info_id = ""
-        self._written = 0  # bytes of the segment that are there for good
+        self._written = 0  # durable bytes of the segment
         self._held = bytearray()
 
     def __enter__(self) -> SegmentWriter:
@@ -359,7 +358,7 @@ class SegmentWriter:
         self._storage.close()
 
     def append(self, exchange: Exchange) -> RecordPlace:
-        """Where the record of an answered visit will lie once `flush` has returned."""
+        """Buffers the record of a visit. Returns its position, which is valid after `flush`."""
         if not self._segment or self._written + len(self._held) >= self._most:
             self.flush()
             self._begin()
@@ -368,11 +367,11 @@ class SegmentWriter:
         return RecordPlace(self._segment, start, length)
 
     def flush(self) -> None:
-        """Returns when all that was appended is there for good. Raises StoreError when it is not, see above."""
+        """Makes all appended records durable. Raises StoreError if that fails, see above."""
         if not self._held:
             return
         data, self._held = bytes(self._held), bytearray()
-        segment, self._segment = self._segment, ""  # should the writing fail, the next append begins another
+        segment, self._segment = self._segment, ""  # if writing fails, the next append begins another segment
         self._storage.write(segment, data, self._written)
         self._written += len(data)
         if self._storage.appends:
@@ -393,20 +392,19 @@ class SegmentWriter:
 
 
 class SegmentReader:
-    """Reads records back."""
+    """Reads records."""
 
     def __init__(self, storage: ObjectStorage) -> None:
         self._storage = storage
 
     def body(self, place: RecordPlace) -> bytes:
-        """The bytes of the page, content codings removed.
-
-        Raises StoreError if they are not there as they were written.
+        """Body of a page, without content codings.
+        Raises StoreError if the record is missing or damaged.
         """
         return self.response(place)[2]
 
     def response(self, place: RecordPlace) -> tuple[Url, Headers, bytes]:
-        """(what was asked for, the answer's fields as the server sent them, its body). Raises StoreError as `body`."""
+        """(URL, headers as sent by the server, body). Raises StoreError as `body`."""
         data = self._storage.read(place.segment, place.start, place.length)
         try:
             url, block = _record(zlib.decompress(data, 31))
@@ -414,12 +412,12 @@ class SegmentReader:
         except (zlib.error, ValueError) as error:
             raise _damaged(place, str(error)) from None
         if answer is None:
-            raise _damaged(place, "no answer stands there")
+            raise _damaged(place, "it is not an HTTP response")
         return url, original(answer[1]), answer[2]
 
 
 def _record(data: bytes) -> tuple[Url, bytes]:
-    """(target, block) of one record that was written here. Raises ValueError."""
+    """Parses a record written by SegmentWriter: (target, block). Raises ValueError."""
     head, _, rest = data.partition(b"\r\n\r\n")
     fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     try:
@@ -436,7 +434,7 @@ def _damaged(place: RecordPlace, why: str) -> StoreError:
 
 
 def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """(start, length) of each whole gzip member of a segment, in order; ends before a torn tail. Memory: READ_BYTES."""
+    """(start, length) of each complete gzip member, in order, without a torn tail. Memory: READ_BYTES."""
     start = place = 0
     inflater, rest = zlib.decompressobj(31), b""
     while data := rest or file.read(READ_BYTES):
@@ -459,12 +457,12 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
 def copied_records(
     storage: ObjectStorage, places: Sequence[RecordPlace], target: str
 ) -> list[tuple[RecordPlace, RecordPlace]]:
-    """Writes a segment's head and some of its records into a new one; returns where each was and is, in order.
+    """Copies a segment's header and some of its records to a new segment; returns (old, new) positions in order.
 
-    places: at least one, all of one segment; target: the new one's name. Returns when all is there for good.
+    places: one or more, all in one segment; target: name of the new segment. Returns when it is durable.
     """
     name, written, held, moves = places[0].segment, 0, bytearray(), []
-    # one call of object storage, where each may take a third of a second
+    # a single request, since each may take 0.3 s in object storage
     whole = None if storage.appends else storage.get(name)
     with storage.open(name) if whole is None else io.BytesIO(whole) as file:
         head = next(members(file))
@@ -480,9 +478,9 @@ def copied_records(
 
 
 def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[SegmentState]:
-    """Every segment that is there or should be, by name.
+    """State of every segment that exists or is referred to, sorted by name.
 
-    claimed: where pages' bytes should lie, in the order of segments. Reads all bytes.
+    claimed: record positions from the database, sorted by segment. Reads all bytes.
     """
     sizes = iter(storage.sizes())
     here = next(sizes, None)
@@ -506,7 +504,7 @@ def _state(storage: ObjectStorage, name: str, size_bytes: int, claimed: frozense
     with _translated(name), storage.open(name) as file:
         for start, length in members(file):
             end = start + length
-            if not start:  # what the segment says of itself
+            if not start:  # the header record
                 continue
             records += 1
             if (start, length) in claimed:

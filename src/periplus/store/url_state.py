@@ -1,5 +1,5 @@
-"""What a known URL becomes that is met again, by its old id or its new one, and when a page is another one than before:
-the same for every database.
+"""State changes of a known URL that is found again, comparison of page versions, and choice of tasks, for every
+database.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ FIELDS = (
     "last_modified_field",
     "text_chars", "body_md5", "text_md5", "body_id",
 )  # fmt: skip
-# what makes a page another one
+# a page counts as changed if one of these differs
 COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
-UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # where there is no text to compare
+UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # if there is no text to compare
 
 
 def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
-    """Whether a page is another one now. Both: the values of FIELDS, in their order."""
+    """Whether a page has changed. before, after: the values of FIELDS, in order."""
     compared = COMPARED if after[FIELDS.index("text_chars")] else UNREAD
     return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
 
 
-# whose bytes are whole, so that they can be the same as another's
+# pages with a complete body, which can be compared with others
 MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
-HAS_TEXT = "p.text_chars > 0 AND u.reason <> 'needs-script'"  # whose bytes tell what the page says
-# of a visit `v`: a later attempt may end better, as `acquire.politeness.may_pass` has it
+HAS_TEXT = "p.text_chars > 0 AND u.reason <> 'needs-script'"  # the bytes contain the page's text
+# condition on a visit `v`: a later attempt may succeed, see `acquire.politeness.may_pass`
 MAY_PASS = "(v.outcome = 'failed' OR v.status IN (408, 425, 429) OR v.status BETWEEN 500 AND 599)"
-UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known by links that are not followed
-RAISED = UNFOLLOWED | {Reason.DEPTH}  # a better link may set these waiting at any time
+UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known only from links that are not followed
+RAISED = UNFOLLOWED | {Reason.DEPTH}  # queued as soon as a better link is found
 NEVER_ASKED = {
     Reason.NOT_ARCHIVED,
     Reason.SCOPE,
@@ -44,33 +44,33 @@ NEVER_ASKED = {
     Reason.TLS,
     Reason.PRIVATE,
 }
-# a new run may set these waiting; what was deleted, only by naming it
+# a new run may queue these; DELETED only if named as a start
 REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}
-RECHECK = "recheck"  # in place of the purpose `page`: a refresh asks, and the URL keeps its reason meanwhile
-# a site whose hosts all fail, or wait longer than this (a Crawl-delay), does not hold up the others' quanta
+RECHECK = "recheck"  # purpose of a refresh, instead of `page`: the URL keeps its reason until the response
+# a site whose hosts all fail or wait longer than this (Crawl-delay) does not block other sites
 RIVAL_WAIT_S = 2.0
-UNKNOWN_DEPTH = "met before its site belonged to the survey: its depth is not known yet"  # rules of URLs
+UNKNOWN_DEPTH = "found before its site belonged to the survey: its depth is not known yet"  # rules of URLs
 REMOVED = "its site was removed from the survey"
-BARRIER_POLL_S = 0.2  # how soon a host whose site's priority is not finished elsewhere is looked at again
-# the same bytes would be cut alike
+BARRIER_POLL_S = 0.2  # poll interval of a host that waits until its site's current depth is finished on other hosts
+# the same bytes would be truncated again
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})
 
 
 class UrlState(NamedTuple):
-    """How a URL stands. depth: clicks from the start; None: no link has led to it."""
+    """State of a URL. depth: clicks from the start; None if no link leads there."""
 
     reason: str
     depth: int | None
     in_sitemap: bool
 
 
-def met_again(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
-    """A known URL seen again: how it stands now, and whether it is to be entered into the to-do list, at its depth."""
+def updated_state(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[UrlState, bool]:
+    """Updates a known URL that is found again. Returns its state, and whether it is to be queued."""
     reason, depth, in_sitemap = before
     in_sitemap = in_sitemap or candidate.in_sitemap
     unfollowed = reason in UNFOLLOWED
     if candidate.reason in UNFOLLOWED and not unfollowed:
-        return UrlState(reason, depth, in_sitemap), False  # clicks are counted along links that are followed
+        return UrlState(reason, depth, in_sitemap), False  # depth counts only followed links
     nearer = candidate.depth is not None and (depth is None or candidate.depth < depth)
     now_depth = candidate.depth if nearer else depth
     if candidate.reason is not Reason.WAITING:
@@ -81,7 +81,7 @@ def met_again(before: UrlState, candidate: Candidate, *, reopen: bool) -> tuple[
 
 
 class TaskRow(NamedTuple):
-    """One row of a to-do list beside its URL. clicks and reason: the URL's; None for robots.txt and sitemaps."""
+    """A queue entry joined with its URL. clicks, reason: of the URL; None for robots.txt and sitemaps."""
 
     priority: int
     seq: int
@@ -98,9 +98,9 @@ class TaskRow(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a list gives out.
+    """Tasks chosen from a queue.
 
-    stale: (priority, seq) of entries whose URL was done by another; soonest: when the next put-off one may be asked.
+    stale: (priority, seq) of entries whose URL is completed; soonest: when the next postponed entry is due.
     """
 
     tasks: list[Task]
@@ -117,9 +117,9 @@ class Choice(NamedTuple):
 
 
 class TaskQuery(NamedTuple):
-    """What a worker asks of a host's list.
+    """A worker's request for tasks of a host.
 
-    in_hand: (priority, seq) of what it has of it already; twins: URLs in hand by another entry.
+    in_hand: (priority, seq) of the tasks in progress; twins: URLs in progress through another entry.
     """
 
     host_id: int
@@ -129,11 +129,11 @@ class TaskQuery(NamedTuple):
     now: float
 
 
-Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the body that we hold
+Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the stored body
 
 
 def chosen(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
-    """Up to `most` of a priority's entries, in their order. held: for entries that ask again."""
+    """Chooses up to `most` entries of one priority, in order. held: called for entries of a refresh."""
     choice, twins = Choice([], [], None), set(query.twins)
     soonest: float | None = None
     for entry in entries:
@@ -163,9 +163,9 @@ def chosen(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, st
 
 
 def held_body(reason: str, row: tuple[bytes, str, str, str] | None) -> Held:
-    """row: (digest, ETag, Last-Modified, cut) of the page.
+    """Validators for a conditional request. row: (digest, ETag, Last-Modified, cut) of the page.
 
-    Nothing where 304 would be no answer: of what is gone, or came short by accident.
+    Empty if a 304 would be useless: the page is gone, or was truncated by accident.
     """
     if row is None or reason not in READ or row[3] not in LASTING_CUTS:
         return b"", "", ""

@@ -1,4 +1,4 @@
-"""Web archives in one zip file (WACZ 1.1.1): WARC files with their index and the list of their pages."""
+"""Writes WACZ 1.1.1: a zip file of WARC files, their index and the list of pages."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from periplus.model.visit import Cut
 from periplus.store.warc import IndexLines, WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
 from periplus.values import frozen
 
-# Source: https://specs.webrecorder.net/wacz/1.1.1/. Files that are compressed already are stored, so that a reader can
+# Source: https://specs.webrecorder.net/wacz/1.1.1/. Compressed files are stored without deflate, so that readers can
 # fetch any part of them; the others are deflated.
 
-LINES_OF_BLOCK = 300  # lines of the index in one gzip member: as cdxj-indexer has it
+LINES_OF_BLOCK = 300  # index lines per gzip member, as in cdxj-indexer
 COPIED_BYTES = 1 << 16  # at a time
-_TIMESTAMP_FIELD = 0x5455  # seconds since the epoch, of Info-ZIP: extrafld.txt
+_TIMESTAMP_FIELD = 0x5455  # Info-ZIP extra field with seconds since the epoch: extrafld.txt
 
 
 @frozen
 class WaczNote:
-    """What a WACZ file says of itself. created: seconds since the epoch, UTC; main_page: its URL."""
+    """Metadata of a WACZ file. created: seconds since the epoch, UTC; main_page: a URL."""
 
     title: str
     created: float
     main_page: str
-    page_of: Callable[[Exchange], tuple[str, str]]  # title and text of a page; empty: none
+    page_of: Callable[[Exchange], tuple[str, str]]  # returns title and text of a page, each may be empty
 
 
 def write_wacz(archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNote) -> Written:
-    """Writes the exchanges in their order as one WACZ file, which gets its name once it is whole.
+    """Writes the exchanges in order as one WACZ file, which is renamed when it is complete.
 
-    archive.path: of the WACZ. Raises OSError; then no file has its name.
+    archive.path: of the WACZ file. Raises OSError; then the file does not exist.
     """
     draft = draft_of(archive.path)
     try:
@@ -63,7 +63,7 @@ def _write_entries(package: _Package, archive: WarcTarget, exchanges: Iterable[E
         try:
             written = write_records(inner, _listed(exchanges, note, pages), files, lines)
         finally:
-            files.end()  # an entry left open would hide the error that left it so
+            files.end()  # an open entry would hide the original error
         _write_index(package, lines.sorted())
         pages.seek(0)
         with package.entry("pages/pages.jsonl", zipfile.ZIP_DEFLATED) as out:
@@ -76,7 +76,7 @@ def _write_entries(package: _Package, archive: WarcTarget, exchanges: Iterable[E
 
 
 def _listed(exchanges: Iterable[Exchange], note: WaczNote, out: TextIO) -> Iterator[Exchange]:
-    """The exchanges; what of them is a page with its bytes is written as lines of pages.jsonl."""
+    """Yields the exchanges and writes those that are pages with bytes to pages.jsonl."""
     for exchange in exchanges:
         is_page = exchange.purpose == "page" and exchange.outcome == "fetched" and exchange.cut != Cut.NOT_WANTED
         if is_page and exchange.body is not None:
@@ -89,7 +89,7 @@ def _listed(exchanges: Iterable[Exchange], note: WaczNote, out: TextIO) -> Itera
 
 
 def _write_index(package: _Package, lines: Iterator[str]) -> None:
-    """The lines as gzip members of LINES_OF_BLOCK, and beside them where each block stands: a reader fetches one."""
+    """Writes the lines in gzip members of LINES_OF_BLOCK, and the position of each, so that readers fetch only one."""
     name = "index.cdx.gz"
     places = ["!meta 0 " + json.dumps({"format": "cdxj-gzip-1.0", "filename": name}) + "\n"]
     offset = 0
@@ -106,23 +106,23 @@ def _write_index(package: _Package, lines: Iterator[str]) -> None:
 
 
 class _Package:
-    """The zip file, and what its manifest says of each entry."""
+    """The zip file, and the entries of its manifest."""
 
     def __init__(self, package: zipfile.ZipFile, created: float) -> None:
         self._package, self._created = package, created
         self._resources: list[dict[str, str | int]] = []
 
     def entry(self, path: str, compression: int) -> BinaryIO:
-        """A new entry to write to; it is closed before the next is begun."""
+        """Opens a new entry for writing. Close it before the next."""
         info = zipfile.ZipInfo(path, time.gmtime(self._created)[:6])
         info.compress_type = compression
-        # How long an entry will be is not known, so its own head has a field for lengths of 64 bits; the list at the
-        # end of the file has not. ReplayWeb.page 2.5 looks into an entry's head only where the list has a field at all.
+        # The size of an entry is unknown, so its local header has a field for 64-bit sizes; the central directory has
+        # none. ReplayWeb.page 2.5 reads the local header only if the central directory has an extra field.
         info.extra = struct.pack("<HHBI", _TIMESTAMP_FIELD, 5, 1, int(self._created) & 0xFFFFFFFF)
         return cast(BinaryIO, _Entry(self._package.open(info, "w", force_zip64=True), path, self._resources))
 
     def end(self, note: WaczNote, version: str) -> None:
-        """Writes the manifest, and its digest."""
+        """Writes the manifest and its digest."""
         manifest: dict[str, Any] = {
             "profile": "data-package",
             "wacz_version": "1.1.1",
@@ -140,7 +140,7 @@ class _Package:
 
 
 class _Entry(io.RawIOBase):
-    """An entry of the zip file that is written to; once closed its name, length and digest stand in the manifest."""
+    """An entry being written. When closed, its name, length and digest are added to the manifest."""
 
     def __init__(self, file: Any, path: str, resources: list[dict[str, str | int]]) -> None:
         self._file, self._path, self._resources = file, path, resources

@@ -1,4 +1,4 @@
-"""Web archives: WARC 1.0 and 1.1 (ISO 28500), written and read."""
+"""Writes web archives: WARC 1.1 (ISO 28500:2017)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from periplus.model.visit import Cut, Headers
 from periplus.urls.captures import capture_key
 from periplus.values import frozen
 
-# Bodies are kept without content and transfer codings. So the fields that spoke of these stand under
-# X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length, and Content-Length says how long
-# the body is here. Nothing is written that was not observed, with one exception, which the warcinfo record names:
-# requests are rebuilt from the run's settings. Source: ISO 28500:2017.
+# Bodies are stored without content and transfer codings. The fields about codings and length are renamed to
+# X-Crawler-Content-Encoding, X-Crawler-Transfer-Encoding and X-Crawler-Content-Length; Content-Length is the length of
+# the stored body. Only observed data is written, except that requests are rebuilt from the run's settings, which the
+# warcinfo record states. Source: ISO 28500:2017.
 
 SOFTWARE = "periplus"
 CRAWLER = "x-crawler-"
 CHANGED = ("content-encoding", "transfer-encoding", "content-length")
 REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 RESPONSE_TYPE = "application/http;msgtype=response"
-PURPOSE = "Periplus-Purpose"  # field of records of what is no page: robots, sitemap, ...
+PURPOSE = "Periplus-Purpose"  # field of records that are not pages: robots, sitemap, ...
 _TRUNCATED = {
     Cut.SHORT: "disconnect",
     Cut.TIME_LIMIT: "time",
@@ -47,7 +47,7 @@ Fields = list[tuple[str, str]]
 
 @frozen
 class FirstRecord:
-    """Where bytes were first written, so that a later record need not repeat them."""
+    """First record with certain bytes, to which later records refer."""
 
     record_id: str
     url: str
@@ -57,7 +57,7 @@ class FirstRecord:
 
 @frozen
 class WarcRecord:
-    """One record as bytes, with what an index says of it. payload_digest: empty where nothing is to be replayed."""
+    """A serialised record with its index fields. payload_digest: empty if it cannot be replayed."""
 
     record_id: str
     url: str
@@ -79,12 +79,12 @@ def date_of(seconds: float) -> str:
 
 
 def record_id(*parts: object) -> str:
-    """The same for the same parts, so that the same collection makes the same archive."""
+    """Deterministic id, so that the same collection produces the same archive."""
     return f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, ' '.join(map(str, parts)))}>"
 
 
 def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
-    """What stands at the head of a file, and again where another run's records begin."""
+    """The header record of a file, repeated before the records of another run."""
     lines = {
         "software": f"{SOFTWARE}/{version}",
         "format": "WARC File Format 1.1",
@@ -92,7 +92,7 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
         "robots": "obey" if note.obeys_robots else "ignore",
         "http-header-user-agent": note.user_agent,
         "description": (
-            "request records are rebuilt from the run's settings; bodies stand without content and transfer codings"
+            "request records are rebuilt from the run's settings; bodies are without content and transfer codings"
         ),
         "periplus-starts": " ".join(note.starts),
         "periplus-settings": note.settings,
@@ -106,9 +106,9 @@ def warcinfo(note: RunNote, version: str, file_name: str) -> WarcRecord:
 def records_of(
     exchange: Exchange, run: RunNote, info_id: str, earlier: FirstRecord | None
 ) -> tuple[list[WarcRecord], FirstRecord | None]:
-    """The records of one visit; and, if it wrote a body in full, where.
+    """Records of one visit, and the FirstRecord if it contains a complete body.
 
-    earlier: where the same bytes were written before.
+    earlier: record with the same bytes.
     """
     if exchange.outcome == "failed":
         return [_failure(exchange, info_id)], None
@@ -118,9 +118,9 @@ def records_of(
 
 
 def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[bytes, str]) -> WarcRecord:
-    """A page as canonical XML beside the record of the answer that it was made of.
+    """A conversion record: canonical XML of a page, referring to its response record.
 
-    xml: the document and its media type.
+    xml: (document, media type).
     """
     data, media_type = xml
     identity, date = (
@@ -132,9 +132,9 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
 
 
 def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tuple[WarcRecord, FirstRecord | None]:
-    """The record of a visit that was answered; and, if it wrote a body in full, where.
+    """Record of a visit with a response, and the FirstRecord if it contains a complete body.
 
-    capture: where the same bytes were written before.
+    capture: record with the same bytes.
     """
     payload = exchange.body or b""
     fields, digest = _head_fields(exchange, info_id), capture.payload_digest if capture else sha1(payload)
@@ -154,7 +154,7 @@ def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tup
     identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
     data = _record(kind, identity, date, fields, block)
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
-    # a page without its bytes would be shown empty: what is indexed is what can be shown
+    # pages without bytes are not indexed, since they cannot be replayed
     is_shown = exchange.outcome == "redirected" or exchange.body is not None or not 200 <= exchange.status < 300
     indexed = digest if is_shown and exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
     record = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
@@ -173,8 +173,8 @@ def _head_fields(exchange: Exchange, info_id: str) -> Fields:
 
 
 def _truncated(exchange: Exchange) -> str:
-    """Why the body is not whole here; empty when it is, as far as is known."""
-    if exchange.cut and not (exchange.cut == Cut.NOT_WANTED and exchange.body):  # a part that was kept is whole
+    """Why the body is truncated, or empty."""
+    if exchange.cut and not (exchange.cut == Cut.NOT_WANTED and exchange.body):  # a stored part is complete
         return _TRUNCATED.get(Cut(exchange.cut), "unspecified")
     return (
         "unspecified"
@@ -184,7 +184,7 @@ def _truncated(exchange: Exchange) -> str:
 
 
 def _http_head(exchange: Exchange, length: int) -> bytes:
-    """Status line and fields. An answer over HTTP/2 or 3 is written as HTTP/1.1, the only form that archives know."""
+    """Status line and headers. HTTP/2 and HTTP/3 responses are written as HTTP/1.1, as WARC requires."""
     line = exchange.headers.status_line
     if not line.startswith("HTTP/1."):
         line = f"HTTP/1.1 {exchange.status} "
@@ -213,7 +213,7 @@ def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> 
 
 
 def _failure(exchange: Exchange, info_id: str) -> WarcRecord:
-    """A visit without an answer: a metadata record that says why."""
+    """Metadata record with the error of a failed visit."""
     block = (
         f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
     )
@@ -233,12 +233,12 @@ def _record(kind: str, identity: str, date: str, fields: Fields, block: bytes) -
 
 
 def _line(value: str) -> str:
-    """A value that cannot end its line."""
+    """The value without line breaks."""
     return value.replace("\r", " ").replace("\n", " ")
 
 
 def original(headers: Headers) -> Headers:
-    """The fields as the server sent them, of an answer that was written here."""
+    """Restores the headers as sent by the server."""
     if not any(name.startswith(CRAWLER) for name, _ in headers.fields):
         return headers
     fields = ((name.removeprefix(CRAWLER), value) for name, value in headers.fields if name != "content-length")
@@ -246,25 +246,25 @@ def original(headers: Headers) -> Headers:
 
 
 FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
-LEVEL = 2  # isal's usual one: 4 times as fast as zlib's level 6, and 8 % longer
+LEVEL = 2  # isal's default: 4 times as fast as zlib's level 6, and 8 % larger
 
 
 @frozen
 class WarcTarget:
-    """What to write and where. path: of the first file, NAME.warc.gz; later ones are NAME-00002.warc.gz and so on."""
+    """Configuration of an archive. path: of the first file, NAME.warc.gz; the next is NAME-00002.warc.gz."""
 
     path: Path
     runs: Mapping[int, RunNote]
     version: str  # of the program
-    shared_bodies: frozenset[int]  # bodies that several pages have: only of these it is remembered where they stand
+    shared_bodies: frozenset[int]  # ids of bodies shared by several pages; only their positions are remembered
     file_bytes: int = FILE_BYTES  # 0: one file
-    # a page as XML, with the media type of that; None: no conversions
+    # returns (XML, media type) of a page; None: no conversion records
     xml_of: Callable[[Exchange], tuple[bytes, str] | None] | None = None
 
 
 @frozen
 class Written:
-    """What was written."""
+    """Statistics of a written archive."""
 
     files: tuple[Path, ...]
     responses: int
@@ -275,7 +275,7 @@ class Written:
 
 
 class WarcFiles:
-    """The files of one archive, one after another. opened: makes the file of a path to write to."""
+    """The files of one archive. opened: creates and opens a file."""
 
     def __init__(self, archive: WarcTarget, opened: Callable[[Path], BinaryIO]) -> None:
         self._archive, self._opened = archive, opened
@@ -289,7 +289,7 @@ class WarcFiles:
         return self._file is None or (self._archive.file_bytes > 0 and self.offset >= self._archive.file_bytes)
 
     def begin(self) -> str:
-        """The next file; returns its name."""
+        """Begins the next file; returns its name."""
         self.end()
         number = len(self.paths) + 1
         name = self._archive.path.name if number == 1 else f"{self._stem}-{number:05}.warc.gz"
@@ -298,7 +298,7 @@ class WarcFiles:
         return name
 
     def write(self, data: bytes) -> tuple[int, int]:
-        """(offset, length) of the member."""
+        """Writes a gzip member; returns (offset, length)."""
         assert self._file is not None
         member = igzip.compress(data, LEVEL, mtime=0)
         at = self.offset
@@ -314,14 +314,14 @@ class WarcFiles:
 
 
 def draft_of(path: Path) -> Path:
-    """Where a file is written that gets its name once it is whole."""
+    """Temporary path of a file until it is complete."""
     return path.with_name(path.name + ".part")
 
 
 def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
-    """Writes the exchanges, in their order.
+    """Writes the exchanges in order.
 
-    index: a CDXJ file beside them. Raises OSError; then no file has its name.
+    index: path of a CDXJ file. Raises OSError; then no file has its final name.
     """
     files = WarcFiles(archive, lambda path: draft_of(path).open("wb"))
     with closing(IndexLines()) as lines:
@@ -342,7 +342,7 @@ def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Pat
 def write_records(
     archive: WarcTarget, exchanges: Iterable[Exchange], files: WarcFiles, lines: IndexLines | None
 ) -> Written:
-    """Writes the records of the exchanges, and ends the last file. lines: where what can be replayed is indexed."""
+    """Writes the records of the exchanges and closes the last file. lines: receives the index."""
     captures: dict[int, FirstRecord] = {}
     responses = revisits = failures = conversions = run_id = 0
     info_id = file_name = ""
@@ -372,7 +372,7 @@ def write_records(
 
 
 def _line_of(record: WarcRecord, file_name: str, offset: int, length: int) -> str:
-    """The line of a record in a CDXJ index. Source of the fields: pywb."""
+    """CDXJ index line of a record, with the field names of pywb."""
     values = {"mime": "warc/revisit" if record.is_revisit else record.media_type or "unk"}
     values |= {"status": str(record.status), "digest": record.payload_digest}
     values |= {"length": str(length), "offset": str(offset), "filename": file_name}
@@ -380,12 +380,12 @@ def _line_of(record: WarcRecord, file_name: str, offset: int, length: int) -> st
 
 
 def cdxj_line(url: str, stamp: str, values: dict[str, str]) -> str:
-    """One line of an index. stamp: 14 digits, UTC; values: field names as pywb's."""
+    """A line of an index. stamp: 14 digits, UTC; values: with the field names of pywb."""
     return f"{capture_key(url)} {stamp} {json.dumps({'url': url} | values)}\n"
 
 
 class IndexLines:
-    """Lines of an index, sorted on disk: there may be millions."""
+    """Index lines, sorted on disk since there may be millions."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("")

@@ -29,7 +29,7 @@ from periplus.model.dataset import (
     manifest_of,
     parquet_module,
 )
-from periplus.model.tables import Column, ColumnKind, sound
+from periplus.model.tables import Column, ColumnKind, without_surrogates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,7 +240,7 @@ def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
     if isinstance(values, np.ndarray):
         return pa.array(values.astype(np.bool_) if kind is ColumnKind.BOOLEAN else values).cast(type)
     if kind is ColumnKind.TEXT:
-        return pa.array([sound(value) if isinstance(value, str) else None for value in values], type)
+        return pa.array([without_surrogates(value) if isinstance(value, str) else None for value in values], type)
     if kind is ColumnKind.BOOLEAN:
         return pa.array([None if value is None else bool(value) for value in values], type)
     return pa.array(values, type)

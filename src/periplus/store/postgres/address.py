@@ -1,9 +1,9 @@
-"""Which database and which collection in it does an address mean?
+"""Parses addresses of collections in PostgreSQL.
 
-`postgresql://user@host/database?collection=NAME&segments=PLACE&index=PLACE`: all but these words is libpq's own URI.
-One PostgreSQL schema holds one collection, so a database holds as many as one likes; without a name it is `periplus`.
-segments: a folder or URL that every worker can write to, where the bytes of pages are kept; without it they stay in the
-database. Only the first crawl says it. index: another, where all who search the collection share its index.
+An address is `postgresql://user@host/database?collection=NAME&segments=PLACE&index=PLACE`, a libpq URI with three more
+parameters. collection: the PostgreSQL schema that contains the collection, by default `periplus`; a database can hold
+many. segments: a folder or URL that all workers can write to, where bytes of pages are stored; by default they are
+stored in the database. Only the first crawl needs it. index: the same for a search index shared by all readers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from periplus.values import frozen
 
 SCHEMES = ("postgresql://", "postgres://")
 DEFAULT_COLLECTION = "periplus"
-_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # PostgreSQL cuts names at 63 bytes
-# libpq's: hosts with ports, after user and password; what a password has of / ? # @ and % must be written %2F and so on
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # PostgreSQL truncates names at 63 bytes
+# as in libpq: user and password, then hosts with ports; / ? # @ and % in a password must be percent-encoded
 _SERVERS = re.compile(
     r"(?:(?:[^%@]|%[0-9A-Fa-f]{2})*@)?(?:(?:\[[^\]]*\]|[^:@]*)(?::[0-9]*)?)(?:,(?:\[[^\]]*\]|[^:@,]*)(?::[0-9]*)?)*"
 )
@@ -30,9 +30,9 @@ _OWN = frozenset({"collection", *_PLACES})
 
 @frozen
 class Address:
-    """A collection in a database.
+    """The address of a collection in a database.
 
-    dsn: as libpq reads it, perhaps with a password; segments, index: empty where none was said.
+    dsn: for libpq, may contain a password; segments, index: may be empty.
     """
 
     dsn: str = field(repr=False)
@@ -42,7 +42,7 @@ class Address:
 
     @property
     def text(self) -> str:
-        """The whole address again, password included: for a child process, never for a log."""
+        """The complete address with the password, for child processes. Never log it."""
         parts = urlsplit(self.dsn)
         words = (("collection", self.collection), ("segments", self.segments), ("index", self.index))
         own = [(name, value) for name, value in words if value]
@@ -50,7 +50,7 @@ class Address:
         return urlunsplit(parts._replace(query=query))
 
     def __str__(self) -> str:
-        """For people: without password, and without what only libpq wants to know."""
+        """For messages: without password and libpq parameters."""
         parts = urlsplit(self.dsn)
         user, _, place = parts.netloc.rpartition("@")
         who = user.partition(":")[0]
@@ -60,21 +60,21 @@ class Address:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text means a collection in PostgreSQL, rather than a folder."""
+    """Whether a text is the address of a collection in PostgreSQL and not a folder."""
     return text.startswith(SCHEMES)
 
 
 def address_of(text: str) -> Address:
-    """Raises UsageError."""
+    """Parses an address. Raises UsageError."""
     if not is_address(text):
         raise UsageError(
-            f"{without_secrets(text)} is no address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
+            f"{without_secrets(text)} is not the address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
         )
     parts = urlsplit(text)
-    if not _SERVERS.fullmatch(parts.netloc):  # not shown: a password might be
+    if not _SERVERS.fullmatch(parts.netloc):  # not shown, since it may contain a password
         raise UsageError(
-            "the address of the database has no USER:PASSWORD@HOST:PORT: in a password / ? # @ % are written as %2F, "
-            "%3F, %23, %40, %25; better, leave it to PGPASSFILE"
+            "the address of the database is not of the form USER:PASSWORD@HOST:PORT. In a password write / ? # @ % as "
+            "%2F, %3F, %23, %40, %25, or use PGPASSFILE"
         )
     parameters = parse_qsl(parts.query, keep_blank_values=True)
     own = {name: value for name, value in parameters if name in _OWN}
@@ -86,8 +86,8 @@ def address_of(text: str) -> Address:
         or collection in ("public", "information_schema")
     ):
         raise UsageError(
-            f"collection={collection} is no name for a collection: use up to 63 of a-z, 0-9 and _, not "
-            "beginning with a digit or pg_"
+            f"collection={collection} is not a valid collection name: use up to 63 of a-z, 0-9 and _, not "
+            "starting with a digit or pg_"
         )
     places = {name: own.get(name, "") for name in _PLACES}
     for name, place in places.items():
@@ -96,19 +96,17 @@ def address_of(text: str) -> Address:
 
 
 def noted_place(place: str) -> str:
-    """A place of storage as a collection remembers it: a folder by its absolute path."""
+    """A storage place in the form that is stored in a collection: absolute for folders."""
     return str(Path(place).absolute()) if place and "://" not in place else place
 
 
 def check_place(name: str, place: str) -> None:
-    """Raises UsageError for a place of storage that other processes cannot use."""
+    """Raises UsageError for a storage place that other processes cannot use."""
     scheme = place.partition("://")[0].rpartition("::")[2]
     if scheme == "memory":
+        raise UsageError(f"{name}={place} is lost when this process ends: use a folder or a bucket")
+    if without_secrets(f"segments={place}") != f"segments={place}":  # checked as the known parameter `segments`
         raise UsageError(
-            f"{name}={place} ends with this process, and what lies there with it: name a folder or a bucket"
-        )
-    if without_secrets(f"segments={place}") != f"segments={place}":  # as of the parameter that it knows
-        raise UsageError(
-            f"a password in {name}= would be stored for all workers to read: leave it out, and give it to each in the "
+            f"a password in {name}= would be readable by all workers: remove it, and set it for each worker in the "
             f"variable FSSPEC_{scheme.upper()}_PASSWORD"
         )

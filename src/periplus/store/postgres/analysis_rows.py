@@ -1,4 +1,4 @@
-"""What engines read of a collection in PostgreSQL, as whole tables, and the results that they keep there."""
+"""Reads whole tables of a collection in PostgreSQL for analysis engines, and stores their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
-from periplus.store.datasets import sound
+from periplus.store.datasets import checked_name
 from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
@@ -33,7 +33,7 @@ from periplus.store.postgres.table_rows import (
 )
 from periplus.values import Row
 
-# as in the catalogue, and with the shard, without which a row of another table is not found by its key
+# as in the catalogue, but joined by shard too, since indexes start with the shard
 _SOURCES = {
     URLS: "url u LEFT JOIN start b ON b.shard = u.shard AND b.url_id = u.id",
     PAGES: "page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id",
@@ -42,7 +42,7 @@ _SOURCES = {
 
 
 class DatabaseRows:
-    """One collection in a database, within `moment`. See the protocol."""
+    """`model.dataset.WholeRows` of a collection in a database, within `moment`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -66,61 +66,58 @@ class DatabaseRows:
         read_whole_tables(self._connection)
         return redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(URLS), "(u.shard, u.id)", some)
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(_all_of(URLS), "(u.shard, u.id)", places)
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", some)
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", places)
 
-    def links(self, some: UrlPlaces) -> Ints:
+    def links(self, places: UrlPlaces) -> Ints:
         look_up(self._connection)
         width = len(LINKS.columns)
-        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", some), width)
+        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", places), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
         find = (
             f"SELECT p.url_id, b.text, b.blocks, p.parts FROM {_SOURCES[PAGES]}"
             f" JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._rows(find, "(p.shard, p.url_id)", some)
+        return self._rows(find, "(p.shard, p.url_id)", places)
 
-    def _rows(self, find: str, key: str, some: UrlPlaces) -> Sequence[Row]:
+    def _rows(self, find: str, key: str, places: UrlPlaces) -> Sequence[Row]:
         look_up(self._connection)
-        return self._connection.execute((find + _among(key, some)).encode()).fetchall()
+        return self._connection.execute((find + _among(key, places)).encode()).fetchall()
 
 
 def _all_of(table: Table) -> str:
     return numeric(replace(table, source=_SOURCES[table]))
 
 
-def _among(key: str, some: UrlPlaces) -> str:
-    """A condition, as a text: COPY takes no parameters, and these are whole numbers."""
-    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (some.shards, some.ids))
+def _among(key: str, places: UrlPlaces) -> str:
+    """SQL condition. The numbers are part of the text, since COPY takes no parameters."""
+    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (places.shards, places.ids))
     return f" AND {key} IN (SELECT * FROM unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[]))"
 
 
 @contextlib.contextmanager
 def whole(address: Address, of: str = "") -> Iterator[DatabaseRows]:
-    """The collection as it stands now, while a crawl goes on too; of: a moment that another process named.
-
+    """Opens a snapshot of the collection, also during a crawl. of: snapshot exported by another process.
     Raises UsageError, NoCollection, StoreError.
     """
     with moment(address, of=of) as connection:
         yield DatabaseRows(connection)
 
 
-# Results are tables `result_...`, which take the places of earlier ones at one moment.
-#
-# They are written under other names and renamed in the end, so that nobody who asks for the earlier ones
-# waits longer than for that.
+# Results are stored in tables `result_...`. New tables are loaded under temporary names and renamed at the end, so that
+# readers of earlier results wait only for the renaming.
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS result (
     name text PRIMARY KEY, digest text NOT NULL, dataset text NOT NULL, parameters text NOT NULL, program text NOT NULL, made float8 NOT NULL,
     loaded float8 NOT NULL)
 """  # noqa: E501
-# for whoever reads earlier results when the new ones are there: hours of loading are not given up after half a minute
+# time to wait for readers of earlier results: hours of loading must not be lost after half a minute
 READERS_WAIT = "10min"
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
@@ -128,7 +125,7 @@ _MAY_READ = "has_table_privilege(oid, 'SELECT')"
 
 
 class DatabaseResults:
-    """`model.dataset.ResultStore`, within a transaction. What is cleared and replaced is read until `settle`."""
+    """`model.dataset.ResultStore`, within a transaction. Readers see the previous results until `settle`."""
 
     def __init__(self, connection: Connection, now: float) -> None:
         self._connection, self._now = connection, now
@@ -149,11 +146,11 @@ class DatabaseResults:
         self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
-        name = sound(table.name)
-        columns = ", ".join(f'"{sound(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
+        name = checked_name(table.name)
+        columns = ", ".join(f'"{checked_name(column)}" {_TYPES[kind]} NOT NULL' for column, kind in table.columns)
         self._connection.execute(f"CREATE TABLE new_{name} ({columns})".encode())
         with self._connection.cursor() as cursor:
-            # FREEZE: nobody saw the table yet, so its rows need no second writing by a vacuum.
+            # FREEZE: the table is not visible yet, so its rows need not be rewritten by a vacuum.
             with cursor.copy(f"COPY new_{name} FROM STDIN WITH (FORMAT BINARY, FREEZE)".encode()) as copy:
                 copy.set_types([_TYPES[kind] for _, kind in table.columns])
                 for row in table.rows:
@@ -169,26 +166,24 @@ class DatabaseResults:
         self._connection.execute("INSERT INTO result VALUES (%s, %s, %s, %s, %s, %s, %s)", (*note, self._now))
 
     def settle(self) -> None:
-        """Lets the new tables take their places, when nobody reads the earlier ones."""
+        """Replaces the previous tables by the new ones, after waiting for readers."""
         self._connection.execute(f"SET LOCAL lock_timeout = '{READERS_WAIT}'")
         for name in self._doomed | dict.fromkeys(self._fresh):
-            self._connection.execute(f"DROP TABLE IF EXISTS {sound(name)}".encode())
+            self._connection.execute(f"DROP TABLE IF EXISTS {checked_name(name)}".encode())
         for name in self._fresh:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
 
 
 def result_notes(connection: Connection) -> list[Row]:
-    """The rows of the table `result`, by name: what was computed, and when it was loaded. Of a user who may not read
-    them none.
-    """
+    """Rows of the table `result`, by name, with the time of loading. Empty if the user must not read them."""
     if connection.execute(f"SELECT 1 {_OURS} = 'result' AND {_MAY_READ}").fetchone() is None:
         return []
     return connection.execute("SELECT * FROM result ORDER BY name").fetchall()
 
 
 def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
-    """Those that the user may read; each is read to its end before the next. Within a transaction."""
+    """Tables that the user may read. Read each completely before the next. Call it within a transaction."""
     kinds = {kind: name for name, kind in _TYPES.items()}
     find = (
         "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
@@ -198,19 +193,23 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
         f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
     ).fetchall():
         columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
-        rows = (row for block in row_blocks(connection, f"SELECT * FROM {sound(name)}", ROWS_AT_ONCE) for row in block)
+        rows = (
+            row
+            for block in row_blocks(connection, f"SELECT * FROM {checked_name(name)}", ROWS_AT_ONCE)
+            for row in block
+        )
         yield ComputedTable(name, columns, rows)
 
 
 @contextlib.contextmanager
 def results(address: Address, now: float) -> Iterator[DatabaseResults]:
-    """One import at a time. Raises UsageError, NoCollection, StoreError."""
+    """Opens a transaction for storing results; only one at a time. Raises UsageError, NoCollection, StoreError."""
     with moment(address, writes=True) as connection:
         held = connection.execute(
             "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))
         ).fetchone()
         if not held or not held[0]:
-            raise StoreError(f"results are being loaded into {address} already: wait for the end of that")
+            raise StoreError(f"results are already being loaded into {address}: wait until that is finished")
         loading = DatabaseResults(connection, now)
         yield loading
         loading.settle()

@@ -1,4 +1,4 @@
-"""What a worker reads of a collection beside its to-do lists, and how a batch is stored as far as its leases hold."""
+"""Reads a collection's state for a worker, and stores batches for valid leases."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ log = logging.getLogger(__name__)
 def run_of(connection: Connection, run_id: int) -> LedgerRun:
     row = connection.execute("SELECT id, started, kind FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
-    # a check asks for links' targets wherever they lie
+    # a check requests link targets of all parts
     part = None if row[2] == "check" else exchange.part_in(PostgresStatements(connection))
     return LedgerRun(row[0], row[1], part)
 
 
 def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
-    """(the place of the collection's segments, empty where it has none; what they say of the run at their head)."""
+    """(place of the collection's segments, or empty; the run, for the header of segments)."""
     row = connection.execute("SELECT id, started, starts, settings FROM run WHERE id = %s", (run_id,)).fetchone()
     assert row is not None
     settings = json.loads(row[3])
@@ -54,7 +54,7 @@ def segments_of(connection: Connection, run_id: int) -> tuple[str, RunNote]:
 
 
 def shards(connection: Connection, host_ids: Sequence[int]) -> list[tuple[int, int]]:
-    """(shard, id) of hosts of which only the number is known."""
+    """(shard, id) of hosts given by id only."""
     return [
         (row[0], row[1])
         for row in connection.execute("SELECT shard, id FROM host WHERE id = ANY(%s)", (list(host_ids),)).fetchall()
@@ -76,7 +76,7 @@ def fair_share(connection: Connection, now: float | None, *, checks: bool = Fals
 
 
 def is_idle(connection: Connection, *, checks: bool = False) -> bool:
-    """One statement: what moves from a list to the inbox is seen in one of them."""
+    """Whether nothing is queued. A single statement, so that moves between queue and inbox are not missed."""
     work = hosts.has_work(checks=checks)
     row = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM host h WHERE {work}) OR EXISTS (SELECT 1 FROM inbox)".encode()
@@ -89,33 +89,33 @@ def is_held(connection: Connection, lease: Lease) -> bool:
     return connection.execute(find, (shard_of(lease.site), lease.host_id, lease.epoch)).fetchone() is not None
 
 
-_SLACK_S = 0.001  # of times that are reckoned in two ways
+_SLACK_S = 0.001  # tolerance for times computed in two ways
 
 
 class Commit:
-    """Stores batches of one process. Remembers what it wrote of each host's pace, which is seldom news."""
+    """Stores batches of one process. Caches the written pace of each host, which seldom changes."""
 
     def __init__(self, run: LedgerRun, storage: Storage) -> None:
         self._run, self._storage = run, storage
-        # by (host, epoch): its pace, and when it may be asked
+        # by (host, epoch): its pace and the time of its next request
         self._written: dict[tuple[int, int], tuple[float, float, int, bool, float]] = {}
         self._now = 0.0
 
     def store(
         self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None
     ) -> tuple[frozenset[Lease], bool]:
-        """Returns (the leases that were lost meanwhile, whether something stands in the inbox).
+        """Returns (lost leases, whether the inbox has messages).
 
-        batches: stored before for this worker.
+        batches: number of batches stored before for this worker.
         """
         batch = parcels.batch
         moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
         held = hosts.holdings(connection, member.name)
-        leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+        leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
         lost = frozenset(
             lease for lease in leases if lease.host_id not in held or held[lease.host_id].epoch != lease.epoch
         )
-        if is_done:  # its answer was lost on the way
+        if is_done:  # the response of the earlier COMMIT was lost
             return lost - {state.lease for state in batch.hosts if state.release}, True
         entries = DatabaseLedger(connection, self._run, member.part, moment)
         stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
@@ -123,7 +123,7 @@ class Commit:
         states = {state.lease.host_id: state for state in batch.hosts if state.lease not in lost}
         self._lock(connection, entries, held, completions, batch, states)
         self._enter(connection, entries, parcels, completions, stored)
-        self._settle(connection, entries, states)
+        self._write_host_states(connection, entries, states)
         notes.put_chosen(PostgresStatements(connection), batch)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
@@ -132,9 +132,9 @@ class Commit:
     def _renew(
         self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
     ) -> tuple[float, bool]:
-        """(the moment, whether this batch is stored already).
+        """Renews the worker's lease; returns (current time, whether this batch is stored already).
 
-        A worker that was buried holds nothing, and stays buried until it leases.
+        A worker that expired holds no hosts until it leases again.
         """
         update = (
             "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1"
@@ -163,7 +163,7 @@ class Commit:
         batch: Batch,
         states: dict[int, HostState],
     ) -> None:
-        """Locks the hosts that this batch changes."""
+        """Locks the hosts that the batch changes."""
         met = {candidate.host for completion in completions for candidate in completion.candidates}
         met |= {side_request.host for side_request in batch.side_requests}
         asked = {completion.lease.host_id for completion in completions}
@@ -180,7 +180,7 @@ class Commit:
         completions: Sequence[Completion],
         stored: Sequence[int],
     ) -> None:
-        """Everything that was learned, but for the states of hosts. stored: the places of the completions."""
+        """Stores everything except host states. stored: indices of the completions in the batch."""
         batch, ledger = parcels.batch, entries.ledger
         entries.tables.take(completions)
         candidates = [candidate for completion in completions for candidate in completion.candidates]
@@ -194,8 +194,8 @@ class Commit:
     def _is_news(self, state: HostState, now: float) -> bool:
         """Whether a host's pace must be written.
 
-        While it is held nobody reads when it may be asked next; should its holder die, it is asked a delay later at the
-        soonest: so a time within the delay is no news.
+        The time of the next request matters only after the lease. If the holder dies, the host waits at least its delay
+        from then on, so that a time within the delay need not be written.
         """
         if state.release or state.given_up or state.traps:
             return True
@@ -205,8 +205,8 @@ class Commit:
         soonest = now + state.delay_s / state.rate
         return abs(max(now + state.wait_s, soonest) - max(written[4], soonest)) > _SLACK_S
 
-    def _settle(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
-        """The sums and paces of the hosts that are locked."""
+    def _write_host_states(self, connection: Connection, entries: DatabaseLedger, states: dict[int, HostState]) -> None:
+        """Writes counters and paces of the locked hosts."""
         changes, touched = [], entries.ledger.hosts.values()
         entries.tables.store_traps([(host, states[host.id].traps) for host in touched if host.id in states])
         for host in touched:
@@ -220,14 +220,16 @@ class Commit:
         self._now = entries.now
 
     def settled(self, batch: Batch, lost: Collection[Lease]) -> None:
-        """The transaction is through: what it wrote of paces is known from now on."""
+        """Updates the cache after the transaction is committed."""
         if lost:
-            log.warning("leases lost=%d: others may hold these hosts, what was fetched of them is dropped", len(lost))
+            log.warning("leases lost=%d: other workers may hold these hosts; results for them are dropped", len(lost))
         for state in batch.hosts:
             key = (state.lease.host_id, state.lease.epoch)
             if state.release or state.lease in lost:
                 self._written.pop(key, None)
-            elif self._is_news(state, self._now) or any(one.lease == state.lease for one in batch.completions):
+            elif self._is_news(state, self._now) or any(
+                completion.lease == state.lease for completion in batch.completions
+            ):
                 self._written[key] = (
                     state.delay_s,
                     state.rate,

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: opened, retried when the server goes away, and written to in bulk."""
+"""Connections to PostgreSQL: opening, retries when the server is away, and bulk parameters."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from periplus.store.postgres.address import Address
 
 #     address = address_of("postgresql://me@db/crawls?collection=press")
 #     connection = connect(address)               # waits for a server that is starting; raises StoreError, UsageError
-#     with connection.transaction(): ...          # statements name tables only: the search path is the collection
+#     with connection.transaction(): ...          # the search path is the collection's schema
 #
-# What every connection has from us: a transaction that a dead or cut-off client left open ends after
-# IDLE_TRANSACTION_S, so its hosts are free again; and a client whose server is gone learns of it within TCP_TIMEOUT_S.
-# `autocommit` is on: a transaction is what stands within `connection.transaction()`, and nothing else holds a lock.
+# Every connection is set up so that a transaction left open by a dead or disconnected client ends after
+# IDLE_TRANSACTION_S, which frees its hosts, and a client whose server is gone notices within TCP_TIMEOUT_S.
+# `autocommit` is on: only code within `connection.transaction()` runs in a transaction and holds locks.
 
 log = logging.getLogger(__name__)
 
 Connection = psycopg.Connection[TupleRow]
-# the server or the way to it; a mistake of ours is a ProgrammingError
+# the server or the connection failed; mistakes of ours raise ProgrammingError
 LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 IDLE_TRANSACTION_S = 5  # docs/decisions/0040: without it a host stayed locked for hours after a partition
 TCP_TIMEOUT_S = 10  # unanswered data; also the time to connect
-LOCK_TIMEOUT_S = 30  # our transactions take milliseconds: who waits longer than this waits for somebody frozen
+LOCK_TIMEOUT_S = 30  # our transactions take milliseconds, so a longer wait means that another client is frozen
 STATEMENT_TIMEOUT_S = 120
-FIRST_PATIENCE_S = 10.0  # for a server that was not seen yet: a person waits, and the address may be wrong
-PATIENCE_S = 300.0  # for one that was there, and is being restarted, or a standby that takes over
+FIRST_PATIENCE_S = 10.0  # for the first connection: a user is waiting, and the address may be wrong
+PATIENCE_S = 300.0  # for a known server, which may be restarting or failing over
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 OLDEST_SERVER = 150_000  # 15.0
 
 
 def _parameters(address: Address) -> dict[str, str]:
-    """What libpq is told beside the address; what the address says of the same wins."""
+    """Additional libpq parameters. Parameters of the address take precedence."""
     settings = {
         "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_S}s", "lock_timeout": f"{LOCK_TIMEOUT_S}s",
         "statement_timeout": f"{STATEMENT_TIMEOUT_S}s", "tcp_user_timeout": f"{TCP_TIMEOUT_S}s",
@@ -60,24 +60,24 @@ def _parameters(address: Address) -> dict[str, str]:
 
 
 def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connection:
-    """A connection whose search path is the collection; its tables need not be there yet (`schema.create`,
+    """Opens a connection whose search path is the collection. Its tables need not exist yet (`schema.create`,
     `schema.check`).
 
-    Waits up to patience_s for a server that does not answer. Raises StoreError when it is over, UsageError for what
-    waiting would not mend: a wrong password, no such database, an old server.
+    Waits up to patience_s for an unreachable server. Raises StoreError after that, and UsageError for errors that
+    waiting cannot fix: a wrong password, no such database, an old server.
     """
-    is_told = False
+    is_logged = False
     for pause_s in pauses(patience_s):
         try:
             return _connect(address)
         except psycopg.Error as error:
             text = _first_line(error)
-            if not isinstance(error, LOST) or _is_lasting(error):
+            if not isinstance(error, LOST) or _is_permanent(error):
                 raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
-                raise StoreError(f"the database of {address} does not answer: {text}. {_advice(text)}") from None
-            _note_trouble(f"{address} does not answer: {text}.", patience_s, is_new=not is_told)
-            is_told = True
+                raise StoreError(f"the database of {address} is unreachable: {text}. {_advice(text)}") from None
+            _log_failure(f"{address} is unreachable: {text}.", patience_s, is_new=not is_logged)
+            is_logged = True
             time.sleep(pause_s)
     raise AssertionError("pauses ends with None")
 
@@ -86,8 +86,8 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _note_trouble(text: str, patience_s: float, *, is_new: bool) -> None:
-    """For a person who wonders why nothing goes on; each further try is for those alone who ask for more."""
+def _log_failure(text: str, patience_s: float, *, is_new: bool) -> None:
+    """Logs the first failure as an error for the user, later retries at level INFO."""
     if is_new:
         log.error("%s Trying again for up to %.0f s.", text, patience_s)
     else:
@@ -95,9 +95,9 @@ def _note_trouble(text: str, patience_s: float, *, is_new: bool) -> None:
 
 
 def pauses(patience_s: float) -> Iterator[float | None]:
-    """How long to wait before each further try: growing, and by chance, so that many workers do not come at one moment.
+    """Yields delays before retries: increasing and random, so that many workers do not retry at the same time.
 
-    None: no more.
+    Yields None at the end.
     """
     until = time.monotonic() + patience_s
     longest = FIRST_PAUSE_S
@@ -109,7 +109,7 @@ def pauses(patience_s: float) -> Iterator[float | None]:
 
 def _connect(address: Address) -> Connection:
     given = psycopg.conninfo.conninfo_to_dict(address.dsn)
-    # all are texts, which its signature does not say of further ones
+    # all values are texts, which the signature does not declare
     connection = psycopg.connect(
         address.dsn,
         autocommit=True,
@@ -131,11 +131,11 @@ def _connect(address: Address) -> Connection:
     return connection
 
 
-def _is_lasting(error: psycopg.Error) -> bool:
-    """Whether a refusal to connect would be the same in a minute: of the password, the user, the name of the database.
+def _is_permanent(error: psycopg.Error) -> bool:
+    """Whether a failed connection cannot succeed later: wrong password, user or database name.
 
-    libpq tells no state for those that come before the session; the words are the server's, in its
-    language, so all else is waited for.
+    libpq reports no SQLSTATE for errors before the session starts, so the server's message is matched. It may be in
+    another language; then we retry.
     """
     text = str(error)
     return any(
@@ -150,26 +150,29 @@ def _is_lasting(error: psycopg.Error) -> bool:
     )
 
 
-# as `_is_lasting`: the server's words
-_ALL_TAKEN = ("too many clients", "too many connections", "remaining connection slots", "no more connections allowed")
+# messages of the server, see `_is_permanent`
+_CONNECTION_LIMIT_MESSAGES = (
+    "too many clients",
+    "too many connections",
+    "remaining connection slots",
+    "no more connections allowed",
+)
 
 
 def _advice(text: str) -> str:
-    """What to do when the patience for a server is over."""
-    if any(words in text for words in _ALL_TAKEN):
-        return "Raise max_connections there, start fewer workers (--workers), or put PgBouncer before it."
-    return "Is the server running? If not, its log says why: its disk may be full."
+    """Advice for an unreachable server."""
+    if any(words in text for words in _CONNECTION_LIMIT_MESSAGES):
+        return "Raise max_connections there, start fewer workers (--workers), or use PgBouncer."
+    return "Is the server running? If not, see its log: its disk may be full."
 
 
-# A transaction that the server's absence broke is done again, whole, on a new connection.
+# A transaction that failed because the server was away is repeated on a new connection.
 
 T = TypeVar("T")
 
-_SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not mend, and the user can
-    errors.DiskFull: "the database's disk is full: make room there; the crawl goes on where it was",
-    errors.InsufficientPrivilege: (
-        "the user of the database may not do this: grant it, or name another user in the address"
-    ),
+_USER_MESSAGES: dict[type[psycopg.Error], str] = {  # errors that the user can fix, but not a retry
+    errors.DiskFull: "the database's disk is full: free some space; the crawl then continues",
+    errors.InsufficientPrivilege: ("the database user lacks a privilege: grant it, or use another user in the address"),
     errors.UndefinedTable: (
         "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status`"
     ),
@@ -179,33 +182,32 @@ _SENTENCES: dict[type[psycopg.Error], str] = {  # what doing it again does not m
 }
 
 
-# Of the server's history: each promotion of a standby begins another, and so does a restoration to an earlier moment.
+# The server's timeline: changes with each promotion of a standby and each point-in-time recovery.
 _TIMELINE = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 
 
 class Session:
-    """One connection to a collection, renewed when it breaks."""
+    """A connection to a collection, reopened after failures."""
 
     def __init__(
         self,
         address: Address,
         patience_s: float = PATIENCE_S,
-        succeeded: Callable[[Connection], None] = lambda connection: None,
+        on_failover: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        """succeeded: called before all else with a connection to a server that took another's place. With asynchronous
-        replication it may lack what was committed last.
+        """on_failover: called first on a connection after a failover. With asynchronous replication the last commits
+        may be lost.
         """
-        self.address, self._patience_s, self._succeeded = address, patience_s, succeeded
+        self.address, self._patience_s, self._on_failover = address, patience_s, on_failover
         self._connection = connect(address, patience_s=patience_s)
-        self._compared: Connection | None = None  # of which the timeline was compared with that of the one before
+        self._compared: Connection | None = None  # last connection whose timeline was compared
         self._timeline = ""
 
     def run(self, action: Callable[[Connection], T]) -> T:
-        """action in one transaction.
+        """Runs an action in one transaction.
 
-        It must bear to be done twice: when the answer to COMMIT is lost, nobody knows whether it was.
-
-        Raises StoreError when the server stays away, or for what only a person can mend.
+        The action must be idempotent: if the response to COMMIT is lost, it is repeated although it may be committed.
+        Raises StoreError if the server stays away, or for an error that only the user can fix.
         """
 
         def whole(connection: Connection) -> T:
@@ -215,8 +217,8 @@ class Session:
         return self.read(whole)
 
     def read(self, action: Callable[[Connection], T]) -> T:
-        """The same without a transaction, for what only asks: one way to the server and back instead of three."""
-        is_told, began = False, time.monotonic()
+        """Runs a read-only action without a transaction: one round trip instead of three."""
+        is_logged, began = False, time.monotonic()
         for pause_s in pauses(self._patience_s):
             try:
                 connection = self._connected()
@@ -226,24 +228,24 @@ class Session:
                 try:
                     self._compare(connection)
                     answer = action(connection)
-                    if is_told:
-                        log.error("database %s answers again after %.0f s.", self.address, time.monotonic() - began)
+                    if is_logged:
+                        log.error("database %s is back after %.0f s.", self.address, time.monotonic() - began)
                     return answer
                 except psycopg.Error as error:
-                    if not self._is_passing(error):
-                        raise _sentence(error) from error
+                    if not self._can_retry(error):
+                        raise _user_error(error) from error
                     away = error
             if pause_s is None:
-                raise _sentence(away) from away
-            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_trouble(away)}."
-            _note_trouble(text, self._patience_s, is_new=not is_told)
-            is_told = True
+                raise _user_error(away) from away
+            text = str(away) if isinstance(away, StoreError) else f"database {self.address}: {_description(away)}."
+            _log_failure(text, self._patience_s, is_new=not is_logged)
+            is_logged = True
             time.sleep(pause_s)
         raise AssertionError("pauses ends with None")
 
     def _connected(self) -> Connection:
         if self._connection.closed:
-            self._connection.close()  # of a broken one the rest
+            self._connection.close()  # releases a broken connection
             self._connection = connect(self.address, patience_s=0)
         return self._connection
 
@@ -251,50 +253,50 @@ class Session:
         if connection is self._compared:
             return
         timeline = self._timeline
-        with contextlib.suppress(errors.FeatureNotSupported):  # storage that servers share loses nothing
+        with contextlib.suppress(errors.FeatureNotSupported):  # servers with shared storage lose nothing
             row = connection.execute(_TIMELINE).fetchone()
             timeline = str(row[0]) if row else ""
         if self._timeline and timeline != self._timeline:
             log.warning("database successor=%s timeline=%s", connection.info.port, timeline)
-            self._succeeded(connection)
+            self._on_failover(connection)
         self._compared, self._timeline = connection, timeline
 
-    def _is_passing(self, error: psycopg.Error) -> bool:
-        """Whether to do it again: the server was away, or another transaction was in the way."""
-        if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: its successor is looked for
+    def _can_retry(self, error: psycopg.Error) -> bool:
+        """Whether a retry may help: the server was away, or another transaction interfered."""
+        if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: connect to the new primary
             self._connection.close()
         is_away = isinstance(error, LOST) or self._connection.closed
-        return is_away and (type(error) not in _SENTENCES or _broke_down(error))
+        return is_away and (type(error) not in _USER_MESSAGES or _is_server_crash(error))
 
     def close(self) -> None:
         self._connection.close()
 
 
-def _broke_down(error: psycopg.Error) -> bool:
-    """Whether the whole server ended with this error, as it does without room for its write-ahead log."""
+def _is_server_crash(error: psycopg.Error) -> bool:
+    """Whether the server crashed with this error, for example without space for its write-ahead log."""
     return error.diag.severity_nonlocalized == "PANIC"
 
 
-def _trouble(error: psycopg.Error) -> str:
+def _description(error: psycopg.Error) -> str:
     text = _first_line(error)
-    return f"the server broke down: {text}. Mend that and start it again" if _broke_down(error) else text
+    return f"the server crashed: {text}. Fix this and restart it" if _is_server_crash(error) else text
 
 
-def _sentence(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
-    """For what is a user's trouble, a sentence; what is a mistake of ours stays as it is."""
-    if type(error) in _SENTENCES:
-        return StoreError(_SENTENCES[type(error)])  # type: ignore[index]  # of the types in the table
+def _user_error(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError:
+    """Converts errors that a user can fix to StoreError; returns others unchanged."""
+    if type(error) in _USER_MESSAGES:
+        return StoreError(_USER_MESSAGES[type(error)])  # type: ignore[index]  # of the types in the table
     if isinstance(error, LOST):
         text = _first_line(error)
-        return StoreError(f"the database does not answer: {text}. {_advice(text)} The crawl goes on where it was.")
+        return StoreError(f"the database is unreachable: {text}. {_advice(text)} The crawl then continues.")
     return error
 
 
 @contextlib.contextmanager
 def try_lock(connection: Connection, lock: tuple[int, int]) -> Iterator[bool]:
-    """An advisory lock of the session, freed before this returns; False: another session has it.
+    """Tries to take an advisory lock of the session; yields whether it succeeded, and releases it at the end.
 
-    Of a process that was killed the server frees it when it sees the connection end.
+    The server releases it when the connection of a killed process ends.
     """
     row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", lock).fetchone()
     is_held = bool(row and row[0])
@@ -302,20 +304,20 @@ def try_lock(connection: Connection, lock: tuple[int, int]) -> Iterator[bool]:
         yield is_held
     finally:
         if is_held:
-            with contextlib.suppress(psycopg.Error):  # the connection is gone, and so is the lock
+            with contextlib.suppress(psycopg.Error):  # if the connection is gone, so is the lock
                 connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
 
 
 def columns_of(rows: Iterable[Sequence[object]], width: int) -> list[list[object]]:
-    """Rows as columns, for `unnest`: one statement for all, whatever their number."""
+    """Rows as columns, for `unnest`: one statement for any number of rows."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
 
 
 def cleaned(value: T) -> T:
-    """A value of frozen dataclasses and tuples without what PostgreSQL's text cannot hold:
-    U+0000 and lone halves of pairs become U+FFFD.
+    """Replaces characters that PostgreSQL's text cannot hold (U+0000, lone surrogates) by U+FFFD in a value of frozen
+    dataclasses and tuples.
 
-    Slow, and rarely needed: only for what PostgreSQL refused. SQLite keeps both.
+    Slow, and only used after PostgreSQL refused a value. SQLite stores both.
     """
     new: object = value
     if type(value) is str:
@@ -329,4 +331,4 @@ def cleaned(value: T) -> T:
             value,
             **{field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
         )
-    return new  # type: ignore[return-value]  # of the same type, by construction
+    return new  # type: ignore[return-value]  # always of the same type

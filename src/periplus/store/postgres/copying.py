@@ -1,7 +1,4 @@
-"""How do the rows of a collection enter PostgreSQL, and leave it, when the collection moves?
-
-By COPY and by streaming cursors.
-"""
+"""Copies the rows of a collection into and out of PostgreSQL, by COPY and streaming cursors."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ AT_ONCE = 5_000  # rows of a streaming cursor
 BODIES_AT_ONCE = 100
 _KINDS = {"int2": "int", "int4": "int", "int8": "int", "float8": "float", "text": "text", "bytea": "bytes"}
 _OWN_COLUMNS = frozenset({"shard", "part"})
-_RUN_SUMS = "('fetched', 'wire_bytes')"  # kept by part in run_count, and in one row of SQLite's `run`
+_RUN_SUMS = "('fetched', 'wire_bytes')"  # stored by part in run_count; in SQLite in the table `run`
 _SOURCE = {
     "meta": "meta t WHERE t.name NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(OWN_META))),
     "run_count": (
@@ -46,7 +43,7 @@ _SUM_OF_RUN = (
     "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
 )
 _COMPUTED = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
-    # Of a worker that was killed the last request may have started this very moment.
+    # A killed worker may have sent its last request just now.
     (
         "host",
         "next_at",
@@ -64,17 +61,18 @@ SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b
 FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
 WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
 """
-SUMMED = frozenset({"meta", "run", "run_count", "tally"})  # by other rows too: no row of these tells of all its changes
-_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables whose ids the database gives
+SUMMED = frozenset({"meta", "run", "run_count", "tally"})  # totals: changes cannot be detected by row
+_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
 
 WriteRecord = Callable[[Exchange], RecordPlace]
 
 
 @frozen
 class BodyTarget:
-    """Where the bytes of moved pages go.
+    """Where the bytes of moved pages are stored.
 
-    write_record: into a segment; None: into the row. dictionary_shards: by a dictionary's id its shard.
+    write_record: writes a WARC record to a segment; None: bytes are stored in the row. dictionary_shards: shard of each
+    dictionary, by id.
     """
 
     write_record: WriteRecord | None
@@ -82,9 +80,9 @@ class BodyTarget:
 
 
 def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> list[MovedTable]:
-    """The tables that move, with the columns that this database and the other one have.
+    """Tables to move, with the columns that both databases have.
 
-    theirs: the columns of a table there.
+    theirs: returns the columns of a table in the other database.
     """
     find = (
         "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
@@ -96,16 +94,15 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
-        if columns:  # `file` is a table of a database alone, but while a collection is moved
+        if columns:  # SQLite has the table `file` only during a move
             made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
     return made
 
 
 def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """rows: each behind its shard, which tables of reference have no use for; of links those of a page one after
-    another.
+    """Inserts rows into an empty table, within a transaction.
 
-    Within a transaction, into a table without them.
+    rows: the shard, then the values; tables without shards ignore the shard. Links of a page must be consecutive.
     """
     if table.name == "link":
         page_links.fill(connection, rows)
@@ -120,9 +117,9 @@ def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> Non
 def enter_changes(
     connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
 ) -> None:
-    """Enters rows of a table without shards, in place of those with the keys `gone`. Within a transaction.
+    """Inserts rows into a table without shards and deletes those with the keys `gone`, within a transaction.
 
-    keys: the columns that name a row.
+    keys: the key columns.
     """
     if gone:
         arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
@@ -133,19 +130,17 @@ def enter_changes(
 
 
 def only_editor(connection: Connection, collection: str) -> None:
-    """Waits until nobody else changes what persons decided on the collection; nobody does until the connection is
-    closed. Raises StoreError after LOCK_TIMEOUT_S.
-    """
+    """Locks user decisions on the collection until the connection is closed. Raises StoreError after LOCK_TIMEOUT_S."""
     try:
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_EDIT, collection))
     except LockNotAvailable:
         raise StoreError(
-            f"somebody else has been changing topics, portals, marks of {collection} for {LOCK_TIMEOUT_S} s. Try again."
+            f"another process has edited topics, portals or marks of {collection} for {LOCK_TIMEOUT_S} s. Try again."
         ) from None
 
 
 def may_edit(connection: Connection) -> bool:
-    """Whether the user of the database may change what persons decided."""
+    """Whether the database user may change user decisions."""
     may = "has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'DELETE')"
     ask = f"SELECT bool_and({may}) FROM unnest(%s::text[]) t"
     row = connection.execute(ask, (list(WRITTEN_BACK),)).fetchone()
@@ -153,7 +148,7 @@ def may_edit(connection: Connection) -> bool:
 
 
 def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:
-    """In each shard whose pages have it a body has a row. Within a transaction."""
+    """Inserts bodies, with a row in each shard of their pages. Call it within a transaction."""
     codec = BodyCodec()
     held: list[Row] = []
     xml: list[Row] = []
@@ -198,9 +193,9 @@ def _write_bodies(connection: Connection, held: list[Row], xml: list[Row]) -> No
 
 
 def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
-    """What this database alone keeps: which numbers are given already, and what it says of itself.
+    """Finishes a move: sets sequences and notes.
 
-    seq: of the last entry of a to-do list.
+    seq: number of the last queue entry.
     """
     for table in _NUMBERED:
         connection.execute(
@@ -220,9 +215,9 @@ def last_seq(connection: Connection) -> int:
 
 
 def rows_out(connection: Connection, table: MovedTable, since: DatabaseSnapshot | None = None) -> Iterator[Row]:
-    """The table's rows, exact as they are stored here. Within a transaction; streamed.
+    """Streams the rows of a table, within a transaction.
 
-    since: only what was written since then; of tables in `SUMMED` all.
+    since: only rows written since then, except for tables in `SUMMED`.
     """
     columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
     where = f" WHERE {since.later('t')}" if since and table.name not in SUMMED else ""
@@ -233,10 +228,10 @@ def rows_out(connection: Connection, table: MovedTable, since: DatabaseSnapshot 
 
 
 class DatabaseSnapshot(NamedTuple):
-    """What a transaction sees of the collection, so that another one can ask what was written since.
+    """A snapshot of the collection, so that later changes can be queried.
 
-    collection: which one in which server, and in which form its tables are; first: the oldest transaction that was not
-    over; following: the number that the next one was to have.
+    collection: identifies server, collection and schema version; first: the oldest transaction in progress; following:
+    the next transaction id.
     """
 
     collection: str
@@ -245,20 +240,20 @@ class DatabaseSnapshot(NamedTuple):
 
     @property
     def is_calm(self) -> bool:
-        """Nobody was writing: what is seen is all that was begun."""
+        """Whether no transaction was in progress."""
         return self.first == self.following
 
     def precedes(self, later: DatabaseSnapshot) -> bool:
-        """Whether rows tell what was written between the two: PostgreSQL numbers transactions with 32 bits."""
+        """Whether changes between the two can be queried, since PostgreSQL's transaction ids have 32 bits."""
         return self.collection == later.collection and 0 <= later.following - self.first < 1 << 30
 
     def later(self, name: str) -> str:
-        """SQL for a row of a table by this name that was written since. Some that were seen then are among them."""
+        """SQL condition: the row was written since then. Includes some rows of the snapshot itself."""
         return f"age({name}.xmin) <= age('{self.first % (1 << 32)}'::xid)"
 
 
 def snapshot(connection: Connection) -> DatabaseSnapshot:
-    """Within a transaction of `one_moment`."""
+    """Describes the current snapshot, within `one_moment`."""
     ask = (
         "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT timeline_id FROM pg_control_checkpoint()),"
         " to_regclass('meta')::oid::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
@@ -271,7 +266,7 @@ def snapshot(connection: Connection) -> DatabaseSnapshot:
 
 
 def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:
-    """(shards, pages) whose links may be others than then. Links go when their page is visited, or is one no longer."""
+    """(shards, pages) of pages whose links may have changed since."""
     ask = f"""
         SELECT DISTINCT shard, source FROM page_links t WHERE {since.later("t")}
         UNION SELECT shard, source FROM bad_link t WHERE {since.later("t")}
@@ -283,7 +278,7 @@ def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Se
 def rows_of_sources(
     connection: Connection, table: MovedTable, sources: tuple[Sequence[int], Sequence[int]]
 ) -> Iterator[Row]:
-    """Rows of `link` or `bad_link` of pages as `changed_sources` names them, those of a page one after another."""
+    """Rows of `link` or `bad_link` for the result of `changed_sources`, grouped by page."""
     find = (
         f"SELECT {', '.join(f't.{name}' for name in table.columns)} FROM unnest(%s::smallint[], %s::bigint[])"
         f" AS c (shard, source) JOIN {table.name} t ON t.shard = c.shard AND t.source = c.source ORDER BY t.source"
@@ -293,13 +288,13 @@ def rows_of_sources(
 
 
 def keys_out(connection: Connection, name: str, keys: Sequence[str]) -> Iterator[Row]:
-    """The keys of all rows of a table. Within a transaction; streamed."""
+    """Streams the keys of all rows of a table, within a transaction."""
     with _streaming(connection, f"SELECT {', '.join(keys)} FROM {name}", AT_ONCE) as cursor:
         yield from cursor
 
 
 def count(connection: Connection, name: str) -> int:
-    """Rows of a table; of bodies each once, however many shards have it."""
+    """Number of rows of a table; a body in several shards counts once."""
     counted = {"body": "count(DISTINCT id)", "xml": "count(DISTINCT body_id)"}.get(name, "count(*)")
     if name == "link":
         name, counted = "page_links", "coalesce(sum(cardinality(targets)), 0)"
@@ -315,9 +310,9 @@ def bodies_out(
     *,
     unpacked: bool = True,
 ) -> Iterator[MovedBody]:
-    """What was kept of pages. reader: of the collection's segments, if it has any. Within a transaction.
+    """Streams stored bodies, within a transaction. reader: for the collection's segments, if any.
 
-    since: only what was written since then. unpacked: with the bytes themselves, of those too that are packed here.
+    since: only bodies written since then. unpacked: also decompress bodies that are stored in the database.
     """
     codec = BodyCodec()
     where = f"WHERE {since.later('b')}" if since else ""
@@ -364,7 +359,7 @@ def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
 
 
 def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
-    """The pages that are there still and whose bytes were kept, by URL. As `bodies_out`."""
+    """Current pages with stored bytes, sorted by URL. See `bodies_out`."""
     codec = BodyCodec()
     with _streaming(connection, _PAGES.format(any_of(FETCHED)), BODIES_AT_ONCE) as cursor:
         for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length in cursor:
@@ -394,37 +389,37 @@ def dictionary_shards(connection: Connection) -> dict[int, int]:
 
 
 def is_empty(connection: Connection) -> bool:
-    """Whether nothing was crawled into the collection; jobs may wait for it."""
+    """Whether the collection has no runs and no URLs. It may have jobs."""
     row = connection.execute("SELECT EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM url)").fetchone()
     return row is not None and not row[0]
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Says what the server or the way to it did."""
+    """Translates database errors to StoreError."""
     try:
         yield
     except (*LOST, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database broke off: {text}. Nothing was moved or copied.") from error
+        raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
 
 
-def take_time(connection: Connection) -> None:
-    """No limits of time: rows of the other database are waited for, and tables are read whole."""
+def remove_time_limits(connection: Connection) -> None:
+    """Removes time limits, since whole tables are read and the other database may be slow."""
     connection.execute("SET idle_in_transaction_session_timeout = 0")
     connection.execute("SET statement_timeout = 0")
 
 
 @contextmanager
 def one_moment(connection: Connection) -> Iterator[None]:
-    """A transaction that sees the collection as it is at its first statement."""
+    """A transaction with one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         yield
 
 
-def bring_letters(connection: Connection, collection: str) -> None:
-    """What was found for hosts that nobody held enters their lists."""
+def merge_inbox(connection: Connection, collection: str) -> None:
+    """Merges the inbox into the queue."""
 
     def merged() -> int:
         with connection.transaction():
@@ -439,8 +434,8 @@ def bring_letters(connection: Connection, collection: str) -> None:
 
 
 def notes(connection: Connection) -> dict[str, str]:
-    """What a copy notes, by names in its meta: its moment, until when somebody is at work, that they pause, and where
-    the index lies.
+    """Notes for a local copy: its time, until when workers have leases, whether the crawl is paused, and the place of
+    the index.
     """
     ask = (
         "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
@@ -451,5 +446,5 @@ def notes(connection: Connection) -> dict[str, str]:
 
 
 def rules_text(connection: Connection) -> str:
-    """The rules for URLs that the collection was crawled with, in TOML."""
+    """The collection's URL rules, in TOML."""
     return note(PostgresStatements(connection), "rules_text")

@@ -1,4 +1,4 @@
-"""What was changed in a copy, written to the database that it shows. Within a transaction of the caller."""
+"""Writes changes made in a local copy to the database, within a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import RecordPlace
 from periplus.values import Row
 
-HOLES = "holes"  # a note: the segments that hold bytes of pages that were deleted, a line each
+HOLES = "holes"  # name of a note: segments with bytes of deleted pages, one per line
 _ADD = "DO UPDATE SET value = {0}.value + excluded.value"
 
 
 def replace(
     connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
 ) -> None:
-    """Enters rows of a table in place of others. gone: shard and keys of each of those; rows: as of `copying.enter`."""
+    """Inserts rows and deletes others. gone: shard and keys of rows to delete; rows: see `copying.enter`."""
     if table.name not in schema.REFERENCE:
         PostgresStatements(connection).delete(table.name, ", ".join(keys), gone)
         enter(connection, table, rows)
@@ -29,13 +29,13 @@ def replace(
 
 
 def add_to_tally(connection: Connection, changes: Mapping[Row, int]) -> None:
-    """changes: by name. What others add meanwhile stays."""
+    """Adds changes by name; concurrent changes are kept."""
     upsert = f"INSERT INTO tally (name, value) VALUES (%s, %s) ON CONFLICT (part, name) {_ADD.format('tally')}"
     connection.cursor().executemany(upsert.encode(), _rows(changes))
 
 
 def add_to_runs(connection: Connection, changes: Mapping[Row, int]) -> None:
-    """changes: by run and what is counted of it, its pages and bytes too. What others add meanwhile stays."""
+    """Adds changes by run and counter, including pages and bytes; concurrent changes are kept."""
     upsert = (
         "INSERT INTO run_count (run_id, name, value) VALUES (%s, %s, %s)"
         f" ON CONFLICT (run_id, part, name) {_ADD.format('run_count')}"
@@ -48,14 +48,14 @@ def _rows(changes: Mapping[Row, int]) -> list[Row]:
 
 
 def drop_runs(connection: Connection, ids: Iterable[object]) -> None:
-    """After `add_to_runs`."""
+    """Deletes runs. Call it after `add_to_runs`."""
     for table, column in (("run", "id"), ("run_count", "run_id")):
         connection.execute(f"DELETE FROM {table} WHERE {column} = ANY(%s)".encode(), (list(ids),))
 
 
 def drop_bodies(connection: Connection, bodies: Iterable[Row]) -> None:
-    """Of the bodies, given by shard and id, deletes those that no page of their shard has or had any longer, and notes
-    the segments that their bytes lie in. After all pages were written.
+    """Deletes those of the bodies, given by (shard, id), that no page of their shard or its history refers to, and
+    notes the segments with their bytes. Call it after all pages are written.
     """
     held = "SELECT 1 FROM {} p WHERE p.shard = k.shard AND p.body_id = k.id"
     find = (
@@ -72,7 +72,7 @@ def drop_bodies(connection: Connection, bodies: Iterable[Row]) -> None:
 
 
 def drop_dictionaries(connection: Connection, ids: Iterable[object]) -> None:
-    """Those that no body is packed with. After `drop_bodies`."""
+    """Deletes unused dictionaries. Call it after `drop_bodies`."""
     drop = (
         "DELETE FROM dictionary d WHERE id = ANY(%s)"
         " AND NOT EXISTS (SELECT 1 FROM body b WHERE b.shard = d.shard AND b.dictionary_id = d.id)"
@@ -80,8 +80,8 @@ def drop_dictionaries(connection: Connection, ids: Iterable[object]) -> None:
     connection.execute(drop, (list(ids),))
 
 
-def outrun(connection: Connection, last: Mapping[str, int], seq: int) -> None:
-    """Numbers that are given from now on are greater than these: the last id of each table, the last `seq` of lists."""
+def advance_sequences(connection: Connection, last: Mapping[str, int], seq: int) -> None:
+    """Advances sequences beyond these numbers: the last id of each table, and the last `seq` of the queue."""
     for table, number in last.items():
         sequence = f"pg_get_serial_sequence('{table}', 'id')"
         connection.execute(f"SELECT setval({sequence}, greatest(nextval({sequence}), %s))".encode(), (number,))
@@ -89,24 +89,24 @@ def outrun(connection: Connection, last: Mapping[str, int], seq: int) -> None:
 
 
 def holes(connection: Connection) -> list[str]:
-    """Segments that hold bytes of pages that were deleted."""
+    """Segments with bytes of deleted pages."""
     return note(PostgresStatements(connection), HOLES).split()
 
 
 def forget_hole(connection: Connection, name: str) -> None:
-    """The segment is gone."""
+    """Removes a segment from the note."""
     without = lambda text: "\n".join(other for other in text.split() if other != name)  # noqa: E731
     change_note(PostgresStatements(connection), HOLES, without)
 
 
 def records_in(connection: Connection, segment: str) -> list[RecordPlace]:
-    """Where bodies lie in a segment, each place once, in order."""
+    """Distinct positions of bodies in a segment, in order."""
     find = "SELECT DISTINCT segment, start, length FROM body WHERE segment = %s ORDER BY start"
     return [RecordPlace(*row) for row in connection.execute(find, (segment,)).fetchall()]
 
 
 def move_records(connection: Connection, moves: Sequence[tuple[RecordPlace, RecordPlace]]) -> None:
-    """(from, to) of bodies' bytes, all of one segment and into one."""
+    """Updates the positions of bodies, given as (old, new), from one segment to another."""
     if moves:
         (old, new), starts = moves[0], [(before.start, after.start) for before, after in moves]
         update = (

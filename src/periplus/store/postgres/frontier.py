@@ -1,4 +1,4 @@
-"""The frontier on PostgreSQL, `model.ports.CrawlStore` and `CrawlHome`: what may be fetched next, and what was."""
+"""The crawl store on PostgreSQL: `model.ports.CrawlStore` and `CrawlHome`."""
 
 from __future__ import annotations
 
@@ -57,25 +57,23 @@ from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key
 
 T = TypeVar("T")
-# What may be fetched next, and what was: `model.ports.CrawlStore` on PostgreSQL. Its promises stand there.
-#
-# Any number of processes on any machines. Times are the database's: `now` of the calls is not used, save by tests that
-# hold the clock. Reasons and figures: docs/decisions/0040.
+# Implements `model.ports.CrawlStore`; its invariants are documented there. Any number of processes on any machines can
+# use it. Times come from the database; the `now` of calls is only used by tests. Measurements: docs/decisions/0040.
 
-# how often a worker looks into the inbox: a commit's interval, for what is merged sooner is not asked for sooner
+# interval of merging the inbox: the interval of commits, since merging sooner does not lead to earlier requests
 MERGE_S = 0.5
-# how often a worker without hosts says that it is there: a transaction, and there may be a hundred such workers
+# interval of renewing the lease of a worker without hosts: it takes a transaction, and there may be a hundred of them
 RENEW_S = 1.0
-_READ_AHEAD = 64  # hosts whose lists are read at once: some ms of the server
-_UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not take
+_READ_AHEAD = 64  # hosts whose queues are read at a time: a few ms of the server
+_UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not accept
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What tests say in the world's place.
+    """Replacements for tests.
 
-    is_alive: whether a process of this machine exists; own_clock: the database's own, not the caller's; merge_s: how
-    often the inbox is looked into.
+    is_alive: whether a process of this machine exists; own_clock: use the database's clock and not the caller's;
+    merge_s: interval of merging the inbox.
     """
 
     is_alive: Callable[[int], bool] = process_lives
@@ -84,36 +82,36 @@ class Surroundings:
 
 
 class PostgresCrawlStore(CrawlReads, exchange.PartStore):
-    """One process's access to a collection's frontier and pages, within one run."""
+    """Access of one process to a collection's queue and pages, within one run."""
 
     def __init__(
         self, address: Address, run_id: int, budget: Budget, storage: Storage, world: Surroundings = Surroundings()
     ) -> None:
-        self._session = Session(address, succeeded=self._succeeded)
+        self._session = Session(address, on_failover=self._handle_failover)
         self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self.run_id = run_id
         self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
-        # those that remember what a server that took another's place may lack
-        self._misled: set[str] = set()
-        # stored for each worker: tells a commit whose answer was lost from one that was not done
+        # workers whose state may be newer than the database after a failover
+        self._outdated: set[str] = set()
+        # number of stored batches of each worker: shows whether a commit with a lost response succeeded
         self._batches: dict[str, int] = {}
-        self._renewed_at: dict[str, float] = {}  # when each worker last said that it is there, having nothing to lease
+        self._renewed_at: dict[str, float] = {}  # last renewal of each worker
         self._commit = Commit(self._run, storage)
         self._packer = Packer(
             self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
         )
         self._is_check = self._session.read(lambda connection: committing.is_check(connection, run_id))
-        self._latest_visits: set[int] = set()  # ids of the last that were read, see `survey.LATE`
+        self._latest_visits: set[int] = set()  # ids of the last visits read, see `survey.LATE`
         self._merged_at = 0.0
-        self._shards: dict[int, int] = {}  # of hosts that `ready` named
+        self._shards: dict[int, int] = {}  # shards of the hosts returned by `ready`
         self.budget_spent = False
-        self.successions = 0
-        # read ahead, by host and epoch, for one question each: see `_read_ahead`
+        self.failovers = 0
+        # read in advance, by host and epoch, for one `take` each: see `_read_ahead`
         self._heads: dict[tuple[int, int], lists.ListHead] = {}
-        self._asked_in_vain: dict[int, Lease] = {}  # since the last commit, which may bring entries
-        self._entries = 0  # that were asked for last
+        self._empty_leases: dict[int, Lease] = {}  # hosts without tasks since the last commit
+        self._entries = 0  # number of entries in the last query
 
     def read(self, action: Callable[[Statements], T]) -> T:
         return self._session.read(lambda connection: action(PostgresStatements(connection)))
@@ -127,45 +125,46 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     def _given(self, now: float) -> float | None:
         return None if self._own_clock else now
 
-    def _succeeded(self, connection: Connection) -> None:
-        """A standby took over, which may lack what was stored last: pages wait again or are not known, hosts are free.
+    def _handle_failover(self, connection: Connection) -> None:
+        """Handles a failover. The new server may lack the last commits: pages are waiting again or unknown, hosts are
+        free.
 
-        Each worker loses its leases at its next commit, of which nothing is stored: so it forgets what it knew of its
-        hosts. It starts nothing before: a host that it leased last may be free here, and another's in a moment.
+        Each worker loses its leases at its next commit, which stores nothing, so that it resets the state of its hosts.
+        It sends no request before: a host that it leased last may be free here and soon leased by another worker.
         """
-        hosts.hold_off(connection, None)
-        self.successions += 1
-        self._misled.update(self._members)
+        hosts.delay_free_hosts(connection, None)
+        self.failovers += 1
+        self._outdated.update(self._members)
 
     # workers and leases ----------------------------------------------------------------------------------------------
 
     def join(self, pid: int, now: float) -> str:
         given = self._given(now)
 
-        def enter(connection: Connection) -> tuple[str, int]:
+        def registered(connection: Connection) -> tuple[str, int]:
             runs.refuse(PostgresStatements(connection))
-            self._bury_fallen(connection, given)
-            return hosts.enter(connection, pid, self._storage.lease_s, given)
+            self._remove_expired(connection, given)
+            return hosts.register_worker(connection, pid, self._storage.lease_s, given)
 
-        name, part = self._session.run(enter)
+        name, part = self._session.run(registered)
         self._members[name], self._batches[name] = Member(name, pid, part), 0
         return name
 
     def leave(self, worker: str, now: float) -> None:
         self._session.run(
-            lambda connection: hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+            lambda connection: hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
         )
 
-    def _bury_fallen(self, connection: Connection, given: float | None) -> None:
-        if fallen := hosts.fallen(connection, self.is_alive, given):
-            hosts.bury(connection, fallen, self.is_alive, given)
+    def _remove_expired(self, connection: Connection, given: float | None) -> None:
+        if expired := hosts.expired_workers(connection, self.is_alive, given):
+            hosts.remove_workers(connection, expired, self.is_alive, given)
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         self._merge_if_due(now)
         given = self._given(now)
-        if self._session.read(lambda connection: hosts.fallen(connection, self.is_alive, given)):
-            # here: who waits for a dead worker's hosts never comes to lease
-            self._session.run(lambda connection: self._bury_fallen(connection, given))
+        if self._session.read(lambda connection: hosts.expired_workers(connection, self.is_alive, given)):
+            # necessary here, since a worker that waits for these hosts never calls `lease`
+            self._session.run(lambda connection: self._remove_expired(connection, given))
         ready_hosts = self._session.read(
             lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
         )
@@ -177,25 +176,25 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         if not host_ids and time.monotonic() - self._renewed_at.get(worker, -RENEW_S) < RENEW_S * self._own_clock:
             return ()
 
-        def grab(connection: Connection) -> list[Lease]:
-            self._bury_fallen(connection, given)
-            hosts.renew(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
+        def leased(connection: Connection) -> list[Lease]:
+            self._remove_expired(connection, given)
+            hosts.renew_lease(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
             named = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
             places = named + (committing.shards(connection, others) if others else [])
-            return hosts.grab(connection, worker, places, given) if places else []
+            return hosts.lease_hosts(connection, worker, places, given) if places else []
 
-        leases = self._session.run(grab)
+        leases = self._session.run(leased)
         self._renewed_at[worker] = time.monotonic()
         self._read_ahead(leases, given)
         return leases
 
     def fair_share(self, now: float) -> int:
-        self._merge_if_due(now)  # what waits in the inbox may be for hosts that have no other work
+        self._merge_if_due(now)  # the inbox may contain tasks of hosts that have no other
         given = self._given(now)
-        # they would be counted until their lease ends
-        if dead := self._session.read(lambda connection: hosts.dead(connection, self.is_alive)):
-            self._session.run(lambda connection: hosts.bury(connection, dead, self.is_alive, given))
+        # dead workers would count until their leases expire
+        if dead := self._session.read(lambda connection: hosts.dead_workers(connection, self.is_alive)):
+            self._session.run(lambda connection: hosts.remove_workers(connection, dead, self.is_alive, given))
         return self._session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
 
     def is_paused(self) -> bool:
@@ -215,24 +214,24 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._heads.pop((lease.host_id, lease.epoch), None)
         self._entries = query.entries
         if not taken.tasks:
-            self._asked_in_vain[lease.host_id] = lease
+            self._empty_leases[lease.host_id] = lease
         if taken.stale:
             self._session.run(lambda connection: lists.forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
     def _read_ahead(self, leases: Sequence[Lease], now: float | None) -> None:
-        """Reads the lists of hosts that will be asked for now, all by one statement: a question by itself costs the
-        server four times as much as its rows.
+        """Reads the queues of the hosts that will be needed next, in one statement: a statement costs the server four
+        times as much as its rows.
         """
         if self._budget.max_pages or not self._entries:
             return
-        some = leases[:_READ_AHEAD]
-        read = partial(lists.heads, leases=some, most=self._entries, now=now, is_check=self._is_check)
-        for lease, head in zip(some, self._session.read(read) if some else (), strict=True):
+        first_leases = leases[:_READ_AHEAD]
+        read = partial(lists.heads, leases=first_leases, most=self._entries, now=now, is_check=self._is_check)
+        for lease, head in zip(first_leases, self._session.read(read) if first_leases else (), strict=True):
             self._heads[lease.host_id, lease.epoch] = head
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.Taken:
-        # what others wait for is no page, and may be all that holds up the last one
+        # tasks that other hosts wait for are not pages, so the page budget does not apply
         if not self._budget.max_pages or survey.urgent(connection, [lease.host_id]):
             return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
@@ -262,7 +261,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         urls, requests, fresh = list(candidates), list(side_requests), 0
         for start in range(0, max(1, len(urls)), AT_ONCE):
             mail = cleaned(Mail(tuple(urls[start : start + AT_ONCE]), tuple(requests) if start == 0 else ()))
-            # bound at once
+            # the lambda is called in this iteration
             fresh += self._session.run(
                 lambda connection, mail=mail: self._offer(connection, mail, self._given(now), reopen=reopen)  # type: ignore[misc]
             )  # fmt: skip
@@ -272,7 +271,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         ledger = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, now))
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
         candidates, side_requests, robots = cleaned(exchange.messages_read(messages))
 
         def taken(connection: Connection) -> bool:
@@ -296,35 +295,37 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         parcels = self._packer.pack(batch)
         member, batches = self._members[worker], self._batches[worker]
 
-        leases = frozenset(one.lease for one in batch.completions) | {state.lease for state in batch.hosts}
+        leases = frozenset(completion.lease for completion in batch.completions) | {
+            state.lease for state in batch.hosts
+        }
 
         def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
-            if worker in self._misled:
-                hosts.bury(connection, [worker], self.is_alive, self._given(now), leaving=True)
+            if worker in self._outdated:
+                hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
                 return leases, False
             return self._commit.store(connection, member, parcels, batches, self._given(now))
 
         lost, sent_out = self._session.run(stored)
         self._batches[worker] = batches + 1
-        if worker in self._misled:
-            self._misled.discard(worker)
+        if worker in self._outdated:
+            self._outdated.discard(worker)
             self._commit = Commit(self._run, self._storage)
             self._packer.forget()
             return lost
         self._commit.settled(batch, lost)
         if sent_out:
-            if batch.chosen is not None:  # the next choice must not depend on when what was met is merged
+            if batch.chosen is not None:  # the next choice must not depend on the time of merging
                 self._merged_at = 0.0
             self._merge_if_due(now, part=member.part)
         gone = {lease.host_id for lease in lost} | {state.lease.host_id for state in batch.hosts if state.release}
-        asking = [lease for host_id, lease in self._asked_in_vain.items() if host_id not in gone]
+        asking = [lease for host_id, lease in self._empty_leases.items() if host_id not in gone]
         self._heads.clear()
-        self._asked_in_vain.clear()
+        self._empty_leases.clear()
         self._read_ahead(asking, self._given(now))
         return lost
 
     def _merge_if_due(self, now: float, part: int = 0) -> None:
-        """Brings what stands in the inbox to its hosts, if it is time; part: in whose name the sums are kept."""
+        """Merges the inbox into the queues if it is due. part: row of the counters."""
         if self._merged_at and time.monotonic() - self._merged_at < self._merge_s:
             return
         owner = part or max((member.part for member in self._members.values()), default=0)
@@ -344,12 +345,12 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     # reading ---------------------------------------------------------------------------------------------------------
 
     def is_running(self) -> bool:
-        """Whether nobody has ended the run."""
+        """Whether the run has not ended."""
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
         return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        """Ids are given before their commits end: the last LATE are looked at again."""
+        """Reads the last LATE ids again, since ids are assigned before their transactions commit."""
         after -= survey.LATE if self._latest_visits else 0
         while block := self._session.read(partial(survey.visits, after=after, texts=texts, but=self._latest_visits)):
             after = block[-1].id
@@ -358,9 +359,9 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             self._latest_visits = {visit for visit in ids if visit > late}
             yield from block
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
+    def apply_scope(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
-        self._session.run(lambda connection: survey.bring_in_line(connection, scope))
+        self._session.run(lambda connection: survey.apply_scope(connection, scope))
 
     def close(self) -> None:
         self._packer.close()
@@ -384,16 +385,14 @@ _ENQUEUE = (
 
 
 def ask_again(connection: Connection, *, due_only: bool) -> int:
-    """Enters what is to be asked for again into the to-do lists; returns how many.
+    """Queues the URLs of a refresh; returns how many. robots.txt and sitemaps are fetched again too.
 
-    robots.txt, and with it the sitemaps, are read anew.
-
-    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there
-    already. Within a transaction.
+    due_only: only URLs that are due, and starts. Entries of an interrupted refresh stay in the queue. Call it within a
+    transaction.
     """
-    connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
+    connection.execute("SET LOCAL statement_timeout = 0")  # scans all URLs
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
-    stored_pages.part_aliases(connection)  # each address is asked for; they are merged again if they are still the same
+    stored_pages.part_aliases(connection)  # each URL is requested; aliases are merged again if they are still equal
     reasons = [reason.value for reason in ASKED_AGAIN]
     values = {
         "all": not due_only,
@@ -413,7 +412,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
 
 
 class DatabaseHome:
-    """One collection in a database. See the protocol."""
+    """`model.ports.CrawlHome` of a collection in a database."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -435,26 +434,26 @@ class DatabaseHome:
                 return action(connection)
 
     def _do_at(self, action: Callable[[Statements, float], None]) -> None:
-        """The action by shared statements, at the database's time."""
+        """Runs an action with shared statements and the database's time."""
         self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
 
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
-        """Freed before this returns; of a process that was killed the server frees it when it sees the connection end.
+        """Locks the collection. The server releases the lock when the connection of a killed process ends.
 
-        Workers that join need no such hold.
+        Additional workers need no lock.
         """
         lock = (schema.LOCK_CRAWL, lock_number(self.address.collection))
         with self._connected() as connection, try_lock(connection, lock) as is_held:
             if not is_held:
                 raise StoreError(
-                    f"another crawl is at work on {self}. `periplus worker -c ADDRESS` joins it; or wait for its "
-                    "end, or name another collection."
+                    f"another crawl is running on {self}. Join it by `periplus worker -c ADDRESS`, wait for its "
+                    "end, or use another collection."
                 )
             yield
 
     def prepare(self, rules: str, now: float) -> bool:
-        """The first crawl's rules hold until others are applied, which takes a copy: `api.changing.apply_now`."""
+        """The rules of the first crawl stay in force until others are applied in a copy: `api.changing.apply_now`."""
         with self._connected() as connection:
             self._is_new = not schema.exists(connection)
             schema.create(connection, self.address.collection)
@@ -464,8 +463,8 @@ class DatabaseHome:
             statements = PostgresStatements(connection)
             if went_on and notes.note(statements, "rules") != rules_key(rules):
                 raise UsageError(
-                    f"{self} was crawled with other rules for its URLs: `periplus rules apply -c ADDRESS` brings what "
-                    "is stored into accord with those of the periplus.toml here"
+                    f"{self} was crawled with other URL rules: `periplus rules apply -c ADDRESS` updates the stored "
+                    "URLs to the rules of the periplus.toml here"
                 )
             if not went_on:
                 notes.put_note(statements, "rules", rules_key(rules))
@@ -473,20 +472,20 @@ class DatabaseHome:
             return went_on
 
     def _agree_on_segments(self, connection: Connection) -> None:
-        """Where the bytes of pages are kept is said once: workers on other machines take it from here."""
+        """Stores the place of segments, which workers on other machines read from here."""
         place = self.address.segments
         if not place:
             return
         before = notes.note(PostgresStatements(connection), "segments")
         if before and before != place:
             raise UsageError(
-                f"{self} keeps its pages' bytes with segments={before}, not {place}: leave segments= out of the address"
+                f"{self} stores its pages' bytes with segments={before}, not {place}: remove segments= from the address"
             )
         if not before and connection.execute("SELECT 1 FROM body LIMIT 1").fetchone():
             raise UsageError(
-                f"{self} keeps its pages' bytes in the database already: leave segments= out of the address"
+                f"{self} already stores its pages' bytes in the database: remove segments= from the address"
             )
-        object_storage(place).close()  # it can be reached
+        object_storage(place).close()  # checks that it is reachable
         notes.put_note(PostgresStatements(connection), "segments", place)
 
     def rules_text(self) -> str:
@@ -536,7 +535,7 @@ class DatabaseHome:
         self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
 
     def discard(self) -> bool:
-        """A collection with jobs, a survey, workers of other machines, or a shared index stays."""
+        """Keeps a collection with jobs, a survey, live workers or a shared index."""
         find = (
             "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM job)"
             " OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"

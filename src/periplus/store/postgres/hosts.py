@@ -1,8 +1,7 @@
-"""Who holds which host? Workers, their leases, and what happens to the hosts of one that died.
+"""Workers, their leases of hosts, and expired workers.
 
-Whoever changes a host locks its row first, and several in the order of their keys: so nobody waits for somebody
-who waits for him. A worker's own row is locked before any host: while a transaction holds it, nobody can take
-the worker's hosts from it.
+A transaction locks the rows of hosts before it changes them, in key order, which prevents deadlocks. It locks the
+worker's own row first; while it holds that lock, no other process can take the worker's hosts.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.runs import IS_PAUSED
 
-# the database's clock, but for tests that hold it
+# the database's clock; tests pass their own time
 NOW = "coalesce(%(now)s::float8, extract(epoch FROM clock_timestamp())::float8)"
-CHECKS = f"(priority < 0 OR priority = {PRIORITY_CHECK})"  # entries of a check
+CHECKS = f"(priority < 0 OR priority = {PRIORITY_CHECK})"  # queue entries of a check
 _LEASE = "h.id, h.key, s.key, h.epoch, h.next_at, h.delay_s, h.rate, h.strikes, h.answered"
 
 
 class Holding(NamedTuple):
-    """A host that a worker holds."""
+    """A host leased by a worker."""
 
     id: int
     shard: int
@@ -35,7 +34,7 @@ class Holding(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a commit says of one host. state: its pace, where that is news."""
+    """Changes of a host in a commit. state: its pace, if changed."""
 
     shard: int
     host_id: int
@@ -46,7 +45,7 @@ class Change(NamedTuple):
 
 @cache
 def this_machine() -> str:
-    """What tells this machine since its start, and this container, from any other: processes are judged within it only.
+    """Identifies this machine since its boot, and this container. Processes can only be checked within it.
 
     Empty: unknown.
     """
@@ -60,7 +59,7 @@ def this_machine() -> str:
 
 
 def time_now(connection: Connection, now: float | None) -> float:
-    """Seconds since the epoch by the database's clock; now: what tests say in its place."""
+    """Seconds since the epoch by the database's clock. now: replacement for tests."""
     return float(_one(connection, f"SELECT {NOW}", {"now": now}))
 
 
@@ -70,8 +69,8 @@ def _one(connection: Connection, query: str, values: dict[str, object]) -> float
     return float(row[0])
 
 
-def enter(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
-    """A new worker: its name, and its part."""
+def register_worker(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
+    """Registers a worker; returns its name and its part."""
     insert = (
         "INSERT INTO worker (name, pid, joined, lease_until, machine)"
         " SELECT gen_random_uuid()::text, %(pid)s, t.now, t.now + %(lease)s, %(machine)s"
@@ -83,23 +82,23 @@ def enter(connection: Connection, pid: int, lease_s: float, now: float | None) -
 
 
 class Member(NamedTuple):
-    """A worker of this process, as it entered."""
+    """A worker of this process."""
 
     name: str
     pid: int
     part: int
 
 
-def renew(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
-    """Renews a worker's leases. One that was silent for so long that it was buried enters anew, without hosts; raises
-    StoreError where a newer version has the tables by then.
+def renew_lease(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
+    """Renews a worker's lease. A worker that expired is registered again, without hosts. Raises StoreError if the
+    tables have another version by then.
     """
     upsert = (
         "INSERT INTO worker (name, pid, part, machine, batches, joined, lease_until)"
         " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(batches)s, t.now, t.now + %(lease)s"
         f" FROM (SELECT {NOW} AS now) t"
         " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
-        " RETURNING xmax = 0"  # a row that is new
+        " RETURNING xmax = 0"  # the row is new
     )
     values = {
         "name": member.name,
@@ -115,8 +114,8 @@ def renew(connection: Connection, member: Member, lease_s: float, batches: int, 
         schema.refuse_other_version(connection)
 
 
-def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:
-    """Workers that fell silent, and those of this machine that are dead."""
+def expired_workers(connection: Connection, is_alive: Callable[[int], bool], now: float | None) -> list[str]:
+    """Workers whose lease has expired, and workers of this machine whose process is dead."""
     find = f"SELECT name, pid, machine, lease_until < {NOW} FROM worker"
     rows = connection.execute(find, {"now": now}).fetchall()
     return [
@@ -126,15 +125,15 @@ def fallen(connection: Connection, is_alive: Callable[[int], bool], now: float |
     ]
 
 
-def dead(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
-    """Workers of this machine whose processes are no more."""
+def dead_workers(connection: Connection, is_alive: Callable[[int], bool]) -> list[str]:
+    """Workers of this machine whose process is dead."""
     rows = connection.execute(
         "SELECT name, pid FROM worker WHERE machine = %s AND machine <> ''", (this_machine(),)
     ).fetchall()
     return [name for name, pid in rows if not is_alive(pid)]
 
 
-def bury(
+def remove_workers(
     connection: Connection,
     workers: Sequence[str],
     is_alive: Callable[[int], bool],
@@ -142,13 +141,12 @@ def bury(
     *,
     leaving: bool = False,
 ) -> None:
-    """Ends workers and frees the hosts that they still hold. Their last request may have started this very moment.
+    """Removes workers and frees their hosts, which wait their delay, since the last request may have just been sent.
 
-    One that froze in the middle of a transaction is passed over: the server ends that within seconds, and
-    nobody need wait for it here.
+    A worker that is frozen within a transaction is skipped: the server ends the transaction within seconds.
     """
     for worker in sorted(workers):
-        # it may have come back meanwhile
+        # it may have renewed its lease
         late = "" if leaving else f" AND (lease_until < {NOW} OR (machine = %(machine)s AND machine <> ''))"
         find = (
             f"SELECT pid, lease_until < {NOW} FROM worker"
@@ -166,8 +164,8 @@ def bury(
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
 
-def hold_off(connection: Connection, now: float | None) -> None:
-    """Has every host that nobody holds wait its delay from now on: when it was asked last may be forgotten."""
+def delay_free_hosts(connection: Connection, now: float | None) -> None:
+    """Makes all free hosts wait their delay from now on, since the times of their last requests may be lost."""
     free = "lease_by IS NULL AND pending > 0"
     with connection.transaction():
         connection.execute(f"SELECT 1 FROM host WHERE {free} ORDER BY shard, id FOR NO KEY UPDATE".encode())
@@ -176,7 +174,7 @@ def hold_off(connection: Connection, now: float | None) -> None:
 
 
 def has_work(*, checks: bool) -> str:
-    """Of a host `h`. checks: of a check, which leaves pages as they are."""
+    """SQL condition: host `h` has tasks. checks: only tasks of a check."""
     entry = f"EXISTS (SELECT 1 FROM queue q WHERE q.shard = h.shard AND q.host_id = h.id AND {CHECKS})"
     return f"h.pending > 0 AND {entry}" if checks else "h.pending > 0"
 
@@ -184,7 +182,7 @@ def has_work(*, checks: bool) -> str:
 def ready(
     connection: Connection, most: int, horizon_s: float, now: float | None, *, checks: bool = False
 ) -> list[ReadyHost]:
-    """Hosts that nobody holds, that have work, and that may be asked within horizon_s; longest due first."""
+    """Free hosts with tasks whose next request is allowed within horizon_s; longest due first."""
     find = (
         "SELECT h.id, h.key, s.key, h.pending, (SELECT sum(o.fetched) FROM host o WHERE o.shard = h.shard"
         " AND o.site_id = h.site_id)::bigint, h.next_at - t.now"
@@ -199,10 +197,12 @@ def ready(
     ]
 
 
-def grab(connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], now: float | None) -> list[Lease]:
-    """Leases those of the hosts, by (shard, id), that are free.
+def lease_hosts(
+    connection: Connection, worker: str, hosts: Sequence[tuple[int, int]], now: float | None
+) -> list[Lease]:
+    """Leases those of the hosts, given by (shard, id), that are free.
 
-    One that another transaction has locked is passed over: it is not free.
+    Skips hosts that another transaction has locked.
     """
     free = (
         "SELECT h.shard, h.id FROM unnest(%(shards)s::smallint[], %(ids)s::bigint[]) k(shard, id)"
@@ -238,7 +238,7 @@ def _lease(host_id: int, key: str, site: str, epoch: int, *rest: float) -> Lease
 
 
 def holdings(connection: Connection, worker: str) -> dict[int, Holding]:
-    """What a worker holds, by the host's id. It stays so as long as the transaction holds the worker's row."""
+    """Hosts leased by a worker, by id. Valid while the transaction holds the lock on the worker's row."""
     rows = connection.execute(
         "SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by = %s", (worker,)
     ).fetchall()
@@ -246,7 +246,7 @@ def holdings(connection: Connection, worker: str) -> dict[int, Holding]:
 
 
 def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
-    """Locks hosts, by (shard, id), in the one order."""
+    """Locks hosts, given by (shard, id), in key order."""
     ordered = sorted(hosts)
     if not ordered:
         return
@@ -259,8 +259,8 @@ def lock(connection: Connection, hosts: Iterable[tuple[int, int]]) -> None:
 
 
 def change(connection: Connection, changes: Sequence[Change], now: float) -> None:
-    """Enters sums and paces of hosts that are locked."""
-    rows = [(one.shard, one.host_id, one.pending, one.fetched, *_pace(one.state, now)) for one in changes]
+    """Writes counters and paces of locked hosts."""
+    rows = [(item.shard, item.host_id, item.pending, item.fetched, *_pace(item.state, now)) for item in changes]
     if not rows:
         return
     names = "shard, id, pending, fetched, next_at, delay_s, rate, strikes, answered, waits_for, release"
@@ -305,7 +305,7 @@ def _pace(state: HostState | None, now: float) -> tuple[object, ...]:
 
 
 def workers_with_lease(connection: Connection) -> int:
-    """Workers whose lease has not run out, be their processes alive or not."""
+    """Number of workers with a valid lease, whether or not their process is alive."""
     row = connection.execute(
         "SELECT count(*) FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp())"
     ).fetchone()
@@ -313,7 +313,7 @@ def workers_with_lease(connection: Connection) -> int:
 
 
 def size_bytes(connection: Connection) -> int:
-    """Of the collection's tables and indexes; segments lie elsewhere."""
+    """Size of the collection's tables and indexes, without segments."""
     find = (
         "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
         " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"

@@ -1,4 +1,4 @@
-"""Where all who search a collection in a database share its index, and who may publish there."""
+"""The place of a shared search index of a collection in a database, and the lock for publishing there."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from periplus.store.postgres.connection import Connection, connect, try_lock
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.statements import PostgresStatements
 
-NAME = "index"  # in meta
+NAME = "index"  # key in meta
 
 
 def remember(connection: Connection, place: str) -> None:
-    """Has the collection's index in that place from now on; empty: where it is."""
+    """Stores the place of the collection's index, unless `place` is empty."""
     place = noted_place(place)
     if place and place_of_index(connection) != place:
         put_note(PostgresStatements(connection), NAME, place)
 
 
 def place_of_index(connection: Connection) -> str:
-    """Empty: every reader has an index of its own."""
+    """Place of the shared index; empty if every reader has its own."""
     return note(PostgresStatements(connection), NAME)
 
 
 def is_shared(address: Address) -> bool:
-    """Whether the collection is there and has such a place. Raises UsageError, StoreError."""
+    """Whether the collection exists and has a shared index. Raises UsageError, StoreError."""
     with contextlib.closing(connect(address)) as connection:
         return schema.exists(connection) and bool(address.index or place_of_index(connection))
 
 
 @contextlib.contextmanager
 def publishing(address: Address, what: str) -> Iterator[Callable[[], bool] | None]:
-    """The right to publish, for one process at a time. None: another has it; else what tells whether it is held still.
-
-    what: is published. The server frees it when it sees the connection of a dead process end. Raises UsageError,
+    """Takes the lock for publishing `what`. Yields None if another process has it, else a function that checks whether
+    the lock is still held. The server releases it when the connection of a dead process ends. Raises UsageError,
     StoreError.
     """
     with contextlib.closing(connect(address)) as connection:

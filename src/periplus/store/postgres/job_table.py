@@ -1,4 +1,4 @@
-"""The queue of jobs in PostgreSQL, for workers on many machines."""
+"""The job queue in PostgreSQL, for workers on many machines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from periplus.store.postgres.statements import SessionStatements
 
 
 def database_queue(session: Session) -> JobQueue:
-    """The jobs of a collection that has its tables. session: closed with the queue.
+    """The jobs of a collection whose tables exist. session: closed with the queue.
 
-    The times that are passed to the queue should be the database's: `DatabaseClock`. A transaction that a lost server
-    broke is done again; each bears it.
+    The times passed to the queue should come from `DatabaseClock`. All operations are idempotent, so that they can be
+    repeated after a failure of the server.
     """
     return JobQueue(SessionStatements(session))
 
 
 class DatabaseClock:
-    """The time of the database, which all who share it go by, whatever their own clocks say. A `model.ports.Clock`."""
+    """A `model.ports.Clock` with the time of the database, shared by all machines."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

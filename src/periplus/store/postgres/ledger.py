@@ -1,4 +1,4 @@
-"""The ledger of a database: its sums, and the inbox for hosts of other workers."""
+"""The ledger on PostgreSQL: its counters, and the inbox for hosts of other workers."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from periplus.store.postgres.schema import LOCK_MERGE
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.urls.parts import WebPart
 
-RETRACT = "retract"  # in place of a purpose: a learned finding fell, and what was skipped by it waits again
+RETRACT = "retract"  # instead of a purpose: a learned alias rule was refuted; queue the URLs skipped because of it
 
 
 class InboxRow(NamedTuple):
-    """A URL, a side request or a finding that fell, on its way to a host that the writer has not locked."""
+    """A message for a host that the writer has not locked: a URL, a side request or a refuted alias rule."""
 
     shard: int
     host: str
     site: str
     url_id: int
-    text: str  # the URL; the finding
-    reason: str  # of a URL; else empty
-    priority: int | None  # of a URL its depth
+    text: str  # the URL, or the alias rule
+    reason: str  # for a URL, else empty
+    priority: int | None  # for a URL its depth
     rule: str
     hops: int
     in_sitemap: int
     page_id: int | None
     learned: int
-    purpose: str  # of a side request, or RETRACT; else empty
+    purpose: str  # for a side request, or RETRACT, else empty
     about: str
     attempt: int
     in_s: float
@@ -82,28 +82,27 @@ _CHECKED = """
 SELECT v.text, v.purpose FROM unnest(%s::smallint[], %s::text[]) k(shard, text)
 JOIN visit v ON v.shard = k.shard AND md5(v.text) = md5(k.text) AND v.text = k.text AND v.purpose IN ('head', 'check')
 WHERE v.started >= (SELECT value::float8 FROM meta WHERE name = 'check_since')
-"""  # (URL, purpose) of what the check that goes on has asked for
+"""  # (URL, purpose) requested by the current check
 
 
 class LedgerRun(NamedTuple):
-    """The run whose changes are written."""
+    """The run that makes the changes."""
 
     id: int
     started: float
-    part: WebPart | None = None  # whose hosts are crawled
+    part: WebPart | None = None  # this collection's part of a split crawl
 
 
 class DatabaseLedger:
-    """One transaction's ledger.
+    """The ledger of one transaction.
 
-    The rule that keeps workers from standing in each other's way: only hosts that the caller has locked, and named in
-    `ledger.hosts`, are touched; what concerns any other host goes to `inbox`, in the same transaction, and is merged by
-    whoever comes to it (`merge`). Sums are kept by `part`, one of each writer, so that nobody waits for another over a
-    number.
+    To avoid lock contention, only hosts that the caller has locked and listed in `ledger.hosts` are changed. Changes of
+    other hosts are inserted into `inbox` in the same transaction and merged later by any worker (`merge`). Counters
+    have a row per writer (`part`), so that writers do not wait for each other.
     """
 
     def __init__(self, connection: Connection, run: LedgerRun, part: int, now: float) -> None:
-        """part: whose sums these are; now: by the database's clock."""
+        """part: row of the counters; now: by the database's clock."""
         self._connection, self._run, self._part, self.now = connection, run, part, now
         self.sums = Sums()
         self.ledger = Ledger(run.id, now, self.sums, run.part)
@@ -115,11 +114,11 @@ class DatabaseLedger:
         side_requests: Sequence[SideRequest],
         completions: Sequence[Completion] = (),
     ) -> None:
-        """Reads the rows that these may concern, as far as their hosts are ours."""
+        """Reads the rows that these may change, for locked hosts."""
         ours = self.ledger.hosts
-        urls = [(ours[one.host].shard, one.url_id) for one in candidates if one.host in ours]
+        urls = [(ours[url.host].shard, url.url_id) for url in candidates if url.host in ours]
         self.tables.load(urls, completions)
-        places = [(*ours[one.host], one.priority, one.request.url) for one in side_requests if one.host in ours]
+        places = [(*ours[item.host], item.priority, item.request.url) for item in side_requests if item.host in ours]
         if places:
             find = (
                 "SELECT q.host_id, q.priority, q.text, q.about, q.purpose"
@@ -129,28 +128,28 @@ class DatabaseLedger:
             )
             self.ledger.listed |= set(self._connection.execute(find, columns_of(places, 4)).fetchall())
         redirected = [
-            (ours[one.host].shard, one.request.url)
-            for one in side_requests
-            if one.request.hops and one.request.purpose in CHECKS and one.host in ours
+            (ours[item.host].shard, item.request.url)
+            for item in side_requests
+            if item.request.hops and item.request.purpose in CHECKS and item.host in ours
         ]
         if redirected:
             self.ledger.checked |= set(self._connection.execute(_CHECKED, columns_of(redirected, 2)).fetchall())
 
     def write(self) -> None:
-        """Enters all but the sums, of which the caller may have more to say."""
+        """Writes all changes except the counters, which the caller may still change."""
         self.tables.write()
         messages = [inbox_row(message, self.now) for message in self.ledger.outgoing]
-        messages += [retract_row(site, finding, self.now) for site, finding in self.ledger.fallen]
+        messages += [retract_row(site, finding, self.now) for site, finding in self.ledger.refuted]
         if messages:
             copy_rows(self._connection, "inbox", INBOX, messages)
 
     @property
     def has_sent_out(self) -> bool:
-        """Whether something went to the inbox."""
-        return bool(self.ledger.outgoing or self.ledger.fallen)
+        """Whether messages were written to the inbox."""
+        return bool(self.ledger.outgoing or self.ledger.refuted)
 
     def write_sums(self) -> None:
-        """Of the collection and the run; those of hosts are written with their paces, by `hosts.change`."""
+        """Writes counters of the collection and the run. Those of hosts are written by `hosts.change`."""
         tallies = sorted((self._part, name, count) for name, count in self.sums.tallies.items() if count)
         counts = sorted((self._run.id, self._part, name, count) for name, count in self.sums.counts.items() if count)
         if tallies:
@@ -167,16 +166,15 @@ class DatabaseLedger:
             )
 
 
-# Only here hosts are made, and only here is anything entered for a host that somebody else may hold: under
-# the shard's advisory lock, then the hosts' own, in order. Completing transactions take no advisory lock,
-# so nobody waits in a circle.
+# Only here hosts are created, and only here are changes applied to hosts that another worker may hold: under the
+# shard's advisory lock, then the locks of the hosts, in order. Commits take no advisory lock: no deadlock can occur.
 
-AT_ONCE = 2_000  # rows merged in one transaction: some 50 ms, in which their hosts' holders wait
+AT_ONCE = 2_000  # rows merged in one transaction: about 50 ms, during which the holders of the hosts wait
 MakeLedger = Callable[[float], DatabaseLedger]
 
 
 class Mail(NamedTuple):
-    """What is to be brought to its hosts. findings: learned ones that fell, each with its site."""
+    """Messages for hosts. findings: refuted alias rules, each with its site."""
 
     candidates: Sequence[Candidate]
     side_requests: Sequence[SideRequest] = ()
@@ -184,9 +182,7 @@ class Mail(NamedTuple):
 
 
 def lock_number(collection: str, shard: int = 0) -> int:
-    """The number of a collection's advisory lock: 31 bits,
-    for two collections of one database not to wait for each other.
-    """
+    """Key of an advisory lock of a collection: 31 bits, so that collections of a database rarely share one."""
     return (zlib.crc32(collection.encode()) % (2**31 // SHARDS)) * SHARDS + shard
 
 
@@ -195,18 +191,18 @@ def is_empty(connection: Connection) -> bool:
 
 
 def merge(connection: Connection, collection: str, make: MakeLedger, now: float | None) -> int:
-    """Brings up to AT_ONCE rows to their hosts, of shards that nobody else is merging; returns how many.
+    """Merges up to AT_ONCE messages into the queues, for shards that nobody else is merging; returns how many.
 
-    Within a transaction.
+    Call it within a transaction.
     """
     shards = _lock_free_shards(connection, collection)
     if not shards:
         return 0
-    some = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
+    first = "SELECT shard, id FROM inbox WHERE shard = ANY(%s) ORDER BY shard, id LIMIT %s"
     columns = ", ".join(f"i.{name}" for name in InboxRow._fields)
-    take = f"DELETE FROM inbox i USING ({some}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {columns}"
+    take = f"DELETE FROM inbox i USING ({first}) w WHERE i.shard = w.shard AND i.id = w.id RETURNING i.id, {columns}"
     numbered = connection.execute(take, (shards, AT_ONCE)).fetchall()
-    messages = [InboxRow(*row[1:]) for row in sorted(numbered, key=itemgetter(0))]  # as they came, whatever their shard
+    messages = [InboxRow(*row[1:]) for row in sorted(numbered, key=itemgetter(0))]  # in order of arrival
     if messages:
         findings = [(SiteKey(row.site), row.text) for row in messages if row.purpose == RETRACT]
         candidates = [row.candidate() for row in messages if row.reason]
@@ -216,9 +212,9 @@ def merge(connection: Connection, collection: str, make: MakeLedger, now: float 
 
 
 def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
-    """Shards with something in the inbox, now locked by us.
+    """Locks shards with messages in the inbox and returns them.
 
-    The rows are read by a later statement, which sees what others did before.
+    The rows are read by a later statement, so that it sees earlier commits.
     """
     shards = {
         lock_number(collection, shard): shard
@@ -231,14 +227,14 @@ def _lock_free_shards(connection: Connection, collection: str) -> list[int]:
 def enter_from_outside(
     connection: Connection, collection: str, entries: DatabaseLedger, mail: Mail, *, reopen: bool
 ) -> int:
-    """Starts and lists, which nobody found on a page; returns how many wait newly. Waits for others who are merging."""
+    """Stores URLs that are not from pages (starts, lists); returns how many are newly waiting. Waits for merges."""
     for shard in sorted({shard_of(site) for site in _places(mail).values()}):
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_MERGE, lock_number(collection, shard)))
     return _enter(connection, entries, mail, reopen=reopen)
 
 
 def _enter(connection: Connection, entries: DatabaseLedger, mail: Mail, *, reopen: bool = False) -> int:
-    """All of it, under the shards' locks. Returns how many URLs wait newly."""
+    """Applies messages under the locks of their shards. Returns how many URLs are newly waiting."""
     ledger, places = entries.ledger, _places(mail)
     _make_hosts(connection, places)
     ledger.hosts = _lock_hosts(connection, places, [site for site, _ in mail.findings])
@@ -256,11 +252,11 @@ def _enter(connection: Connection, entries: DatabaseLedger, mail: Mail, *, reope
 
 
 def _places(mail: Mail) -> dict[HostKey, SiteKey]:
-    return {one.host: one.site for one in mail.candidates} | {one.host: one.site for one in mail.side_requests}
+    return {item.host: item.site for item in mail.candidates} | {item.host: item.site for item in mail.side_requests}
 
 
 def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:
-    """Hosts and sites that nobody has met before. The numbers of what is there already are not used up."""
+    """Inserts new hosts and sites, without using up ids for existing ones."""
     shards = columns_of([(shard_of(site), host) for host, site in keys.items()], 2)
     pairs = "unnest(%s::smallint[], %s::text[]) k(shard, key)"
     find = f"SELECT h.key FROM {pairs} JOIN host h ON h.shard = k.shard AND h.key = k.key"
@@ -284,7 +280,7 @@ def _make_hosts(connection: Connection, keys: dict[HostKey, SiteKey]) -> None:
 def _lock_hosts(
     connection: Connection, places: dict[HostKey, SiteKey], sites: Sequence[SiteKey]
 ) -> dict[HostKey, HostRef]:
-    """The hosts that are concerned, locked in the one order."""
+    """Locks the affected hosts in key order."""
     keys = columns_of(sorted({(shard_of(site), host) for host, site in places.items()}), 2)
     concerned = (
         "(h.shard, h.key) IN (SELECT * FROM unnest(%s::smallint[], %s::text[]))"

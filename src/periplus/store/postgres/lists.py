@@ -1,4 +1,4 @@
-"""The to-do lists of hosts in PostgreSQL: what a worker takes of them, within the run's budget."""
+"""The queues of hosts in PostgreSQL: takes tasks within the run's budget."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQue
 from periplus.urls.canonical import url_id
 
 Stale = Sequence[tuple[int, int]]
-_SPARE = 16  # entries read beyond those asked for, and as many again: some may be stale, or not yet due
+_SPARE = 16  # additional entries to read, since some may be stale or not yet due
 
-# Of each host the lowest priority of its site's other hosts, and the first entries of its list.
+# For each host: the lowest priority of its site's other hosts, and the first entries of its queue.
 _HEADS = f"""
 WITH held AS MATERIALIZED (SELECT h.shard, h.id, {NOW} AS now, (
     SELECT min((SELECT min(q.priority) FROM queue q WHERE q.shard = o.shard AND q.host_id = o.id AND q.priority >= 0))
@@ -40,13 +40,13 @@ FROM held CROSS JOIN LATERAL (
     LEFT JOIN page p ON p.shard = q.shard AND p.url_id = CASE WHEN q.purpose = 'recheck' THEN q.url_id END
 ORDER BY held.id, q.priority, q.seq
 """  # noqa: E501
-_HEADS_IN = {False: _HEADS.format(""), True: _HEADS.format(f" AND {CHECKS}")}  # by whether the run is a check
+_HEADS_IN = {False: _HEADS.format(""), True: _HEADS.format(f" AND {CHECKS}")}  # key: whether the run is a check
 
 
 class ListHead(NamedTuple):
-    """The beginning of a host's list, `most` entries at most; of one whose lease is lost, or whose list is empty, none.
+    """The first `most` entries of a host's queue; no rows if the lease is lost or the queue is empty.
 
-    rows: by _HEADS, behind the host's id.
+    rows: the columns of _HEADS after the host's id.
     """
 
     most: int
@@ -59,11 +59,11 @@ class ListHead(NamedTuple):
 def heads(
     connection: Connection, leases: Sequence[Lease], most: int, *, now: float | None, is_check: bool
 ) -> list[ListHead]:
-    """Of each of the leases, by one statement."""
+    """Reads the queue heads of all leases in one statement."""
     columns = columns_of([(shard_of(lease.site), lease.host_id, lease.epoch) for lease in leases], 3)
     values = dict(zip(("shards", "hosts", "epochs"), columns, strict=True)) | {"now": now, "most": most}
     rows = connection.execute(_HEADS_IN[is_check], values)
-    of_hosts = {host_id: [row[1:] for row in some] for host_id, some in groupby(rows, itemgetter(0))}
+    of_hosts = {host_id: [row[1:] for row in of_host] for host_id, of_host in groupby(rows, itemgetter(0))}
     return [ListHead(most, of_hosts.get(lease.host_id, ())) for lease in leases]
 
 
@@ -76,7 +76,7 @@ WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q
 
 
 class Taken(NamedTuple):
-    """What `take` answers, and what it found done by another entry."""
+    """Result of `take`, with entries whose URL is completed."""
 
     tasks: Sequence[Task]
     later_s: float | None
@@ -84,7 +84,7 @@ class Taken(NamedTuple):
 
 
 class HostQuery(NamedTuple):
-    """What a worker asks of a host's list, and whether the run is a check, which leaves pages as they are."""
+    """A worker's request for tasks of a host. is_check: the run is a check, which takes no pages."""
 
     most: int
     in_hand: frozenset[tuple[int, int]]
@@ -98,7 +98,7 @@ class HostQuery(NamedTuple):
 
 
 def take(connection: Connection, lease: Lease, query: HostQuery, head: ListHead | None = None) -> Taken:
-    """See `model.ports.CrawlStore.take`. head: of the list, where it was read before."""
+    """See `model.ports.CrawlStore.take`. head: of the queue, if read before."""
     most, in_hand, now, pages, is_check = query
     shard = shard_of(lease.site)
     if head is None or not head.reaches(query.entries):
@@ -126,8 +126,8 @@ def take(connection: Connection, lease: Lease, query: HostQuery, head: ListHead 
 
 
 def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-    """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
-    which must not be fetched beside it.
+    """URLs in progress or postponed through a sitemap entry. A link found later adds a second entry, which must not be
+    fetched at the same time.
     """
     entries = [entry for entry in in_hand if entry[0] >= PRIORITY_NONE]
     if not entries:
@@ -141,7 +141,7 @@ def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[
 
 
 def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
-    """Drops entries whose URL was done by way of another entry (a sitemap's, then a link's)."""
+    """Drops entries whose URL was completed through another entry (sitemap and link)."""
     shard = shard_of(lease.site)
     held = "SELECT 1 FROM host WHERE shard = %s AND id = %s AND epoch = %s AND lease_by IS NOT NULL FOR NO KEY UPDATE"
     if connection.execute(held, (shard, lease.host_id, lease.epoch)).fetchone() is None:
@@ -150,7 +150,7 @@ def forget(connection: Connection, lease: Lease, stale: Stale) -> None:
 
 
 class Limit(NamedTuple):
-    """A run's budget of pages."""
+    """The page budget of a run."""
 
     collection: str
     run_id: int
@@ -158,7 +158,7 @@ class Limit(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """How many pages a host may get now. is_spent: the budget's pages are fetched."""
+    """Number of pages that a host may take now. is_spent: the page budget is used up."""
 
     pages: int
     is_spent: bool
@@ -183,9 +183,9 @@ SELECT min(fetched)::bigint, min(own)::bigint FROM (
 
 
 def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, now: float | None) -> Allowance:
-    """What the budget leaves, and no more than a quantum ahead of the other sites.
+    """Remaining pages of the budget, but at most a quantum ahead of the other sites.
 
-    One worker at a time, until its transaction ends.
+    The lock admits one worker at a time, until its transaction ends.
     """
     connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK_BUDGET, lock_number(limit.collection)))
     row = connection.execute(_LEFT, {"run": limit.run_id}).fetchone()
@@ -196,7 +196,7 @@ def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, 
         return Allowance(0, limit.budget.max_pages <= fetched)
     own = connection.execute(_OWN, (shard_of(lease.site), lease.host_id)).fetchone()
     if own is not None and own[0] + in_hand + left <= limit.budget.quantum:
-        return Allowance(left, False)  # no rival, however far behind, can hold it up
+        return Allowance(left, False)  # within the quantum even if the other sites have nothing
     rivals = connection.execute(_RIVALS, {"site": lease.site, "now": now}).fetchone()
     if rivals is not None and rivals[0] is not None:
         left = min(left, rivals[0] + limit.budget.quantum - (rivals[1] or 0) - in_hand)

@@ -1,4 +1,4 @@
-"""Links in PostgreSQL: those of a page in rows of columns, and the view `link`, which has a row a link."""
+"""Links in PostgreSQL: a page's links in rows of columns, and the view `link` with a row per link."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from periplus.store.page_links import (
     PageLink,
     Stored,
     history_row,
-    met_again,
+    merged_links,
+    new_and_seen_pages,
     new_rows,
     rows_of,
-    sorted_out,
     unpacked,
 )
 from periplus.store.postgres.connection import Connection, columns_of
@@ -34,7 +34,7 @@ _FURTHER = f"split_part(l.word, {_TAB}, 2)"  # times and fragments
 
 
 def _named(column: str, names: Sequence[str]) -> str:
-    """SQL for the name that a link's letter stands for."""
+    """SQL expression: the name encoded by a link's letter."""
     listed = ", ".join(f"'{name}'" for name in names)
     return f"(ARRAY[{listed}])[get_byte(p.{column}, l.place::int - 1) - {FIRST_LETTER - 1}]"
 
@@ -53,7 +53,7 @@ CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_named("kinds", KINDS)}
 FROM page_links p,
     ROWS FROM (unnest(p.targets), json_array_elements_text(p.words::json)) WITH ORDINALITY AS l(target, word, place);
 """  # noqa: E501
-# Rows up to a page's 8 KB lie in their table as they are: compressing them took longer than all else of a page's links.
+# Rows up to 8 KB are stored uncompressed: compression took longer than everything else for a page's links.
 TABLE: Final = """
 CREATE TABLE page_links (
     shard smallint NOT NULL, source bigint NOT NULL, first_seen float8 NOT NULL, last_seen float8 NOT NULL, targets bigint[] NOT NULL,
@@ -67,14 +67,14 @@ _INT8_OID = 20
 
 
 def _array(ids: Sequence[int]) -> bytes:
-    """Ids in the binary form of a bigint[]. psycopg's own takes a call a number."""
+    """Ids in the binary format of bigint[]. psycopg's own conversion needs a call per number."""
     numbers = np.empty(len(ids), _NUMBERS)
     numbers["length"], numbers["value"] = 8, ids
     return np.array((1, 0, _INT8_OID, len(ids), 1), _HEADER).tobytes() + numbers.tobytes()
 
 
 def insert(connection: Connection, rows: Iterable[tuple[int, LinksRow[Sequence[int]]]]) -> None:
-    """rows: each behind its shard."""
+    """Inserts rows, given as (shard, row)."""
     with (
         connection.cursor() as cursor,
         cursor.copy(f"COPY page_links ({COLUMNS}) FROM STDIN (FORMAT BINARY)".encode()) as copy,
@@ -86,12 +86,12 @@ def insert(connection: Connection, rows: Iterable[tuple[int, LinksRow[Sequence[i
 
 
 def _without_nul(words: str) -> str:
-    """U+0000 is written so in JSON, and PostgreSQL would take it, but read it no more."""
+    """Replaces U+0000, which PostgreSQL stores in JSON text but cannot read."""
     return json.dumps([word.replace("\0", "\ufffd") for word in json.loads(words)], ensure_ascii=False)
 
 
 def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, Stored]:
-    """The links that are kept of pages."""
+    """Stored links of pages."""
     places = sorted(set(pages))
     stored: dict[Place, Stored] = {place: {} for place in places}
     names = ", ".join(f"p.{name}" for name in LinksRow._fields)
@@ -106,7 +106,7 @@ def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, Stor
 
 
 def replace(connection: Connection, pages: dict[Place, Stored]) -> None:
-    """In place of what is kept of each page."""
+    """Replaces the stored links of pages."""
     if pages:
         connection.execute(
             "DELETE FROM page_links p USING unnest(%s::smallint[], %s::bigint[]) k(shard, source)"
@@ -120,15 +120,15 @@ def replace(connection: Connection, pages: dict[Place, Stored]) -> None:
 
 
 def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ...]]:
-    """What a transaction says of links: see `LinkChanges`. Returns those that ended, by shard and HISTORY_COLUMNS."""
-    new, again = sorted_out(changes)
+    """Stores the link changes of a transaction. Returns closed links: the shard, then HISTORY_COLUMNS."""
+    new, again = new_and_seen_pages(changes)
     if new:
         insert(connection, ((page.shard, row) for page in new for row in new_rows(page, changes.now)))
     stored = of_pages(connection, ((change.page.shard, change.page.source) for change in again))
     ended: list[tuple[Place, PageLink]] = []
     for change in again:
         place = (change.page.shard, change.page.source)
-        stored[place], past = met_again(change, changes.now, stored[place])
+        stored[place], past = merged_links(change, changes.now, stored[place])
         ended += [(place, link) for link in past]
     replace(connection, stored)
     checked = _checked(connection, [place for place, _ in ended])
@@ -136,7 +136,7 @@ def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ..
 
 
 def _checked(connection: Connection, pages: Iterable[Place]) -> dict[Place, float]:
-    """When pages were asked last, of those that were asked again."""
+    """Time of the last refresh of pages, if any."""
     places = sorted(set(pages))
     find = (
         "SELECT f.shard, f.url_id, f.checked FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
@@ -147,7 +147,7 @@ def _checked(connection: Connection, pages: Iterable[Place]) -> dict[Place, floa
 
 
 def fill(connection: Connection, rows: Iterable[Sequence[object]]) -> None:
-    """Adds links, as rows behind their shards by the columns of the view, those of a page one after another."""
+    """Inserts links, given as rows: the shard, then the columns of the view. Links of a page must be consecutive."""
 
     def made() -> Iterator[tuple[int, LinksRow[Sequence[int]]]]:
         for (shard, source), of_page in groupby(rows, itemgetter(0, 1)):

@@ -1,4 +1,4 @@
-"""Stores a batch's pages: their bytes in a segment or packed into rows, then bodies, pages and links."""
+"""Stores the pages of a batch: their bytes in a segment or compressed in rows, then bodies, pages and links."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from periplus.store.url_state import HAS_TEXT, MERGED
 from periplus.urls.aliases import AliasPage, merged
 
 log = logging.getLogger(__name__)
-LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which it is asked for its dictionary
-# for object storage that refuses now and then; after it the batch is given up, and fetched again
+LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which its dictionary is looked up again
+# time for retries if object storage fails; after that the batch is dropped and fetched again
 STORAGE_PATIENCE_S = 60.0
 
 
 class Parcels(NamedTuple):
-    """A batch whose bytes are taken care of.
+    """A batch with its packed bodies.
 
-    bodies and places: one for each completion; learned: dictionaries of sites.
+    bodies, places: one per completion; learned: new dictionaries of sites.
     """
 
     batch: Batch
@@ -45,16 +45,16 @@ class Parcels(NamedTuple):
 
 
 class Packer:
-    """Packs bodies for one process. With segments, their bytes are there for good when `pack` returns."""
+    """Packs bodies for one process. If segments are used, the bytes are durable when `pack` returns."""
 
     def __init__(self, session: Session, storage: Storage, segments: str, note: RunNote) -> None:
-        """segments: the place where they are kept; empty: in the database."""
+        """segments: place of the segments; empty: bytes are stored in the database."""
         self._session, self._storage = session, storage
         self._codec = BodyCodec()
         self._dictionaries: dict[SiteKey, int] = {}
-        # pages at which to try again to learn a dictionary, for sites that gave none
+        # number of pages at which training is tried again, for sites without a dictionary
         self._try_at: dict[SiteKey, int] = {}
-        # pages of each site: now and then it is asked whether it has a dictionary by now
+        # new pages of each site since its dictionary was last looked up
         self._packed: Counter[SiteKey] = Counter()
         self._segments, self._note = segments if storage.keep_bodies else "", note
         self._writer = (
@@ -64,7 +64,7 @@ class Packer:
         )
 
     def pack(self, batch: Batch) -> Parcels:
-        """Raises StoreError when segments cannot be written: then nothing of the batch may be stored."""
+        """Packs a batch. Raises StoreError if segments cannot be written; then the batch must not be stored."""
         if self._writer is not None:
             return self._write_segment(batch, self._writer)
         learned = {site: self._learn(site) for site in self._sites_to_learn(batch)}
@@ -79,7 +79,8 @@ class Packer:
         for pause_s in pauses(STORAGE_PATIENCE_S):
             try:
                 places = [
-                    _recorded(writer, one, self._note.run_id) if _has_body(one) else None for one in batch.completions
+                    _append_record(writer, completion, self._note.run_id) if _has_body(completion) else None
+                    for completion in batch.completions
                 ]
                 writer.flush()
                 break
@@ -89,15 +90,14 @@ class Packer:
                 log.warning("segments trouble=%s pause_s=%.1f", error, pause_s)
                 time.sleep(pause_s)
         bodies = [
-            packed(one, self._storage if one.rendering else rest, self._codec, None) or _empty(one, place)
-            for one, place in zip(batch.completions, places, strict=True)
+            packed(completion, self._storage if completion.rendering else rest, self._codec, None)
+            or _empty(completion, place)
+            for completion, place in zip(batch.completions, places, strict=True)
         ]
         return Parcels(batch, bodies, places, {})
 
     def _sites_to_learn(self, batch: Batch) -> list[SiteKey]:
-        """Those that have had so many pages since they were last looked at that there may be a dictionary,
-        somebody else's or ours.
-        """
+        """Sites with so many new pages that a dictionary may exist, or can be trained."""
         if not self._storage.keep_bodies:
             return []
         for completion in batch.completions:
@@ -109,15 +109,15 @@ class Packer:
         return due
 
     def _learn(self, site: SiteKey) -> bytes:
-        """A dictionary for a site that has enough pages and none yet,
-        trained outside of any transaction; else empty.
+        """Trains a dictionary for a site that has enough pages and none yet, outside of any transaction; else returns
+        an empty one.
         """
         row = self._session.read(lambda connection: _site(connection, site))
         if row is None or row[0] is not None or row[1] < self._try_at.get(site, PAGES_FOR_DICTIONARY):
-            if row is not None and row[0] is not None:  # somebody was first
+            if row is not None and row[0] is not None:  # another process was first
                 self._use(site, row[0])
             return b""
-        # in case this fails: of a site of errors or tiny pages there is nothing to learn
+        # if training fails, as for sites with tiny pages, retry later
         self._try_at[site] = row[1] * TRIED_AGAIN
         rows = self._session.read(lambda connection: _samples(connection, site))
         return dictionary_for(
@@ -138,7 +138,7 @@ class Packer:
         self._dictionaries[site] = dictionary_id
 
     def forget(self) -> None:
-        """After the database lost what was stored last: it may lack dictionaries, or have others by their numbers."""
+        """Resets the dictionaries after a failover, since ids may be missing or have another meaning."""
         self._codec = BodyCodec()
         self._dictionaries.clear()
 
@@ -148,7 +148,7 @@ class Packer:
 
 
 def store_dictionary(connection: Connection, site: SiteKey, data: bytes) -> None:
-    """The site's dictionary, unless it has one. Of two who learned at once one keeps a row that nobody uses."""
+    """Stores a site's dictionary, unless it has one. Concurrent training may leave an unused row."""
     row = connection.execute(
         "INSERT INTO dictionary (shard, data) VALUES (%s, %s) RETURNING id", (shard_of(site), data)
     ).fetchone()
@@ -188,8 +188,8 @@ def _has_body(completion: Completion) -> bool:
     )
 
 
-def _recorded(writer: SegmentWriter, completion: Completion, run_id: int) -> RecordPlace | None:
-    """Writes what the server sent, and returns where the page's bytes lie: of a rendered page in its row."""
+def _append_record(writer: SegmentWriter, completion: Completion, run_id: int) -> RecordPlace | None:
+    """Writes the original response; returns its position, or None for a rendered page, which is stored in its row."""
     place = writer.append(_exchange(completion, run_id))
     return None if completion.rendering else place
 
@@ -214,7 +214,7 @@ def _exchange(completion: Completion, run_id: int) -> Exchange:
 
 
 def _empty(completion: Completion, place: RecordPlace | None) -> PackedBody | None:
-    """A row for bytes that lie elsewhere, where nothing else is kept of them."""
+    """A body row for bytes in a segment, if no text is stored."""
     outcome = completion.visit.outcome
     if place is None or completion.document is None or not isinstance(outcome, Fetched):
         return None
@@ -225,7 +225,7 @@ _BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start
 
 
 class _Arrival(NamedTuple):
-    """A body in its shard. place: of its bytes in a segment."""
+    """A body with its shard. place: of its bytes in a segment."""
 
     shard: int
     body: PackedBody
@@ -233,17 +233,17 @@ class _Arrival(NamedTuple):
 
 
 def stored_bodies(connection: Connection, parcels: Parcels, stored: Sequence[int]) -> list[int | None]:
-    """The rows of the completions' bodies: earlier ones where they hold exactly the same. Within a transaction.
+    """Inserts the completions' bodies, or finds identical ones; returns their ids. Call it within a transaction.
 
-    stored: the places of the completions whose lease holds.
+    stored: indices of the completions with a valid lease.
     """
     arrivals: dict[int, _Arrival] = {}
     for at in stored:
         completion, body = parcels.batch.completions[at], parcels.bodies[at]
         if body is not None and completion.document is not None and brings_content(completion):
             arrivals[at] = _Arrival(shard_of(completion.lease.site), body, parcels.places[at])
-    body_ids = _same_bodies(connection, {at: one for at, one in arrivals.items() if one.place is None})
-    fresh = {at: one for at, one in arrivals.items() if at not in body_ids}
+    body_ids = _same_bodies(connection, {at: arrival for at, arrival in arrivals.items() if arrival.place is None})
+    fresh = {at: arrival for at, arrival in arrivals.items() if at not in body_ids}
     if fresh:
         numbers = "SELECT nextval((SELECT pg_get_serial_sequence('body', 'id')::regclass)) FROM generate_series(1, %s)"
         ids = [body_id for (body_id,) in connection.execute(numbers, (len(fresh),)).fetchall()]
@@ -267,10 +267,10 @@ def _insert_bodies(connection: Connection, fresh: Sequence[tuple[int, _Arrival]]
 
 
 def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[int, int]:
-    """Equal digest, then compared: as packed, which finds all but those that were packed with another dictionary."""
+    """Finds identical bodies by digest, then by packed bytes. Bodies packed with another dictionary are not found."""
     if not arrivals:
         return {}
-    keys = [(one.shard, one.body.md5, one.body.size) for one in arrivals.values()]
+    keys = [(arrival.shard, arrival.body.md5, arrival.body.size) for arrival in arrivals.values()]
     find = (
         "SELECT b.shard, b.md5, b.id, b.data, b.text, b.blocks"
         " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, md5, size)"
@@ -280,8 +280,8 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
     for shard, md5, body_id, data, text, blocks in connection.execute(find, columns_of(keys, 3)):
         present[shard, md5, data, text, blocks] = body_id
     same = {
-        at: present.get((one.shard, one.body.md5, one.body.data, one.body.text, one.body.blocks))
-        for at, one in arrivals.items()
+        at: present.get((arrival.shard, arrival.body.md5, arrival.body.data, arrival.body.text, arrival.body.blocks))
+        for at, arrival in arrivals.items()
     }
     return {at: body_id for at, body_id in same.items() if body_id is not None}
 
@@ -289,9 +289,9 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
 def merge_aliases(connection: Connection) -> int:
     """See `model.ports.RunStore.merge_aliases`.
 
-    Within a transaction; the hosts concerned are locked in their order, as by who stores pages.
+    Call it within a transaction; it locks the affected hosts in key order.
     """
-    # in two statements: before the first ANALYZE one took their join for some rows, and 8 s of 12,000 pages
+    # two statements: before the first ANALYZE a single one was planned badly, and took 8 s for 12,000 pages
     several = connection.execute(
         "SELECT shard, unnest(array_agg(url_id)) FROM page GROUP BY shard, text_md5 HAVING count(*) > 1"
     ).fetchall()
@@ -317,7 +317,9 @@ def merge_aliases(connection: Connection) -> int:
     pages = map(AliasPage._make, (row[1:] for row in alike))
     mergers = merged(pages, frozenset(Url(text) for (text,) in starts), links_of)
     if mergers:
-        rows = [(shards[one.alias.url_id], one.alias.url_id, one.page.url_id, one.why) for one in mergers]
+        rows = [
+            (shards[merger.alias.url_id], merger.alias.url_id, merger.page.url_id, merger.why) for merger in mergers
+        ]
         connection.execute("CREATE TEMP TABLE merger (shard smallint, id bigint, page bigint, why text) ON COMMIT DROP")
         values = "unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[])"
         connection.execute(f"INSERT INTO merger SELECT * FROM {values}", columns_of(rows, 4))
@@ -327,7 +329,7 @@ def merge_aliases(connection: Connection) -> int:
 
 
 def part_aliases(connection: Connection) -> None:
-    """Undoes what `merge_aliases` did. Within a transaction that holds the hosts concerned."""
+    """Undoes `merge_aliases`. Call it within a transaction that has locked the affected hosts."""
     for statement in _PART:
         connection.execute(statement.encode())
 
@@ -339,7 +341,7 @@ _TALLY = (
 )
 _PARTED = "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
 _ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
-_MERGE = (  # the alias keeps its row and its content; the page is as near to the start as the nearest of them
+_MERGE = (  # aliases keep their rows and content; the page gets the smallest depth of all
     "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m"
     " JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
     " ORDER BY h.shard, h.id FOR NO KEY UPDATE",

@@ -1,4 +1,4 @@
-"""The tables of a collection in PostgreSQL, how they are made and brought up to date."""
+"""The tables of a collection in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ from periplus.store.postgres import page_links
 from periplus.store.postgres.connection import Connection
 from periplus.store.url_state import FIELDS
 
-# One PostgreSQL schema is one collection; `connection.connect` sets the search path, so that statements name tables
-# only. Tables and columns have the names and the units of `store/sqlite/schema.py` wherever they mean the same (flags
-# are 0 or 1 there and here), and `periplus move` copies table to table. What differs:
+# A collection is a PostgreSQL schema. `connection.connect` sets the search path, so that statements use plain table
+# names. Tables and columns have the names and units of `store/sqlite/schema.py` if they have the same meaning (flags
+# are 0 or 1 in both), and `periplus move` copies table by table. Differences:
 #
-# - Every table of the web's facts leads its keys with `shard`: `shard_of(site)`, by the key of the site
-#   that the host belongs to, so all that a layer barrier or a dictionary needs lies in one shard, and the
-#   tables can be distributed by it.
-# - `inbox`: links to hosts that the worker did not hold. They count as known and are counted only when they are merged.
-# - `tally` and `run_count` have a row per writer (`part`): workers never wait for one another over a sum. A
-#   value is the sum over parts; pages and bytes of a run are `run.fetched` plus `run_count` named
-#   'fetched', and so with wire_bytes.
-# - `site.fetched` is not kept: it is the sum of `host.fetched`. `queue.seq` comes from the sequence `queue_seq`.
-# - `link` is a view here and there; the targets of `page_links` are an array of ids.
-# - `body.data`: the packed bytes, empty where they lie in a segment: (segment, start, length).
-# - A worker is judged by `lease_until` on the database's clock, and by its process only on its own `machine`.
-# - The search index and its followers live with folders only: no `change`, `follower`, `evidence`.
+# - Keys of all tables with web data start with `shard`: `shard_of(site)`, from the key of the host's site. All rows
+#   that a depth barrier or a dictionary needs are in one shard, and tables can be distributed by it.
+# - `inbox`: links to hosts that the worker had not leased. They are known and counted only after merging.
+# - `tally` and `run_count` have a row per writer (`part`), so that workers do not wait for each other. The value is the
+#   sum over parts; the pages of a run are `run.fetched` plus its `run_count` rows named 'fetched'; likewise wire_bytes.
+# - `site.fetched` does not exist: it is the sum of `host.fetched`. `queue.seq` comes from the sequence `queue_seq`.
+# - `link` is a view in both; the targets of `page_links` are an array of ids.
+# - `body.data`: compressed bytes, empty if they are in a segment: (segment, start, length).
+# - A worker is alive until `lease_until` by the database's clock; its process is only checked on its own `machine`.
+# - The search index and its state exist only in folders: no `change`, `follower`, `evidence`.
 
-# advisory locks of ours have keys (FIRST_LOCK + kind, number): a database may have other programs
+# keys of our advisory locks are (FIRST_LOCK + kind, number), to avoid conflicts with other programs
 FIRST_LOCK: Final = 0x7065
 LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_EDIT, LOCK_INDEX = range(
     FIRST_LOCK, FIRST_LOCK + 8
@@ -175,7 +173,7 @@ CREATE INDEX outbox_part ON outbox (part, number);
 CREATE TABLE certificate (host text PRIMARY KEY, seen float8 NOT NULL, ends float8 NOT NULL, old_tls smallint NOT NULL, fault text NOT NULL);
 {page_links.TABLE}{page_links.INDEX}{page_links.VIEW}"""  # noqa: E501
 VERSION: Final = "1"
-# without shard: small
+# small tables without shards
 REFERENCE: Final = frozenset(
     {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moving.WRITTEN_BACK}
 )
@@ -191,11 +189,11 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 
 KINDS: Final = _kinds()
-"""By table and column: the type."""
+"""Types by table and column."""
 
 
 def exists(connection: Connection) -> bool:
-    """Whether the collection that this connection names has its tables."""
+    """Whether the tables of the connection's collection exist."""
     row = connection.execute(
         "SELECT to_regclass(quote_ident(current_setting('periplus.collection')) || '.meta') IS NOT NULL"
     ).fetchone()
@@ -203,9 +201,9 @@ def exists(connection: Connection) -> bool:
 
 
 def create(connection: Connection, collection: str) -> bool:
-    """Makes the collection's schema and tables in one transaction. False: they were there. Raises StoreError.
+    """Creates the collection's schema and tables in one transaction. Returns False if they exist. Raises StoreError.
 
-    Any number of workers may come at once: one does it, the others wait for it.
+    Many workers may call it at the same time: one creates the tables, the others wait.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SCHEMA, collection))
@@ -220,10 +218,10 @@ def create(connection: Connection, collection: str) -> bool:
 
 
 def clear(connection: Connection, places: Mapping[str, str]) -> None:
-    """Deletes what the collection holds: all but its jobs and their schedules, its topics, and what others keep in its
-    schema. Its numbers begin at 1 again.
+    """Empties the collection, except for its jobs, schedules and topics, and for foreign tables in its schema.
+    Sequences restart at 1.
 
-    places: that it remembers, `segments` and `index`; empty: none.
+    places: `segments` and `index` to store again; empty: none.
     """
     tables = _tables(connection, KINDS.keys() - {"reason", "job", "schedule", "file"})
     with connection.transaction():
@@ -233,7 +231,7 @@ def clear(connection: Connection, places: Mapping[str, str]) -> None:
 
 
 def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifier]:
-    """Those of the tables that are there, and those of results."""
+    """The existing ones of these tables, and tables of results."""
     find = (
         "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
         " AND (tablename = ANY(%s) OR tablename ~ '^result(_|$)')"
@@ -242,7 +240,7 @@ def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifi
 
 
 def drop(connection: Connection, collection: str) -> None:
-    """Deletes all tables of the collection, and its schema unless others keep something in it."""
+    """Deletes all tables of the collection, and its schema unless it contains foreign objects."""
     with connection.transaction():
         connection.execute("DROP VIEW link")
         for table in _tables(connection, KINDS.keys() | {"version"}):
@@ -253,13 +251,13 @@ def drop(connection: Connection, collection: str) -> None:
 
 
 def shrink(connection: Connection) -> None:
-    """Writes the collection's tables anew, without what was deleted. Outside of a transaction."""
+    """Rewrites the collection's tables without deleted rows. Call it outside a transaction."""
     for table in _tables(connection, KINDS.keys()):
         connection.execute(sql.SQL("VACUUM (FULL) {}").format(table))
 
 
 def refuse_other_version(connection: Connection) -> None:
-    """Raises StoreError when another version of the program made the tables, perhaps while a worker was silent."""
+    """Raises StoreError if the tables have another version, for example after an upgrade during a run."""
     row = connection.execute("SELECT name, current_schema() FROM version").fetchone()
     if row and row[0] != VERSION:
         raise StoreError(
@@ -268,7 +266,7 @@ def refuse_other_version(connection: Connection) -> None:
 
 
 def check(connection: Connection, collection: str) -> None:
-    """Raises NoCollection where there is none, StoreError where it is not of this version."""
+    """Raises NoCollection if the collection does not exist, StoreError if it has another version."""
     if not exists(connection):
         raise NoCollection(f"the database has no collection {collection}. `periplus crawl -o ADDRESS URL` makes one.")
     refuse_other_version(connection)

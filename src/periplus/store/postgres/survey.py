@@ -1,4 +1,4 @@
-"""What surveys and topical crawls read of a collection in PostgreSQL: notes, what pages brought, how sites stand."""
+"""Reads visits and sites of a collection in PostgreSQL for surveys and topical crawls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.url_state import MAY_PASS, REMOVED, UNKNOWN_DEPTH
 
 T = TypeVar("T")
-AT_ONCE = 500  # visits that are read with their links in one go
-LATE = 1_000  # visits: one of a commit that took longer than so many others is learned of at the next start
-# Only collections with a survey or a topical crawl have them: what stands in every order is read by its id alone.
+AT_ONCE = 500  # visits that are read with their links at a time
+LATE = 1_000  # visits; one whose commit takes longer than so many others is only learned at the next start
+# Only collections with a survey or a topical crawl have these indexes, for lookups by id without the shard.
 INDEXES = "CREATE INDEX IF NOT EXISTS visit_id ON visit (id); CREATE INDEX IF NOT EXISTS url_id ON url (id);"
 
 _VISITS = f"""
@@ -31,7 +31,7 @@ SELECT v.id, v.shard, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped
 FROM visit v JOIN url u ON u.shard = v.shard AND u.id = v.url_id
 WHERE v.id > %s AND v.id <> ALL (%s) AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id LIMIT %s
 """
-# a target that nobody merged yet stands in the inbox
+# a target that is not merged yet is in the inbox
 _LINKS = f"""
 SELECT l.source, coalesce(u.text, (SELECT i.text FROM inbox i WHERE i.url_id = l.target LIMIT 1)), l.kind, l.position, l.anchor, l.nofollow
 FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id) JOIN link l ON l.shard = k.shard AND l.source = k.id LEFT JOIN url u ON u.id = l.target
@@ -44,7 +44,7 @@ JOIN page p ON p.shard = k.shard AND p.url_id = k.id LEFT JOIN body b ON b.shard
 
 
 def visits(connection: Connection, after: int, *, texts: bool, but: Iterable[int] = ()) -> list[PageVisit]:
-    """The next AT_ONCE at most, see `model.ports.CrawlStore.visits`. but: ids of those that are left out."""
+    """Up to AT_ONCE visits, see `model.ports.CrawlStore.visits`. but: ids to skip."""
     rows = connection.execute(_VISITS, (after, list(but), AT_ONCE)).fetchall()
     pages = columns_of(sorted({(row[1], row[2]) for row in rows if row[7]}), 2)
     links: dict[int, list[LinkSighting]] = {}
@@ -81,11 +81,11 @@ def urgent(connection: Connection, host_ids: Sequence[int]) -> frozenset[int]:
     return frozenset(row[0] for row in connection.execute(find, (list(host_ids),)))
 
 
-def bring_in_line(connection: Connection, scope: CrawlScope) -> None:
-    """See `model.ports.RunStore.bring_in_line`; but hosts stay in the site, and so in the shard, where they were met:
-    a survey tells sites by its scope. Within a transaction, after the inbox was merged.
+def apply_scope(connection: Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`; but hosts stay in their original site and shard, since a survey
+    identifies sites by its scope. Call it within a transaction, after merging the inbox.
     """
-    connection.execute("SET LOCAL statement_timeout = 0")  # every URL is looked at
+    connection.execute("SET LOCAL statement_timeout = 0")  # scans all URLs
     connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
     find = (
         "SELECT shard, id, host_id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"

@@ -1,6 +1,4 @@
-"""All of a collection read at one moment: tables for export, a site as arrays,
-and the records of segments that pages point at.
-"""
+"""Reads one snapshot of a collection: tables for export, a site as arrays, and record positions in segments."""
 
 from __future__ import annotations
 
@@ -36,12 +34,11 @@ from periplus.store.segments import RecordPlace
 
 @contextlib.contextmanager
 def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[Connection]:
-    """One transaction without limits of time.
+    """A transaction without time limits.
 
-    writes: at the usual isolation; else everything within is of one moment, and nothing can be written. of: that of
-    another transaction, which goes on (`pg_export_snapshot`).
-
-    Raises UsageError, NoCollection, and StoreError for what the server or the way to it did.
+    writes: at the default isolation level; otherwise a read-only snapshot. of: a snapshot exported by another
+    transaction that is still open (`pg_export_snapshot`).
+    Raises UsageError, NoCollection, and StoreError for database errors.
     """
     with contextlib.closing(connect(address)) as connection:
         schema.check(connection, address.collection)
@@ -57,7 +54,7 @@ def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[
 
 @contextlib.contextmanager
 def _reported(address: Address, *, writes: bool = False) -> Iterator[None]:
-    """Says what the server or the way to it did."""
+    """Translates database errors to StoreError."""
     try:
         yield
     except psycopg.Error as error:
@@ -68,17 +65,17 @@ def _reported(address: Address, *, writes: bool = False) -> Iterator[None]:
 
 
 def read_whole_tables(connection: Connection) -> None:
-    """Tells the planner that what is asked from here on is read to its end, of whole tables. Within a transaction.
+    """Plans the following statements of this transaction for complete reads of whole tables.
 
-    Such questions join by ids alone, which are unique over all shards: told the shard too, the planner multiplies two
-    likelihoods that are one, expects a row where there are millions, and looks them up one by one (two million links:
-    not done after nine minutes, instead of six seconds).
+    These statements join by ids only, which are unique over all shards. If the shard were compared too, the planner
+    would multiply two dependent probabilities, expect one row instead of millions, and use nested loops (two million
+    links: not finished after nine minutes, instead of six seconds).
     """
     _plan(connection, "enable_nestloop = off", "enable_seqscan = on", "cursor_tuple_fraction = 1", "work_mem = '64MB'")
 
 
 def look_up(connection: Connection) -> None:
-    """Tells the planner that what is asked from here on are rows by their keys, of however large a table."""
+    """Plans the following statements of this transaction for lookups by key in tables of any size."""
     _plan(connection, "enable_nestloop = on", "enable_seqscan = off")
 
 
@@ -87,12 +84,12 @@ def _plan(connection: Connection, *settings: str) -> None:
         connection.execute(f"SET LOCAL {setting}")
 
 
-NUMBERS_AT_ONCE = 100_000  # rows of numbers turned into an array at once
-_HEAD_BYTES = 19  # of COPY's binary form: signature, flags, length of an extension that we never have
+NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
+_HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
 
 
 def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequence[TupleRow]]:
-    """A question's rows, `most` at once. Within a transaction, and read to the end before the next question."""
+    """Yields the rows of a query in blocks of `most`. Call it within a transaction and read it to the end."""
     cursor: Any = connection.cursor(name="blocks")
     with cursor:
         cursor.execute(find)
@@ -101,9 +98,9 @@ def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequenc
 
 
 def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Ints]:
-    """A question's rows of whole numbers, none missing, as int64[rows, width].
+    """Yields the rows of a query on integers without NULL as int64[rows, width].
 
-    In COPY's binary form a row has always the same length, and an array reads it without a Python object a number.
+    In COPY's binary format such rows have a fixed length, so that an array is read without Python objects.
     """
     values = ", ".join(f"c{place}::bigint" for place in range(width))
     names = ", ".join(f"c{place}" for place in range(width))
@@ -117,16 +114,16 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Int
         while block := rest + b"".join(islice(messages, NUMBERS_AT_ONCE)):
             rest = b""
             rows = np.frombuffer(block, row, len(block) // row.itemsize)["values"]
-            assert (rows["length"] == 8).all(), "a number is missing"
-            if len(rows):  # behind the last one stands a mark of the end
+            assert (rows["length"] == 8).all(), "a value is NULL"
+            if len(rows):  # the trailer is shorter than a row
                 yield rows["value"].astype(np.int64)
 
 
-# All of a site lies in one shard.
+# All rows of a site are in one shard.
 
 ROWS_AT_ONCE = 10_000
 _CLICKS = any_of(CLICK_KINDS)
-# in whatever shard: so many looks into an index, of which BETWEEN would read all
+# in any shard: one index lookup per shard, whereas BETWEEN would read the whole index
 _ANYWHERE = f"u.shard IN ({', '.join(map(str, range(SHARDS)))}) AND u.id = %s"
 _LEADS = """
 SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
@@ -136,18 +133,18 @@ UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.shard = a.shar
 
 
 def redirects(connection: Connection) -> LinkRows:
-    """Where each URL that redirects leads, as last seen, and which page each alias is an address of: one link a URL."""
+    """Target of each redirect, as last seen, and page of each alias; one link per URL."""
     return LinkRows(*_pairs(connection, _LEADS))
 
 
 def _pairs(connection: Connection, find: str) -> tuple[Ints, Ints]:
-    """Two columns of whole numbers."""
+    """Reads two integer columns."""
     pairs = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
     return pairs[:, 0], pairs[:, 1]
 
 
 class DatabaseSite:
-    """Within `moment`. See `model.graph.SiteReader`."""
+    """`model.graph.SiteReader` within `moment`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -156,7 +153,7 @@ class DatabaseSite:
         return runs.records(PostgresStatements(self._connection))
 
     def is_being_crawled(self, now: float) -> bool:
-        """By the database's clock."""
+        """Uses the database's clock."""
         return hosts.workers_with_lease(self._connection) > 0
 
     def redirects(self) -> LinkRows:
@@ -199,7 +196,7 @@ class DatabaseSite:
         return _pairs(self._connection, f"SELECT u.id, u.status FROM url u WHERE {self._of(site)} AND u.status > 0")
 
     def _of(self, site: SiteKey) -> str:
-        """The URLs u of a site, in SQL; by numbers, since COPY takes no parameters."""
+        """SQL condition: URL u belongs to the site. Numbers are part of the text, since COPY takes no parameters."""
         shard = shard_of(site)
         row = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
         return (
@@ -209,7 +206,7 @@ class DatabaseSite:
 
 
 class DatabasePages:
-    """Pages of a collection by their keys, (shard, id) each. Raises StoreError."""
+    """Looks up pages of a collection by keys (shard, id). Raises StoreError."""
 
     def __init__(self, connection: Connection, address: Address) -> None:
         self._connection, self._address, self._codec = connection, address, BodyCodec()
@@ -219,7 +216,7 @@ class DatabasePages:
             return runs.records(PostgresStatements(self._connection))
 
     def pages(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, tuple[PageBlocks, SiteKey]]:
-        """Those of the URLs that are pages now, each with its site."""
+        """Returns the current pages among the URLs, each with its site."""
         site = "SELECT s.key FROM site s WHERE s.shard = h.shard AND s.id = h.site_id"
         find = pages_statement(POSTGRES).replace("SELECT ", f"SELECT ({site}), ", 1)
         among = "SELECT * FROM unnest(%s::smallint[], %s::bigint[])"
@@ -230,7 +227,7 @@ class DatabasePages:
         return {UrlId(row[1]): (page_of(row[1:], self._codec), SiteKey(row[0])) for row in rows}
 
     def urls(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, Url]:
-        """Those of them that are known."""
+        """Returns the known URLs."""
         with _reported(self._address):
             rows = PostgresStatements(self._connection).at("id, text", "url", "id", keys)
             return {UrlId(url_id): Url(text) for url_id, text in rows}
@@ -238,9 +235,9 @@ class DatabasePages:
 
 @contextlib.contextmanager
 def database_pages(address: Address, limit_s: float) -> Iterator[tuple[DatabasePages, str]]:
-    """(the pages, where the index lies that readers share; empty: there is none) by one connection.
+    """(pages, place of the shared index or empty) on one connection.
 
-    limit_s: the longest time of one question; 0: that of every connection. Raises UsageError, NoCollection, StoreError.
+    limit_s: time limit of a statement; 0: the default. Raises UsageError, NoCollection, StoreError.
     """
     with contextlib.closing(connect(address)) as connection:
         schema.check(connection, address.collection)
@@ -251,16 +248,16 @@ def database_pages(address: Address, limit_s: float) -> Iterator[tuple[DatabaseP
 
 @contextlib.contextmanager
 def site_reader(address: Address) -> Iterator[DatabaseSite]:
-    """The collection as it stands now. Raises UsageError, NoCollection, StoreError."""
+    """Opens a snapshot of the collection. Raises UsageError, NoCollection, StoreError."""
     with moment(address) as connection:
         yield DatabaseSite(connection)
 
 
-AT_ONCE = 2_000  # rows that are fetched from the server at once: the memory that a table of any length takes
+AT_ONCE = 2_000  # rows fetched from the server at a time, which bounds the memory
 
 
 def value_of(column: Column) -> str:
-    """A column in PostgreSQL's SQL. Times are rounded to the millisecond, then cut to the second, as SQLite does it."""
+    """SQL of a column. Times are rounded to milliseconds, then truncated to seconds, as in SQLite."""
     expression = column.postgres or column.sql
     if column.kind is ColumnKind.BOOLEAN:
         return f"({expression})::int"
@@ -271,19 +268,19 @@ def value_of(column: Column) -> str:
 
 
 def numeric(table: Table) -> str:
-    """A SELECT of the columns that have an expression, times in milliseconds, of all rows in any order."""
+    """SELECT statement of the columns with an expression, times in milliseconds, in any order."""
     values = (_millis(column.sql) if column.kind is ColumnKind.TIME else value_of(column) for column in table.columns)
     shown = ", ".join(value for value, column in zip(values, table.columns, strict=True) if column.sql)
     return f"SELECT {shown} FROM {table.source} WHERE {table.where or 'true'}"
 
 
 def _millis(expression: str) -> str:
-    """Halves away from zero, as SQLite's round does: equal collections give equal tables."""
+    """Rounds half away from zero, as SQLite does, so that equal collections give equal tables."""
     return f"trunc(nullif({expression}, 0) * 1000 + sign({expression}) * 0.5)::bigint"
 
 
 def statement(table: Table) -> str:
-    """A SELECT of all rows of a stored table; but for runs in the order in which the server finds them."""
+    """SELECT statement of all rows of a stored table, unsorted except for runs."""
     return (
         f"SELECT {', '.join(map(value_of, table.columns))} FROM {table.source}"
         + (f" WHERE {table.where}" if table.where else "")
@@ -294,7 +291,7 @@ def statement(table: Table) -> str:
 
 @contextlib.contextmanager
 def table_rows(address: Address, table: Table) -> Iterator[Iterator[tuple[object, ...]]]:
-    """The rows of a stored table at one moment, streamed. Raises UsageError, NoCollection, StoreError."""
+    """Streams the rows of a stored table from one snapshot. Raises UsageError, NoCollection, StoreError."""
     with moment(address) as connection:
         read_whole_tables(connection)
         yield (row for block in row_blocks(connection, statement(table), AT_ONCE) for row in block)
@@ -304,18 +301,18 @@ BLOCK_ROWS = 10_000
 
 
 def place_of_segments(connection: Connection) -> str:
-    """Where the collection's segments are kept; empty: their bytes are in the database."""
+    """Place of the collection's segments; empty if bytes are stored in the database."""
     return note(PostgresStatements(connection), "segments")
 
 
 def segments_of_pages(connection: Connection) -> list[str]:
-    """Every segment that a body points into."""
+    """All segments that bodies refer to."""
     rows = connection.execute("SELECT DISTINCT segment FROM body WHERE segment IS NOT NULL").fetchall()
     return [str(row[0]) for row in rows]
 
 
 def claimed(connection: Connection) -> Iterator[RecordPlace]:
-    """Every place that a body names, each once, in the order of segments. Within a transaction; streamed."""
+    """Streams the distinct record positions of bodies, sorted by segment, within a transaction."""
     with connection.cursor(name="claimed") as cursor:
         cursor.itersize = BLOCK_ROWS
         cursor.execute(
@@ -326,7 +323,7 @@ def claimed(connection: Connection) -> Iterator[RecordPlace]:
 
 
 def workers_at_work(connection: Connection) -> int:
-    """Workers whose lease has not run out, and whose process lives as far as one can see from here."""
-    fallen = hosts.fallen(connection, process_lives, None)
-    row = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(fallen),)).fetchone()
+    """Number of workers with a valid lease whose process is not known to be dead."""
+    expired = hosts.expired_workers(connection, process_lives, None)
+    row = connection.execute("SELECT count(*) FROM worker WHERE name <> ALL(%s)", (list(expired),)).fetchone()
     return int(row[0]) if row else 0

@@ -1,8 +1,8 @@
-"""Which URLs are other addresses of a page, and what becomes of a stored collection when its rules change?
+"""Aliases of pages, and the update of a stored collection when its URL rules change.
 
-A URL that a rule concerns has one row in `alias`: the page that it is an address of (or none: it breaks a rule), the
-rule, and what the URL was before. So every application can be undone. Content is never thrown away: where only an alias
-was fetched, its page and links are filed under the page's one URL, and come back when the rule goes.
+A URL matched by a rule has one row in `alias`: the page that it is an alias of (or NULL if it breaks a rule), the rule,
+and the URL's previous state. So every application can be undone. Content is never deleted: if only an alias was
+fetched, its page and links are moved to the page's URL, and moved back when the rule is removed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from periplus.urls.parameters import Rules, apply
 from periplus.urls.scope import site_key
 from periplus.values import frozen
 
-# no pages of ours: rules leave them alone
+# not pages of this collection; rules do not apply
 FOREIGN = frozenset(
     {Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value, Reason.OTHER_PART.value}
 )
-# and so is the page's one URL
+# reasons that the page inherits from its alias
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
-# in place of a depth: no link had led to the page; greater than any, for depths are undone to the greatest
+# instead of a depth: no link led to the page; greater than all depths, since undoing restores the greatest depth
 NO_DEPTH = 2_000_000_000
-INVENTED = "invented"  # in place of a reason: the page's URL was made by the rule, no link had shown it
+INVENTED = "invented"  # instead of a reason: the page's URL was created by the rule and never linked
 
 
 @frozen
 class RewrittenUrl:
-    """What the rules make of one stored URL. page: empty when it breaks a rule."""
+    """Result of the rules for one stored URL. page: empty if it breaks a rule."""
 
     url_id: UrlId
     page: Url | str
@@ -50,16 +50,16 @@ class RewrittenUrl:
 
 @frozen
 class Reapplied:
-    """What a change of the rules did to a collection."""
+    """Effect of a change of the rules on a collection."""
 
-    aliases: int  # URLs that are now another address of a page
+    aliases: int  # URLs that are now aliases
     excluded: int  # URLs that now break a rule
-    undone: int  # URLs that are again what they were
-    merged: int  # fetched pages that are now one with another fetched page
+    undone: int  # URLs restored to their previous state
+    merged: int  # fetched pages merged with another fetched page
 
 
 def rewritten_urls(connection: sqlite3.Connection, rules: Rules) -> Iterator[RewrittenUrl]:
-    """The URLs that the rules concern, with what should become of them, by id."""
+    """URLs matched by the rules, with the result, ascending by id."""
     find = (
         "SELECT u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT"
         " JOIN alias a ON a.url_id = u.id ORDER BY u.id"
@@ -78,10 +78,10 @@ def reapply(
     now: float,
     follow: Follow = contextlib.nullcontext,
 ) -> Reapplied | None:
-    """Brings the collection in folder into accord with its rules, in one transaction; nobody may be crawling it.
+    """Updates the collection in folder to its rules, in one transaction. No crawl may be running.
 
-    key: the rules in one spelling; follow: what the transaction is within, given its connection. None: they are those
-    that hold already.
+    key: the rules in canonical spelling; follow: context for the transaction, given its connection. Returns None if the
+    rules are already in force.
     """
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         held = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
@@ -91,7 +91,7 @@ def reapply(
         with lock.transaction(connection), follow(connection):
             ledger.open()
             reapplication = Reapplication(connection, ledger, now)
-            # of which a rule may say otherwise; those that stay the same page are merged again
+            # a rule may contradict merged aliases; those that are still equal are merged again
             reapplication.part_aliases()
             done = reapplication.apply(list(rewritten_urls(connection, rules)))
             for merger in alias_mergers(connection):
@@ -102,15 +102,15 @@ def reapply(
 
 
 class Reapplication:
-    """Brings a collection into accord with its rules, within one transaction of its owner."""
+    """Updates a collection to its rules, within one transaction of the caller."""
 
     def __init__(self, connection: sqlite3.Connection, ledger: FolderLedger, now: float) -> None:
         self._connection, self._ledger, self._now = connection, ledger, now
         self._merged = 0
-        self._waiting: set[int] = set()  # pages that wait by this application
+        self._waiting: set[int] = set()  # pages queued by this application
 
     def apply(self, rewritten: list[RewrittenUrl]) -> Reapplied:
-        """Undoes what is no longer wanted, does what is new; what stays is not touched."""
+        """Undoes obsolete aliases and adds new ones; others stay unchanged."""
         wants = {url.url_id: (url_id(Url(url.page)) if url.page else None, url.rule) for url in rewritten}
         present = {
             row[0]: (row[1], row[2])
@@ -133,7 +133,7 @@ class Reapplication:
         return Reapplied(len(rewritten) - excluded, excluded, undone, self._merged)
 
     def part_aliases(self) -> None:
-        """Undoes what `merge` did."""
+        """Undoes `merge`."""
         for (identity,) in self._connection.execute(
             "SELECT url_id FROM alias WHERE learned = 1 AND was <> 'waiting' ORDER BY url_id"
         ).fetchall():
@@ -150,7 +150,7 @@ class Reapplication:
         self._connection.executemany("INSERT INTO marked VALUES (?)", [(identity,) for identity in sorted(ids)])
 
     def _await(self) -> None:
-        """Enters what waits by this application into the to-do lists, unless it stands there."""
+        """Queues the pages that wait because of this application, unless they are queued."""
         self._mark(self._waiting)
         find = (
             "SELECT m.id FROM marked m JOIN url u ON u.id = m.id WHERE u.reason = 'waiting'"
@@ -162,7 +162,7 @@ class Reapplication:
         reason, rule, depth = self._connection.execute(
             "SELECT reason, rule, depth FROM url WHERE id = ?", (url.url_id,)
         ).fetchone()
-        # a person's rule goes before what was learned
+        # a user's rule has priority over a learned alias
         if self._connection.execute("DELETE FROM alias WHERE url_id = ? AND learned = 1", (url.url_id,)).rowcount:
             reason, rule = Reason.WAITING.value, ""
         page_id = url_id(Url(url.page)) if url.page else None
@@ -176,14 +176,14 @@ class Reapplication:
         self._restate(url.url_id, Reason.ALIAS if url.page else Reason.RULE, url.rule)
 
     def _page_row(self, page: Url, page_id: UrlId, reason: str, depth: int | None) -> tuple[str, int | None]:
-        """Sees to it that the page's URL is known, and waits if its alias did.
+        """Makes sure that the page's URL is known, and waiting if its alias was.
 
-        Returns what it was, and its depth if that changed.
+        Returns its previous reason, and its previous depth if that changed.
         """
         row = self._connection.execute("SELECT reason, depth FROM url WHERE id = ?", (page_id,)).fetchone()
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
         if row is None:
-            # a moment later it has the alias's content, and its reason
+            # it then gets the alias's content and reason
             first = Reason.DEPTH if reason in FETCHED else offered
             self._offer(page, page_id, first, depth)
             return INVENTED, None
@@ -196,9 +196,9 @@ class Reapplication:
         self._ledger.offer([candidate], (), self._now)
 
     def _take_content(self, alias: UrlId, page: UrlId, page_was: str) -> str:
-        """Files the content of a fetched alias under its page, when that has none.
+        """Moves the content of a fetched alias to its page, if the page has none.
 
-        Returns what the page was, empty when nothing moved.
+        Returns the previous reason of the page, or empty if nothing was moved.
         """
         if (
             self._connection.execute("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None
@@ -221,7 +221,7 @@ class Reapplication:
         self._connection.execute("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
 
     def _undo(self, identity: int) -> None:
-        """The URL is what it was, and has its content again; so is the page that had it."""
+        """Restores the previous state and content of the URL and of its page."""
         find = "SELECT page_id, was, was_rule, moved, page_depth FROM alias WHERE url_id = ?"
         page_id, was, was_rule, moved, depth = self._connection.execute(find, (identity,)).fetchone()
         self._connection.execute("DELETE FROM alias WHERE url_id = ?", (identity,))
@@ -229,19 +229,19 @@ class Reapplication:
             self._move(page_id, identity)
             self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
             self._connection.execute("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
-        if depth is not None:  # of several aliases the one that first brought the page nearer knows the farthest
+        if depth is not None:  # of several aliases, the one that first reduced the depth has the greatest value
             self._connection.execute(
                 "UPDATE url SET depth = nullif(max(depth, ?), ?) WHERE id = ?", (depth, NO_DEPTH, page_id)
             )
         self._restate(identity, Reason(was), was_rule)
 
     def _drop_needless(self, pages: set[int]) -> frozenset[int]:
-        """URLs that only rules had made were never seen, and go; a rule that makes one still makes it again."""
+        """Deletes URLs that only rules created; a rule that still creates one does so again."""
         self._mark(pages)
         needs = ("page_id FROM alias WHERE page_id", "target FROM link WHERE target", "url_id FROM page WHERE url_id",
             "url_id FROM visit WHERE url_id",
                  "url_id FROM start WHERE url_id", "id FROM url WHERE in_sitemap AND id")  # fmt: skip
-        for need in needs if pages else ():  # one pass through each table
+        for need in needs if pages else ():  # one scan of each table
             self._connection.execute(f"DELETE FROM marked WHERE id IN (SELECT {need} IN (SELECT id FROM marked))")
         dropped = [page for (page,) in self._connection.execute("SELECT id FROM marked ORDER BY id").fetchall()]
         for page in dropped:
@@ -250,7 +250,7 @@ class Reapplication:
 
 
 def merge_aliases_in(folder: Path) -> int:
-    """See `model.ports.RunStore.merge_aliases`; nobody may be crawling the collection in folder."""
+    """See `model.ports.RunStore.merge_aliases`; no crawl may be running in folder."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         mergers = alias_mergers(connection)
         ledger = FolderLedger(connection, 0)
@@ -263,9 +263,7 @@ def merge_aliases_in(folder: Path) -> int:
 
 
 def part_aliases(folder: Path, now: float) -> None:
-    """Undoes what `merge` did: a refresh asks for each address,
-    and they are merged again if they are still the same.
-    """
+    """Undoes `merge`, since a refresh requests each URL. Aliases are merged again if they are still equal."""
     with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         ledger = FolderLedger(connection, 0)
         with lock.transaction(connection):
@@ -275,7 +273,7 @@ def part_aliases(folder: Path, now: float) -> None:
 
 
 def alias_mergers(connection: sqlite3.Connection) -> list[Merger]:
-    """Which pages are the same as others. One pass through the pages."""
+    """Finds pages that are equal to others, in one scan of the pages."""
     starts = connection.execute("SELECT u.text FROM start s JOIN url u ON u.id = s.url_id")
 
     def links_of(pages: Sequence[UrlId]) -> Iterator[tuple[int, Iterable[int]]]:
@@ -287,7 +285,7 @@ def alias_mergers(connection: sqlite3.Connection) -> list[Merger]:
 
 
 def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
-    """Pages whose text another page has too."""
+    """Pages with the same text as another page."""
     find = (
         f"SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT} FROM page p"
         " JOIN url u ON u.id = p.url_id"
@@ -298,9 +296,9 @@ def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
 
 
 def merge(connection: sqlite3.Connection, ledger: FolderLedger, merger: Merger) -> None:
-    """The alias keeps its row and its content; the page is as near to the start as the nearer of them.
+    """Makes a page an alias of another. The alias keeps its row and content; the page gets the smaller depth.
 
-    Within a transaction.
+    Call it within a transaction.
     """
     alias, page = merger.alias, merger.page
     reason, rule = connection.execute("SELECT reason, rule FROM url WHERE id = ?", (alias.url_id,)).fetchone()
@@ -316,7 +314,7 @@ def merge(connection: sqlite3.Connection, ledger: FolderLedger, merger: Merger) 
 
 
 def fetched_pages(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, bytes]]:
-    """(id, URL, digest of its text) of every page whose text is known, aliases that were fetched among them."""
+    """(id, URL, digest of its text) of every page with a known text, including fetched aliases."""
     find = (
         "SELECT u.id, u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id"
         " WHERE u.reason IN ('ok', 'noindex', 'alias') ORDER BY u.id"

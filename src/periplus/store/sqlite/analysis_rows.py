@@ -1,5 +1,5 @@
-"""What engines and comparisons read of a collection in a folder, as whole tables and as it stood,
-and the results that they keep there.
+"""Reads whole tables and past states of a collection in a folder for analysis engines and comparisons, and stores
+results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.datasets import sound
+from periplus.store.datasets import checked_name
 from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
@@ -36,7 +36,7 @@ _READ = any_of(READ)
 
 
 class FolderRows:
-    """One collection in a folder, within a snapshot. See the protocol."""
+    """`model.dataset.WholeRows` of a collection in a folder, within a snapshot."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -58,38 +58,38 @@ class FolderRows:
     def redirects(self) -> LinkRows:
         return site_rows.redirects(self._connection)
 
-    def urls(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(URLS), "u.id", some).fetchall()
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._of(numeric(URLS), "u.id", places).fetchall()
 
-    def pages(self, some: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(PAGES), "p.url_id", some).fetchall()
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._of(numeric(PAGES), "p.url_id", places).fetchall()
 
-    def links(self, some: UrlPlaces) -> Ints:
+    def links(self, places: UrlPlaces) -> Ints:
         width = len(LINKS.columns)
-        blocks = number_blocks(self._of(numeric(LINKS), "l.source", some), width)
+        blocks = number_blocks(self._of(numeric(LINKS), "l.source", places), width)
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
-    def texts(self, some: UrlPlaces) -> Sequence[Row]:
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
         find = (
             "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
             f" JOIN body b ON b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._of(find, "p.url_id", some).fetchall()
+        return self._of(find, "p.url_id", places).fetchall()
 
-    def _of(self, find: str, column: str, some: UrlPlaces) -> sqlite3.Cursor:
-        """A question, of the rows that have one of these ids in a column."""
-        ids = json.dumps(some.ids.tolist())
+    def _of(self, find: str, column: str, places: UrlPlaces) -> sqlite3.Cursor:
+        """Executes a query for the rows with one of these ids in a column."""
+        ids = json.dumps(places.ids.tolist())
         return self._connection.execute(f"{find} AND {column} IN (SELECT value FROM json_each(?))", (ids,))
 
 
 @contextlib.contextmanager
 def whole(folder: Path) -> Iterator[FolderRows]:
-    """The collection as it stands when it is first asked. Raises NoCollection, StoreError."""
+    """Opens a snapshot of the collection, taken at the first statement. Raises NoCollection, StoreError."""
     with reading.moment(folder) as connection:
         yield FolderRows(connection)
 
 
-# Results are tables `result_...`, to be asked in SQL, all of one loading at once.
+# Results are stored in tables `result_...`, which can be queried in SQL. A load is one transaction.
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS result (
@@ -122,12 +122,12 @@ class FolderResults:
             )
         ]
         for name in names:
-            self._connection.execute(f"DROP TABLE {sound(name)}")
+            self._connection.execute(f"DROP TABLE {checked_name(name)}")
         self._connection.execute("DELETE FROM result")
 
     def replace(self, table: ComputedTable) -> int:
-        name = sound(table.name)
-        columns = ", ".join(f'"{sound(column)}" {kind}' for column, kind in table.columns)
+        name = checked_name(table.name)
+        columns = ", ".join(f'"{checked_name(column)}" {kind}' for column, kind in table.columns)
         self._connection.execute(f"DROP TABLE IF EXISTS {name}")
         self._connection.execute(f"CREATE TABLE {name} ({columns})")
         cursor = self._connection.executemany(
@@ -142,7 +142,7 @@ class FolderResults:
 
 
 def take_results(connection: sqlite3.Connection, notes: Sequence[Row], tables: Iterable[ComputedTable]) -> None:
-    """Takes over what another store has, unless it is here. notes: rows of the table `result`. Within a transaction."""
+    """Copies results of another store, unless they are equal. notes: rows of `result`. Within a transaction."""
     connection.execute(_TABLES)
     if connection.execute("SELECT * FROM result ORDER BY name").fetchall() != list(notes):
         store = FolderResults(connection, 0.0)
@@ -154,7 +154,7 @@ def take_results(connection: sqlite3.Connection, notes: Sequence[Row], tables: I
 
 @contextlib.contextmanager
 def results(folder: Path, now: float) -> Iterator[FolderResults]:
-    """Raises NoCollection, StoreError."""
+    """Opens a transaction for storing results. Raises NoCollection, StoreError."""
     with writing(folder) as connection:
         yield FolderResults(connection, now)
 
@@ -178,7 +178,7 @@ _PAIR = np.dtype([("first", np.int64), ("second", np.int64)])
 
 @frozen
 class RunEnd:
-    """The end of a run. until: what was first seen from then on was not known."""
+    """The end of a run. until: URLs first seen from then on were not known."""
 
     run_id: int
     until: float  # the next run's start, seconds since the epoch
@@ -191,14 +191,14 @@ class RunEnd:
 
 @frozen
 class PastUrls:
-    """The URLs of one site at a moment. statuses: 0: no answer."""
+    """The URLs of one site at a point in time. statuses: 0: no response."""
 
     rows: UrlRows
     statuses: Ints16
 
 
 def answers_by_run(connection: sqlite3.Connection) -> dict[int, tuple[int | None, float]]:
-    """(clicks to the deepest page that it read, mean seconds of a page's answer) of each run that read pages."""
+    """(greatest depth of a fetched page, mean response time in seconds) of each run that fetched pages."""
     find = (
         "SELECT v.run_id, max(u.depth), avg(v.took_s) FROM visit v JOIN url u ON u.id = v.url_id"
         " WHERE v.purpose = 'page' AND v.outcome = 'fetched' AND v.url_id <> 0 GROUP BY v.run_id"
@@ -207,12 +207,12 @@ def answers_by_run(connection: sqlite3.Connection) -> dict[int, tuple[int | None
 
 
 def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
-    """How many URLs stood at which reason when each run ended, by run."""
+    """Number of URLs by reason at the end of each run."""
     runs_begun = connection.execute("SELECT id, started FROM run ORDER BY id").fetchall()
     first_run = "(SELECT count(*) FROM run r WHERE r.started <= u.first_seen)"
     came = f"SELECT max({first_run}, 1), u.reason, count(*) FROM url u GROUP BY 1, 2"
     counts: list[Counter[str]] = [Counter() for _ in runs_begun]
-    for place, reason, urls in connection.execute(came):  # as if they had always stood so
+    for place, reason, urls in connection.execute(came):  # first assume that the current reason never changed
         counts[place - 1][reason] += urls
     for earlier, later in pairwise(counts):
         later.update(earlier)
@@ -221,7 +221,7 @@ def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
         " JOIN url u ON u.id = h.url_id ORDER BY h.url_id, h.run_id"
     )
     places = {run_id: place for place, (run_id, _) in enumerate(runs_begun)}
-    last = (-1, 0)  # URL, place of the first run that its next row does not tell of
+    last = (-1, 0)  # URL, index of the first run not covered by its previous history rows
     for identity, run_id, reason, now, first in connection.execute(past):
         begin = last[1] if last[0] == identity else first - 1
         end = places.get(run_id, begin)
@@ -236,7 +236,7 @@ UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
 
 
 def url_past(connection: sqlite3.Connection, moment: RunEnd) -> UrlPast:
-    """The URLs that stood otherwise then: of several later rows the earliest tells."""
+    """URLs with another state at that time: the earliest later history row applies."""
     find = (
         "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history"
         " WHERE run_id > ? GROUP BY url_id"
@@ -264,7 +264,7 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
 
 
 def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> LinkRows:
-    """Where each URL that redirected led, and which page each alias is an address of, as the rules now say."""
+    """Target of each redirect at that time, and page of each alias under the current rules."""
     rules: dict[int, str] = dict(
         connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,))
     )
@@ -282,7 +282,7 @@ def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> 
 
 
 def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
-    """The site's links to pages, whatever became of their sources; pairs may be twice."""
+    """The site's links to pages, independent of the state of their sources; may contain duplicates."""
     now = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL} AND l.first_seen < ? ORDER BY u.id"
     links = joined_links(link_blocks(connection, now, (site, moment.until), CLICK_KINDS - {LinkKind.REDIRECT}))
     ended = (
@@ -308,7 +308,7 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
 
 
 def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> Ints:
-    """The URLs, of any site, that stood at one of the reasons; ascending."""
+    """Ids of the URLs of any site that had one of the reasons; ascending."""
     names = frozenset(reason.value for reason in reasons)
     now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN {any_of(names)}")}
     then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in names}
@@ -316,7 +316,7 @@ def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlP
 
 
 def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
-    """(id, URL) of those that are known."""
+    """(id, URL) of the known URLs."""
     for identity in ids:
         if (text := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
             yield UrlId(identity), Url(text[0])

@@ -1,10 +1,10 @@
-"""Which pages changed since one last looked? For whoever follows a collection: the search index, the marks of content.
+"""Changes of pages since a follower last read them. Followers: the search index, the classification of content.
 
-A trigger notes each page that is stored, replaced, filed under another URL, or is no page any longer, in the
-transaction that does it: so none is missed, whatever is killed when. What is noted is that something changed; what a
-page is now, its rows tell. A follower has a name and a place. It begins with all pages, in the order of their ids, then
-reads the changes since it began; it moves its place when it is done with what it read, best in one transaction with
-what it made of it. What all followers have passed is forgotten. Without followers nothing is noted.
+Triggers record each page that is stored, replaced, moved to another URL, or removed, in the same transaction, so that
+no change is lost in a crash. A change has no details; the current state is in the page's rows. A follower has a name
+and a position. It first scans all pages by id, then reads the changes since it began, and advances its position when it
+has processed them, best in the same transaction as its own output. Changes that all followers have processed are
+deleted. Without followers nothing is recorded.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_FOLLOWED}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
 {PAGE_RESTATED}"""  # noqa: E501
 
-_FIRST: Final = -(1 << 63)  # no id is below it
-THROUGH: Final = (1 << 63) - 1  # the position of one that has seen every page once
-INDEX: Final = "search"  # the follower that is the search index
+_FIRST: Final = -(1 << 63)  # the smallest possible id
+THROUGH: Final = (1 << 63) - 1  # position after the scan of all pages
+INDEX: Final = "search"  # name of the follower that is the search index
 
 
 class ChangeCursor(NamedTuple):
-    """How far a follower came.
+    """Position of a follower.
 
-    seq: of the last change that it passed; scanned: the last page of its first round, None: it is through.
+    seq: last processed change; scanned: last page of the initial scan, None if the scan is complete.
     """
 
     seq: int
@@ -53,31 +53,31 @@ class ChangeCursor(NamedTuple):
 
     @property
     def position(self) -> tuple[int, int]:
-        """The place as an index keeps it, the later the greater: how far the first round came, then the change."""
+        """Position as stored in an index, increasing: progress of the scan, then the last change."""
         return (THROUGH if self.scanned is None else self.scanned, self.seq)
 
 
 def follow(connection: sqlite3.Connection, name: str) -> ChangeCursor:
-    """The follower's place; a new one begins. Within a transaction."""
+    """Position of a follower, which is created if it is new. Call it within a transaction."""
     newest = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"
     connection.execute(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
     return ChangeCursor(*connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone())
 
 
 def place_of(connection: sqlite3.Connection, name: str) -> ChangeCursor | None:
-    """Where a follower stands; None: there is none of that name."""
+    """Position of a follower, or None if it does not exist."""
     row = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
     return ChangeCursor(*row) if row else None
 
 
 def unfollow(connection: sqlite3.Connection, name: str) -> None:
-    """Forgets a follower; if it comes again, it begins anew. Within a transaction."""
+    """Deletes a follower. Call it within a transaction."""
     connection.execute("DELETE FROM follower WHERE name = ?", (name,))
     _prune(connection)
 
 
 def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tuple[Sequence[UrlId], ChangeCursor]:
-    """The next pages to look at, each once, and the place behind them. None: all was seen."""
+    """The next pages to process, each once, and the position after them. No pages: all are processed."""
     seq, scanned = place
     if scanned is not None:
         comparison = ">=" if scanned == _FIRST else ">"
@@ -93,13 +93,13 @@ def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tup
 
 
 def newest(connection: sqlite3.Connection) -> int:
-    """The number of the last change that was noted; 0: there was none."""
+    """Number of the last recorded change; 0 if there is none."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'change'").fetchone()
     return int(row[0]) if row else 0
 
 
 def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
-    """How many pages and changes are still to be looked at."""
+    """Number of pages and changes still to be processed."""
     pages = 0
     if place.scanned is not None:
         pages = connection.execute("SELECT count(*) FROM page WHERE url_id > ?", (place.scanned,)).fetchone()[0]
@@ -107,15 +107,15 @@ def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
 
 
 def passed(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> None:
-    """The follower is done with all up to this place. Within a transaction."""
+    """Sets a follower's position. Call it within a transaction."""
     connection.execute("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
     _prune(connection)
 
 
 def note(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> None:
-    """Notes that something about these pages changed that is not in their rows, for the other followers.
+    """Records changes of pages that are not in their rows, for the other followers.
 
-    Within a transaction.
+    Call it within a transaction.
     """
     connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_FOLLOWED}", [(url_id,) for url_id in ids])
 
@@ -125,11 +125,11 @@ def _prune(connection: sqlite3.Connection) -> None:
 
 
 def evidence(connection: sqlite3.Connection, site_id: int, name: str) -> bytes | None:
-    """What was written for a site under a name."""
+    """Data stored for a site under a name, or None."""
     row = connection.execute("SELECT data FROM evidence WHERE site_id = ? AND name = ?", (site_id, name)).fetchone()
     return row[0] if row else None
 
 
 def write_evidence(connection: sqlite3.Connection, site_id: int, name: str, data: bytes) -> None:
-    """In place of what was there. Within a transaction."""
+    """Replaces the data of a site under a name. Call it within a transaction."""
     connection.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?)", (site_id, name, data))

@@ -1,7 +1,7 @@
-"""What is remembered of checking links: what was asked and seen, what was found in each run?
+"""Stored results of link checks: requests, responses, issues by run.
 
-A link's target that is no page of ours has no row for its answer but its visits (purpose `head` or `check`), and one of
-`verdict` where it is dead. `look` adds what was seen on a page that is not kept.
+The result for a link target that is not a page of the crawl is stored in its visits (purpose `head` or `check`), and in
+a row of `verdict` if it is dead. `look` holds data of checked pages, which are not stored themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHECK = "check"  # the kind of run that checks links
 VERDICTS = """CREATE TABLE verdict (
     url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
     was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);
-"""  # URLs that a crawl did not ask for and a check found dead: as it found them, and as the crawl left them
+"""  # dead URLs that only a check requested: state after the check, and state after the crawl
 TABLES = f"""{VERDICTS}
 CREATE INDEX queue_text ON queue (text) WHERE text IS NOT NULL;
 CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
@@ -33,22 +33,22 @@ CREATE TABLE issue (
     run_id INTEGER NOT NULL, code TEXT NOT NULL, url_id INTEGER NOT NULL, related_id INTEGER NOT NULL,
     PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
 """  # noqa: E501
-_OF_CHECKS = "purpose IN ('head', 'check')"  # written as in the index, or SQLite does not take it
-_NET_DOWN = "net-down"  # in run_count: our own net was down in this run, and what got no answer then says nothing
+_OF_CHECKS = "purpose IN ('head', 'check')"  # as in the index, otherwise SQLite does not use it
+_NET_DOWN = "net-down"  # key in run_count: our own network was down in this run, so failures are not evidence
 _JUDGED = (
     f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
 )
 _ADD_TALLY = (
     "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 )
-SINCE = "check_since"  # a note: when the check that has not ended yet began
+SINCE = "check_since"  # name of a note: start of the current check
 
 
 @frozen
 class VisitEvidence:
-    """One visit as evidence.
+    """A visit as evidence.
 
-    url: that was asked for; outcome, status, detail: as `store.rows.outcome_columns` writes them.
+    url: the requested URL; outcome, status, detail: see `store.rows.outcome_columns`.
     """
 
     url: Url
@@ -59,8 +59,8 @@ class VisitEvidence:
     detail: str
 
 
-def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
-    """(URL, purpose) of what the check that goes on has asked for among the URLs."""
+def requested_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tuple[str, str]]:
+    """(URL, purpose) of those of the URLs that the current check requested."""
     find = f"SELECT text, purpose FROM visit WHERE text = ? AND {_OF_CHECKS} AND started >= ?"
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (SINCE,)).fetchone()
     start = float(row[0]) if row else float("inf")
@@ -68,7 +68,7 @@ def asked_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[tupl
 
 
 def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
-    """All that was ever asked to check links, oldest first; without what failed while our own net was down."""
+    """All visits of link checks, oldest first, without failures while our own network was down."""
     find = (
         "SELECT text, purpose, started, outcome, status, detail FROM visit"
         f" WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
@@ -78,7 +78,7 @@ def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
 
 
 def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
-    """The latest look at each URL."""
+    """Latest look at each URL."""
     find = (
         "SELECT v.text, l.media_type, l.title, l.h1, l.text, l.fragments FROM look l CROSS"
         " JOIN visit v ON v.id = l.visit_id ORDER BY l.visit_id"
@@ -96,7 +96,7 @@ def looks(connection: sqlite3.Connection) -> dict[Url, Look]:
 
 
 def failures(connection: sqlite3.Connection, reasons: Iterable[Reason]) -> Iterator[tuple[UrlId, VisitEvidence]]:
-    """Every visit of the pages that stand at one of the reasons, oldest first."""
+    """All visits of the pages with one of the reasons, oldest first."""
     find = (
         "SELECT v.url_id, u.text, v.purpose, v.started, v.outcome, v.status, v.detail FROM visit v"
         " JOIN url u ON u.id = v.url_id"
@@ -107,7 +107,7 @@ def failures(connection: sqlite3.Connection, reasons: Iterable[Reason]) -> Itera
 
 
 def host_failures(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
-    """Every request for a robots.txt to which nobody answered: so it would have been with any page of the host."""
+    """All robots.txt requests without a response, which is evidence for all pages of the host."""
     of_robots = "purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL"
     for url, *rest in connection.execute(
         f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"
@@ -116,7 +116,7 @@ def host_failures(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
 
 
 def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[VisitEvidence]:
-    """What was asked to check links since then, requests for robots.txt included, oldest first."""
+    """Visits of link checks since then, including robots.txt, oldest first."""
     find = (
         "SELECT text, purpose, started, outcome, status, detail FROM visit WHERE started >= ?"
         " AND purpose IN ('head', 'check', 'robots') ORDER BY id"
@@ -126,29 +126,29 @@ def asked_since(connection: sqlite3.Connection, begun: float) -> Iterator[VisitE
             yield VisitEvidence(Url(url), *rest)
 
 
-def net_was_down(connection: sqlite3.Connection, run_id: int) -> None:
-    """What got no answer in this run is no evidence. Within a transaction."""
+def mark_network_down(connection: sqlite3.Connection, run_id: int) -> None:
+    """Marks a run whose failures are not evidence. Call it within a transaction."""
     connection.execute("INSERT OR REPLACE INTO run_count VALUES (?, ?, 1)", (run_id, _NET_DOWN))
 
 
 def store_issues(connection: sqlite3.Connection, run_id: int, keys: Iterable[tuple[str, int, int]]) -> None:
-    """keys: (code, id of the page, id of the other URL or 0). Within a transaction."""
+    """Stores issues. keys: (code, id of the page, id of the other URL or 0). Call it within a transaction."""
     connection.executemany("INSERT OR IGNORE INTO issue VALUES (?, ?, ?, ?)", ((run_id, *key) for key in keys))
 
 
 def issues_of(connection: sqlite3.Connection, run_id: int, code: str) -> Iterator[tuple[int, int]]:
-    """(id of the page, id of the other URL or 0) of the issues of one code that `store_issues` took."""
+    """(id of the page, id of the other URL or 0) of the issues of one code stored for a run."""
     yield from connection.execute("SELECT url_id, related_id FROM issue WHERE run_id = ? AND code = ?", (run_id, code))
 
 
 def runs_with(connection: sqlite3.Connection, code: str) -> list[tuple[int, float]]:
-    """(number, when it began) of the checks that saw an issue of this code, latest first."""
+    """(id, start) of the checks that found an issue of this code, latest first."""
     find = "SELECT id, started FROM run WHERE EXISTS (SELECT 1 FROM issue WHERE run_id = run.id AND code = ?)"
     return connection.execute(f"{find} ORDER BY started DESC", (code,)).fetchall()
 
 
 def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int, int]:
-    """Pages with an issue of one of these codes, by the check that saw them; of a check that saw none no entry."""
+    """Number of pages with an issue of one of these codes, by check. Checks without such pages have no entry."""
     listed = list(codes)
     marks = ", ".join("?" * len(listed))
     find = f"SELECT run_id, count(DISTINCT url_id) FROM issue WHERE code IN ({marks}) GROUP BY run_id"
@@ -156,7 +156,7 @@ def pages_with(connection: sqlite3.Connection, codes: Iterable[str]) -> dict[int
 
 
 def pages_by_code(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
-    """Pages with an issue of each kind, by the check that saw them."""
+    """Number of pages with an issue of each kind, by check."""
     table: dict[int, dict[str, int]] = {}
     for run, code, pages in connection.execute(
         "SELECT run_id, code, count(DISTINCT url_id) FROM issue GROUP BY run_id, code"
@@ -166,10 +166,10 @@ def pages_by_code(connection: sqlite3.Connection) -> dict[int, dict[str, int]]:
 
 
 def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str, str, int]]) -> None:
-    """dead: (id, reason, rule, status) of every URL that checks found dead and the crawl did not ask for,
-    in place of those before.
+    """Replaces the verdicts. dead: (id, reason, rule, status) of all URLs that checks found dead and the crawl did not
+    request.
 
-    Within a transaction, while none is settled. `settle` makes them the URLs' states.
+    Call it within a transaction, while no verdict is in force. The end of the run puts them in force.
     """
     connection.execute("DELETE FROM verdict")
     insert = "INSERT INTO verdict SELECT id, ?, ?, ?, reason, rule, status FROM url WHERE id = ?"
@@ -177,10 +177,10 @@ def store_verdicts(connection: sqlite3.Connection, dead: Iterable[tuple[int, str
 
 
 def restate(connection: sqlite3.Connection, revived: Iterable[tuple[int, str, str, int]]) -> None:
-    """revived: (id, reason, rule, status) of URLs that the crawl found dead and a check did not:
-    they stand so for later runs too.
+    """Changes the state of URLs permanently. revived: (id, reason, rule, status) of URLs that were dead in the crawl
+    and alive in a check.
 
-    Within a transaction.
+    Call it within a transaction.
     """
     for url_id, reason, rule, status in revived:
         before = connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
@@ -191,19 +191,19 @@ def restate(connection: sqlite3.Connection, revived: Iterable[tuple[int, str, st
 
 
 def crawled_as(connection: sqlite3.Connection) -> dict[int, str]:
-    """The reasons at which the crawl left what checks found dead, by id."""
+    """Reason after the crawl of URLs that checks found dead, by id."""
     return dict(connection.execute("SELECT url_id, was FROM verdict").fetchall())
 
 
 def visited_at(connection: sqlite3.Connection, url_id: int) -> float:
-    """When a known URL was last asked for by the crawl."""
+    """Time of the last request of a URL by the crawl, or 0.0."""
     row = connection.execute("SELECT visited FROM url WHERE id = ?", (url_id,)).fetchone()
     return float(row[0] or 0.0) if row else 0.0
 
 
 def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of every link of a reader's that
-    names a place, by target.
+    """(source, target, kind, position, fragments separated by spaces) of all links for readers with a fragment, by
+    target.
     """
     yield from connection.execute(
         "SELECT source, target, kind, position, fragments FROM link"
@@ -213,7 +213,7 @@ def fragments(connection: sqlite3.Connection) -> Iterator[tuple[int, int, str, s
 
 
 def redirects_to_places(connection: sqlite3.Connection) -> list[int]:
-    """URLs whose redirect names a place itself: browsers go there, not to the place that a link names."""
+    """URLs that redirect to a URL with a fragment, which browsers prefer to the link's fragment."""
     find = (
         "SELECT DISTINCT u.id FROM url u CROSS JOIN link l ON l.source = u.id"
         " WHERE u.reason = 'redirect' AND l.kind = 'redirect' AND l.fragments <> ''"
@@ -222,7 +222,7 @@ def redirects_to_places(connection: sqlite3.Connection) -> list[int]:
 
 
 def targets(connection: sqlite3.Connection, site: SiteKey) -> set[int]:
-    """What the site's pages link to, whatever for; not what forms send to, nor what is only cited."""
+    """Link targets of the site's pages, except those of forms, citations and sitemaps."""
     find = (
         "SELECT l.targets, l.kinds FROM url u CROSS JOIN page_links l ON l.source = u.id"
         " WHERE u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"

@@ -1,6 +1,4 @@
-"""Rows of a collection in a folder on their way in and out: copies, exchanges for archives,
-and completions that others fetched.
-"""
+"""Copies rows of a collection in a folder in and out: moves, exchanges for archives, and imported completions."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ BODIES_AT_ONCE = 100
 _FILE_NAME = re.compile(r"topics/\w[\w.-]*")
 _OF_HOST = "LEFT JOIN host h ON h.id = {} LEFT JOIN site s ON s.id = h.site_id"
 _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
-_WAY = {  # from a table's rows to the site whose shard they belong to
+_WAY = {  # joins from a table to the site that determines the shard
     "site": "LEFT JOIN site s ON s.id = t.id", "host": "LEFT JOIN site s ON s.id = t.site_id",
     "dictionary": "LEFT JOIN site s ON s.dictionary_id = t.id",
     "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"),
@@ -49,7 +47,7 @@ _SHARD = {
     "look": "CASE WHEN v.url_id = 0 THEN shard_of_address(v.text) ELSE shard_of(s.key) END",
 }
 _NOT_OWN = f"name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
-# Of a worker that was killed the last request may have started this very moment.
+# A killed worker may have sent its last request just now.
 NEXT_AT = (
     "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
     "INTEGER) + 1 + t.delay_s / t.rate) END"
@@ -68,8 +66,8 @@ FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id 
 """  # noqa: E501
 
 
-def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
-    """Lets the statements here ask for shards. Of what has no known site it is 0."""
+def register_shard_functions(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
+    """Registers SQL functions for shards. Rows without a known site have shard 0."""
     of_site = lru_cache(maxsize=65_536)(lambda key: 0 if key is None else shard_of(SiteKey(key)))
 
     connection.create_function("shard_of", 1, of_site, deterministic=True)
@@ -77,14 +75,14 @@ def know_shards(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], in
 
 
 def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """The table's rows, exact, each behind its shard; needs `know_shards`."""
+    """Rows of a table in portable form, starting with the shard. Call `register_shard_functions` before."""
     make = exact(table.kinds)
     for row in reading.rows(connection.execute(_select(table, shards=True))):
         yield (row[0], *make(row[1:]))
 
 
 def rows_touched(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """As `rows_out`, of the rows whose keys `touch` marked."""
+    """As `rows_out`, for the rows whose keys are marked by `touch`."""
     make = exact(table.kinds)
     same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(connection, table.name))
     source = f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}"
@@ -93,7 +91,7 @@ def rows_touched(connection: sqlite3.Connection, table: MovedTable) -> Iterator[
 
 
 def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """The same without shards, of a file that was just filled."""
+    """As `rows_out`, without shards, for a new file."""
     return map(exact(table.kinds), reading.rows(connection.execute(_select(table, shards=False))))
 
 
@@ -111,7 +109,7 @@ def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
 
 
 def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
-    """What was kept of pages, in the order of ids; needs `know_shards`."""
+    """Stored bodies, ascending by id. Call `register_shard_functions` before."""
     contents = Contents(connection)
     cursor = connection.execute(_BODIES)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
@@ -144,7 +142,7 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
 
 
 def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
-    """What arrived of bodies, as `MovedBody.row` has it."""
+    """Stored bodies in the form of `MovedBody.row`, to verify a move."""
     contents = Contents(connection)
     find = (
         "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
@@ -162,10 +160,7 @@ def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None
 
 
 def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """In place of rows of the same keys. Links: those of a page one after another, of pages that have none yet.
-
-    Within a transaction.
-    """
+    """Inserts or replaces rows, within a transaction. Links: grouped by page, only for pages without links."""
     if table.name == "link":
         page_links.fill(connection, rows)
         return
@@ -174,7 +169,7 @@ def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]
 
 
 def note_changed(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of `url`, ids first, as they pass to `enter`: who follows the pages among them is told of these."""
+    """Passes on rows of `url`, which start with the id, and records the pages among them as changed."""
     has_page = "SELECT 1 FROM page WHERE url_id = ?"
     for row in rows:
         if connection.execute(has_page, row[:1]).fetchone():
@@ -183,9 +178,9 @@ def note_changed(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterato
 
 
 def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | None = None) -> None:
-    """Empties a table, but for what a database says of itself. sources: only the links of these pages.
+    """Deletes the rows of a table, except what belongs to one database. sources: only links of these pages.
 
-    Within a transaction.
+    Call it within a transaction.
     """
     name = _stored(name)
     if sources is not None:
@@ -195,19 +190,19 @@ def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | No
 
 
 def count(connection: sqlite3.Connection, name: str) -> int:
-    """Rows of a table."""
+    """Number of rows of a table."""
     counted = "coalesce(sum(length(kinds)), 0) FROM page_links" if name == "link" else f"count(*) FROM {name}"
     return int(connection.execute(f"SELECT {counted}").fetchone()[0])
 
 
 def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
-    """The columns that name a row of a table; of links, which have no such name, the page that they lie on."""
+    """Key columns of a table; for links, which have no key, the column of the page."""
     columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
     return tuple(column for (column,) in columns) or ("source",)
 
 
 def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Deletes the rows of a table whose keys are not among these. Within a transaction."""
+    """Deletes the rows of a table whose keys are not among these. Call it within a transaction."""
     columns = keys_of(connection, name)
     connection.execute("DROP TABLE IF EXISTS temp.retained")
     connection.execute(f"CREATE TEMP TABLE retained ({', '.join(columns)}, PRIMARY KEY ({', '.join(columns)}))")
@@ -218,14 +213,14 @@ def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> No
 
 @contextlib.contextmanager
 def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
-    """Notes the key of each row of these tables that a transaction of the connection, which goes on, writes or deletes
-    within; see `touched`. Yields a connection that sees the collection as it was.
+    """Records the keys of all rows of these tables that an open transaction of the connection changes; see `touched`.
+    Yields a connection that sees the previous state.
     """
     for name in names:
         keys = keys_of(connection, name)
         _make_touched(connection, name, keys)
         for event, rows in (("INSERT", ("NEW",)), ("DELETE", ("OLD",)), ("UPDATE", ("OLD", "NEW"))):
-            # no OR IGNORE: within a trigger the statement that set it off decides on conflicts
+            # no OR IGNORE: in a trigger the conflict clause of the outer statement applies
             noted = "".join(
                 f" INSERT INTO touched_{name} SELECT {', '.join(f'{row}.{key}' for key in keys)} WHERE NOT EXISTS"
                 f" (SELECT 1 FROM touched_{name} WHERE {' AND '.join(f'{key} = {row}.{key}' for key in keys)});"
@@ -236,19 +231,19 @@ def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -
                 f" BEGIN{noted} END"
             )
     with reading.moment(folder) as before:
-        before.execute("SELECT 1 FROM meta").fetchone()  # the moment that it sees from here on
-        before.execute("PRAGMA query_only = OFF")  # for `touch`; the file stays read-only
+        before.execute("SELECT 1 FROM meta").fetchone()  # takes the snapshot
+        before.execute("PRAGMA query_only = OFF")  # for the temporary tables of `touch`; the file stays read-only
         yield before
 
 
 def touched(connection: sqlite3.Connection, name: str) -> list[Row]:
-    """The keys that were noted of a table."""
+    """Recorded keys of a table."""
     rows: list[Row] = connection.execute(f"SELECT * FROM temp.touched_{name}").fetchall()
     return rows
 
 
 def touch(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Marks the rows of these keys for `rows_touched`."""
+    """Marks rows by key for `rows_touched`."""
     columns = keys_of(connection, name)
     _make_touched(connection, name, columns)
     connection.executemany(f"INSERT INTO touched_{name} VALUES ({', '.join('?' * len(columns))})", keys)
@@ -263,7 +258,7 @@ def _make_touched(connection: sqlite3.Connection, name: str, keys: Sequence[str]
 
 
 def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """The greatest id of each of the tables; of an empty one 0."""
+    """Greatest id of each table; 0 if it is empty."""
     return {name: connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()[0] for name in names}
 
 
@@ -272,9 +267,9 @@ def _stored(name: str) -> str:
 
 
 def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) -> None:
-    """In place of those of the same ids. Bytes that lay in segments are packed without a dictionary.
+    """Inserts or replaces bodies. Bytes from segments are compressed without a dictionary.
 
-    Within a transaction, after `dictionary`.
+    Call it within a transaction, after the table `dictionary` is filled.
     """
     codec = BodyCodec()
     insert = (
@@ -292,7 +287,7 @@ def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) ->
 
 
 def complete(connection: sqlite3.Connection, seq: int) -> None:
-    """What this database alone keeps. seq: of the last entry of a to-do list."""
+    """Finishes a move: sets values that only SQLite has. seq: number of the last queue entry."""
     connection.execute(
         "UPDATE site SET fetched = coalesce((SELECT sum(h.fetched) FROM host h WHERE h.site_id = site.id), 0)"
     )
@@ -307,27 +302,28 @@ def last_seq(connection: sqlite3.Connection) -> int:
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
-    """None where there is no such table."""
+    """Columns of a table; empty if it does not exist."""
     return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
 
 
-def lay_files(connection: sqlite3.Connection, folder: Path) -> None:
-    """Makes the table `file` of this connection alone, which holds FILES of the folder. changed: when each was, in
-    nanoseconds since the epoch.
+def load_files(connection: sqlite3.Connection, folder: Path) -> None:
+    """Creates the temporary table `file` with FILES of the folder. changed: modification time in nanoseconds since the
+    epoch.
     """
     paths = (path for pattern in FILES for path in folder.glob(pattern))
     rows = [(path.relative_to(folder).as_posix(), path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
     (is_reader,) = connection.execute("PRAGMA query_only").fetchone()
-    connection.execute("PRAGMA query_only = OFF")  # of a reader, which else may have no table of its own
+    connection.execute("PRAGMA query_only = OFF")  # a read-only connection cannot create a temporary table
     connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL, changed INTEGER NOT NULL)")
     connection.executemany("INSERT INTO file VALUES (?, ?, ?)", rows)
     connection.execute(f"PRAGMA query_only = {is_reader}")
 
 
 def write_files(connection: sqlite3.Connection, folder: Path) -> None:
-    """Makes FILES of the folder what the table `file` holds; each appears whole, and what is so already is left alone.
+    """Writes the content of the table `file` to FILES of the folder. Each file is replaced atomically; equal files are
+    not written.
 
-    A name that is none of FILES is left out: it may come from anybody who writes to a database. Raises OSError.
+    Names that do not match FILES are ignored, since any user of the database may have written them. Raises OSError.
     """
     rows = {name: (data, changed) for name, data, changed in connection.execute("SELECT name, data, changed FROM file")}
     for path in [path for pattern in FILES for path in folder.glob(pattern)]:
@@ -346,21 +342,21 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:
-    """The rules for URLs that were applied, in one spelling; see `parameters.rules_key`."""
+    """The URL rules in force, in canonical spelling; see `parameters.rules_key`."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
     return str(row[0]) if row else ""
 
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    with connection:  # commits, or rolls back what raised
+    with connection:  # commits, or rolls back after an exception
         connection.execute("BEGIN IMMEDIATE")
         yield
 
 
-BLOCK_ROWS = 100  # rows with packed bodies, fetched at once: some 2 MB
-# A body is that of the last visit of its URL that brought one; of a page filed under another address, that
-# of the visit of the alias.
+BLOCK_ROWS = 100  # rows with packed bodies fetched at a time: about 2 MB
+# A body belongs to the last visit of its URL that fetched one; if the page was moved to another URL, to the visit of
+# the alias.
 _EXCHANGES = """
 WITH holder AS MATERIALIZED (
     SELECT max(id) AS id FROM visit
@@ -379,7 +375,7 @@ WHERE v.outcome <> 'skipped' ORDER BY v.id
 
 
 def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
-    """Every visit that asked a server, the earliest first. Streamed."""
+    """Streams all visits with a request, oldest first."""
     contents = Contents(connection)
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
@@ -404,7 +400,7 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
                 sent,
             ) = row
             body = contents.restore(data, dictionary_id, text) if data else None
-            if sent is not None and body is not None:  # what a browser made of it is no answer of a server
+            if sent is not None and body is not None:  # the rendered page is not a server's response
                 body, body_id = unpack_sent(sent), 0
             visit = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
@@ -418,14 +414,14 @@ _WITH_BODY = (
 
 
 def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, str, str]]:
-    """(id, URL, media type, charset) of each page that is there still and whose bytes were kept, by URL."""
+    """(id, URL, media type, charset) of current pages with stored bytes, sorted by URL."""
     rows: Iterator[Any] = reading.rows(connection.execute(_WITH_BODY))
     for url_id, text, media_type, charset in rows:
         yield UrlId(url_id), Url(text), media_type, charset
 
 
 def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
-    """The same with their bytes."""
+    """Current pages with stored bytes, sorted by URL."""
     contents = Contents(connection)
     for url_id, url, media_type, charset in with_bodies(connection):
         if body := contents.body(url_id):
@@ -433,19 +429,19 @@ def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
 
 
 def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
-    """(another address of a page, the page)."""
+    """(alias, page) of all aliases."""
     find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
     rows: Iterator[Any] = reading.rows(connection.execute(find))
     return ((UrlId(url_id), UrlId(page_id)) for url_id, page_id in rows)
 
 
 def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
-    """Bodies that several pages have."""
+    """Ids of bodies shared by several pages."""
     find = "SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1"
     return frozenset(body_id for (body_id,) in connection.execute(find))
 
 
-# Completions enter one by one, in transactions of many.
+# Completions are stored one by one, in large transactions.
 
 _CLICKS = any_of(CLICK_KINDS)
 _TARGETS = (
@@ -459,7 +455,7 @@ _BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 class Filler:
     """The only writer of a collection, within one run.
 
-    Use as a context: what is complete by then is stored at its end.
+    Use it as a context manager; leaving it commits the last transaction.
     """
 
     def __init__(self, folder: Path, run_id: int, storage: Storage) -> None:
@@ -501,25 +497,25 @@ class Filler:
                 self._bodies.store_dictionary(site, data)
 
     def stored_url(self, url_id: UrlId) -> tuple[int, int | None, float] | None:
-        """(host id, depth, when it was last visited: 0.0 never) of a URL; None: never seen."""
+        """(host id, depth, time of the last visit or 0.0) of a URL; None if it is unknown."""
         row = self._connection.execute(
             "SELECT host_id, depth, coalesce(visited, 0) FROM url WHERE id = ?", (url_id,)
         ).fetchone()
         return (int(row[0]), row[1], float(row[2])) if row else None
 
     def body(self, url_id: UrlId) -> bytes | None:
-        """The bytes of a page that entered before."""
+        """Stored bytes of a page, or None."""
         return self._contents.body(url_id)
 
     def answer(self, url_id: UrlId) -> tuple[int, Headers] | None:
-        """Status and header of the answer that brought what is there of a URL."""
+        """Status and headers of the response that is stored for a URL, or None."""
         return answer(self._connection, url_id)
 
     def offer(self, candidate: Candidate, now: float) -> None:
         self._ledger.offer([candidate], (), now)
 
     def enter(self, completion: Completion) -> None:
-        """One visit with all that it brought, as of the time at which it took place. Its URL must be known."""
+        """Stores a completion with the time of its visit. Its URL must be known."""
         body_ids = stored_bodies(self._bodies, [completion], [self._bodies.pack(completion)])
         self._ledger.enter(Batch(), [completion], body_ids, completion.visit.started)
         self._entered += 1
@@ -527,10 +523,10 @@ class Filler:
             self._commit([completion.lease.site])
 
     def count_depths(self, starts: Iterable[UrlId]) -> None:
-        """Depths anew, breadth first from the starts: archives need not be in any order.
+        """Computes all depths breadth first from the starts, since archives are unordered.
 
-        As a crawl counts them: along clicks that are followed, redirects for free, not from one start's site to
-        another's. O(pages + links).
+        The rules are those of a crawl: along followed clicks, redirects do not count, and not from one start's site to
+        another. O(pages + links).
         """
         self._connection.execute(
             f"UPDATE url SET depth = NULL WHERE depth IS NOT NULL AND reason NOT IN {_BY_NOFOLLOW}"
@@ -541,7 +537,7 @@ class Filler:
         depth = 0
         while frontier:
             following: list[tuple[UrlId, int]] = []
-            for source, site in frontier:  # grows by what redirects lead to
+            for source, site in frontier:  # grows by the targets of redirects
                 for target, is_redirect, target_site in self._connection.execute(_TARGETS, (source,)).fetchall():
                     clicks = depth if is_redirect else depth + 1
                     if (target_site == site or target_site not in sites) and self._reach(target, clicks):
@@ -555,6 +551,6 @@ class Filler:
         return int(row[0]) if row else 0
 
     def _reach(self, url_id: UrlId, depth: int) -> bool:
-        """True the first time."""
+        """Sets the depth of a URL. Returns whether it had none."""
         update = f"UPDATE url SET depth = ? WHERE id = ? AND depth IS NULL AND reason NOT IN {_BY_NOFOLLOW}"
         return bool(self._connection.execute(update, (depth, url_id)).rowcount)

@@ -1,4 +1,4 @@
-"""Deletes pages, a site or a run from a collection, so that it is as if they had never been there."""
+"""Deletes pages, a site or a run from a collection without leaving traces."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from periplus.urls.hosts import host_key
 
 
 def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Sets `leaves` of each row of doomed: its own batch, or the last one of a page that links to it,
-    else the link would lead to nothing meanwhile.
+    """Sets `leaves` of each row of doomed: its own batch, or the last batch of a page that links to it, since a link
+    must not lead to a missing URL in between.
 
-    Puts what else those pages link to into orphan, with the last of their batches. tables: of
-    links, by source and target.
+    Stores other link targets of those pages in orphan, with the last of their batches. tables: tables of links.
     """
     doomed = np.concatenate(
         [np.zeros((0, 2), np.int64), *number_blocks(connection.execute("SELECT id, batch FROM doomed ORDER BY id"), 2)]
@@ -54,20 +53,20 @@ def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
 
 
 def _latest(rows: Ints) -> Ints:
-    """(target, batch): each target once, with its greatest batch."""
+    """Distinct targets, each with its greatest batch."""
     ordered = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     last = np.ones(len(ordered), bool)
     last[:-1] = ordered[1:, 0] != ordered[:-1, 0]
     return ordered[last]
 
 
-# What goes is found by a few passes through the tables, before anything is changed.
+# A few scans of the tables find the rows to delete, before anything is changed.
 #
-# The answer stands in temporary tables, each row with the number of the transaction that it goes in: bodies with the
-# last page that has them, addresses with the last page that links to them. So a kill between two transactions leaves
-# nothing half deleted, and the same wish, given again, deletes the rest.
+# The result is stored in temporary tables. Each row has the number of the transaction that deletes it: bodies with the
+# last page that has them, URLs with the last page that links to them. So a crash between two transactions leaves a
+# consistent collection, and repeating the deletion deletes the rest.
 
-# URLs of one transaction: a second, in which a reader of the newest state waits for nothing and a writer for this
+# URLs per transaction: takes about a second, during which other writers wait but readers do not
 BATCH = 5_000
 TABLES = """
 CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
@@ -84,18 +83,18 @@ _ONLY_IN_RUN = (
     "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id"
     " WHERE v.purpose = 'page' AND v.url_id <> 0"
     " GROUP BY v.url_id HAVING min(v.run_id) = :run AND max(v.run_id) = :run AND sum(v.outcome <> 'skipped') > 0"
-    # later runs found it as it was
+    # and no later run found it unchanged
     " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"
 )
-# a pass through them looks at the source first: they are in its order, so that finding it costs a tenth of the target
+# scans check the source first: links are stored in its order, so that this costs a tenth of checking the target
 _LINKS = ("link", "link_history")
 
 
 def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
-    """Fills the temporary tables. Raises UsageError for a site or run that is not there."""
+    """Fills the temporary tables. Raises UsageError if the site or run does not exist."""
     connection.create_function("id_of", 1, lambda text: url_id(Url(text)), deterministic=True)
     connection.executescript(TABLES)
-    # all is of one moment; and each row by itself would be a transaction of the temporary file
+    # one snapshot; and otherwise each row would be a transaction of the temporary file
     connection.execute("BEGIN")
     _urls(connection, deletion)
     if not deletion.links_to:
@@ -121,15 +120,15 @@ def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     return plan
 
 
-def mark_doomed(connection: sqlite3.Connection, deletion: Deletion) -> int:
-    """How many URLs `find` would take, without what goes with them. Raises as that."""
+def count_selected(connection: sqlite3.Connection, deletion: Deletion) -> int:
+    """Number of URLs that `find` would select. Raises the same errors."""
     connection.executescript(TABLES)
     _urls(connection, deletion)
     return int(connection.execute("SELECT count(*) FROM doomed").fetchone()[0])
 
 
 def last_batch(connection: sqlite3.Connection) -> int:
-    """The number of the last transaction; the first is 0."""
+    """Number of the last transaction, from 0."""
     return int(connection.execute("SELECT coalesce(max(batch), 0) FROM doomed").fetchone()[0])
 
 
@@ -141,15 +140,15 @@ def _urls(connection: sqlite3.Connection, deletion: Deletion) -> None:
     if deletion.site is not None:
         if not connection.execute("SELECT 1 FROM site WHERE key = ?", (deletion.site,)).fetchone():
             raise UsageError(
-                f"the collection knows no site {deletion.site!r}; `periplus sql 'SELECT name"
-                " FROM sites'` lists those it knows"
+                f"the collection has no site {deletion.site!r}; list its sites by `periplus sql 'SELECT name"
+                " FROM sites'`"
             )
         connection.execute(
             f"INSERT OR IGNORE INTO chosen SELECT id FROM url WHERE host_id IN {_OF_SITE}", (deletion.site,)
         )
     if deletion.run:
         if not connection.execute("SELECT 1 FROM run WHERE id = ?", (deletion.run,)).fetchone():
-            raise UsageError(f"there is no run {deletion.run}; `periplus status` lists the runs")
+            raise UsageError(f"there is no run {deletion.run}; list the runs by `periplus status`")
         if deletion.run_pages:
             connection.execute(f"INSERT OR IGNORE INTO chosen {_ONLY_IN_RUN}", {"run": deletion.run})
     connection.execute("INSERT OR IGNORE INTO chosen SELECT url_id FROM alias WHERE page_id IN (SELECT id FROM chosen)")
@@ -164,7 +163,7 @@ def _urls(connection: sqlite3.Connection, deletion: Deletion) -> None:
 
 
 def _orphans(connection: sqlite3.Connection) -> None:
-    """Of what deleted pages link to those URLs stay that were never asked for, and that nothing else names."""
+    """Keeps only orphans that were never requested and that nothing else refers to."""
     connection.execute(
         "DELETE FROM orphan WHERE id NOT IN (SELECT id FROM url WHERE id IN (SELECT id FROM orphan)"
         " AND visited IS NULL AND NOT in_sitemap)"
@@ -197,7 +196,7 @@ def _bodies(connection: sqlite3.Connection) -> None:
 
 
 def _visits(connection: sqlite3.Connection, deletion: Deletion) -> None:
-    """Visits of the pages, and what else was asked of a site or in a run."""
+    """Selects visits of the pages, and all other visits of a site or run."""
     last = last_batch(connection)
     insert = "INSERT OR IGNORE INTO doomed_visit"
     for table in ("doomed", "orphan"):
@@ -216,7 +215,7 @@ def _visits(connection: sqlite3.Connection, deletion: Deletion) -> None:
 
 
 def _entries(connection: sqlite3.Connection, deletion: Deletion) -> None:
-    """Rows of the to-do lists."""
+    """Selects queue entries."""
     insert = "INSERT OR IGNORE INTO doomed_entry"
     for table in ("doomed", "orphan"):
         connection.execute(
@@ -230,13 +229,13 @@ def _entries(connection: sqlite3.Connection, deletion: Deletion) -> None:
 
 
 def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
-    def one(statement: str, *values: object) -> int:
+    def total(statement: str, *values: object) -> int:
         return int(connection.execute(statement, values).fetchone()[0] or 0)
 
     urls, staying, orphans = (
-        one("SELECT count(*) FROM doomed"),
-        one("SELECT sum(stays) FROM doomed"),
-        one("SELECT count(*) FROM orphan"),
+        total("SELECT count(*) FROM doomed"),
+        total("SELECT sum(stays) FROM doomed"),
+        total("SELECT count(*) FROM orphan"),
     )
     pages, marks = connection.execute(
         f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}"
@@ -248,29 +247,29 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
         " FROM doomed_body d JOIN body b ON b.id = d.id"
     ).fetchone()
     size = held or 0
-    size += one("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
-    size += one(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
+    size += total("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
+    size += total(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
     rendered = "sum(length(sent) + coalesce(length(screenshot), 0))"
-    size += one(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
-    size += one("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
+    size += total(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
+    size += total("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
     past = sum(
-        one(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
+        total(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
     )
-    past += one("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
+    past += total("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
     return DeletionPlan(
-        urls, int(pages), urls - staying + orphans, orphans, staying, one("SELECT count(*) FROM doomed_visit"),
-        one("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
-        one("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
-        bodies, int(texts or 0), int(marks or 0), one(read), past, size,
+        urls, int(pages), urls - staying + orphans, orphans, staying, total("SELECT count(*) FROM doomed_visit"),
+        total("SELECT count(*) FROM doomed d JOIN link l ON l.source = d.id"),
+        total("SELECT count(*) FROM inlink i CROSS JOIN link l ON l.source = i.source AND l.target = i.target"),
+        bodies, int(texts or 0), int(marks or 0), total(read), past, size,
         last_batch(connection) + 1 if urls or deletion.run else 0,
     )  # fmt: skip
 
 
-# Each transaction takes some thousands of URLs with all that is theirs, and leaves every sum right: a kill between two
-# loses nothing but time. What was deleted is overwritten in the file. Depths stay as they were found: they tell how
-# near a page once was, as after a refresh. What runs counted as new or changed stays too: it is what they found then.
+# Each transaction deletes some thousand URLs with all their rows and keeps all totals correct, so that a crash loses
+# nothing but time. Deleted rows are overwritten in the file. Depths are not recomputed, as after a refresh. The counts
+# of new and changed pages of runs stay too, since they describe the past.
 
-Watch = Callable[[int, int], bool]  # (URLs done, of how many) -> stop
+Watch = Callable[[int, int], bool]  # (URLs done, total) -> stop
 
 _BATCH = "(SELECT id FROM doomed WHERE batch = :batch)"
 _LEAVING = (
@@ -280,7 +279,7 @@ _STAYING = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
 _LATER = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays AND leaves > batch)"
 _VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
 _BODIES = "(SELECT id FROM doomed_body WHERE batch = :batch)"
-_OWN = (  # of the pages; each by a key, so that a batch costs what it holds
+_OWN = (  # rows of the pages; all by key, so that the cost depends only on the batch
     f"DELETE FROM page WHERE url_id IN {_BATCH}",
     f"DELETE FROM rendering WHERE url_id IN {_BATCH}",
     f"DELETE FROM bad_link WHERE source IN {_BATCH}",
@@ -298,7 +297,7 @@ _OWN = (  # of the pages; each by a key, so that a batch costs what it holds
     f"DELETE FROM body WHERE id IN {_BODIES}",
     "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
 )
-_ASKED = (  # what sums of hosts, sites and runs count, by host and run
+_ASKED = (  # requests counted in totals, by host and run
     "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire"
     " FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
     " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text))"
@@ -309,29 +308,29 @@ _ASKED = (  # what sums of hosts, sites and runs count, by host and run
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that may mark what goes. Raises NoCollection, StoreError."""
+    """Opens a connection for a deletion. Raises NoCollection, StoreError."""
     with contextlib.closing(schema.connect(folder)) as connection:
-        connection.execute("PRAGMA temp_store = FILE")  # of a large site the marks are many
+        connection.execute("PRAGMA temp_store = FILE")  # for large sites
         connection.execute("PRAGMA secure_delete = ON")
         yield connection
 
 
 def texts_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> list[Url]:
-    """The addresses of those that are known, in the order given."""
+    """Texts of the known URLs, in the order given."""
     rows = (connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone() for identity in ids)
     return [Url(row[0]) for row in rows if row]
 
 
 def planned(folder: Path, deletion: Deletion) -> DeletionPlan:
-    """What the deletion would take; changes nothing. Raises UsageError, NoCollection, StoreError."""
+    """Plan of a deletion, without changes. Raises UsageError, NoCollection, StoreError."""
     with opened(folder) as connection:
         return find(connection, deletion)
 
 
 def chosen(folder: Path, deletion: Deletion) -> int:
-    """How many URLs the deletion would take, at once. Raises as `planned`."""
+    """Number of URLs selected by a deletion; fast. Raises as `planned`."""
     with opened(folder) as connection:
-        return mark_doomed(connection, deletion)
+        return count_selected(connection, deletion)
 
 
 def delete(
@@ -340,9 +339,9 @@ def delete(
     watch: Watch,
     follow: Follow = contextlib.nullcontext,
 ) -> DeletionPlan:
-    """Deletes, until watch says stop. Nobody may be crawling. Returns what was planned. Raises as `planned`.
+    """Deletes until watch returns True. No crawl may be running. Returns the plan. Raises as `planned`.
 
-    follow: what each transaction is within, given the connection.
+    follow: context for each transaction, given its connection.
     """
     with opened(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         plan = find(connection, deletion)
@@ -356,14 +355,14 @@ def delete(
                 _renumber_last_visit(connection, newest + 1)
             if watch(min((batch + 1) * BATCH, plan.urls), plan.urls) and batch < last:
                 break
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the deleted rows leave the log too
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # removes deleted rows from the log
         return plan
 
 
 def _renumber_last_visit(connection: sqlite3.Connection, number: int) -> None:
-    """number: greater than any before.
+    """Changes the id of the last visit to `number`, which is greater than all ids used before.
 
-    What was computed of a collection holds as long as its last visit has the same one: here it ends.
+    Computed results are valid as long as the last visit has the same id, so this invalidates them.
     """
     last = connection.execute("SELECT max(id) FROM visit").fetchone()[0]
     for table, column in (("visit", "id"), ("look", "visit_id"), ("doomed_visit", "id")):
@@ -371,7 +370,7 @@ def _renumber_last_visit(connection: sqlite3.Connection, number: int) -> None:
 
 
 def shrink(folder: Path) -> None:
-    """Gives the space of what was deleted back to the disk: the file is written anew. Nobody may be at work."""
+    """Rewrites the file to free the space of deleted rows. No process may be using the collection."""
     with contextlib.closing(schema.connect(folder)) as connection:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -379,8 +378,8 @@ def shrink(folder: Path) -> None:
 
 def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion) -> None:
     this = {"batch": batch}
-    _take_from_sums(connection, this)
-    _leave_lists(connection, this)
+    _reduce_totals(connection, this)
+    _delete_queue_entries(connection, this)
     dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
@@ -399,7 +398,7 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
     _restate(connection, this, Reason.WAITING if deletion.again else Reason.DELETED)
 
 
-def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> None:
+def _reduce_totals(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     asked = connection.execute(_ASKED, this).fetchall()
     many = connection.executemany
     of_host = [(count, host_id) for host_id, _, count, _ in asked]
@@ -409,7 +408,7 @@ def _take_from_sums(connection: sqlite3.Connection, this: dict[str, int]) -> Non
     many("UPDATE run SET fetched = max(0, fetched - ?), wire_bytes = max(0, wire_bytes - ?) WHERE id = ?", of_run)
 
 
-def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
+def _delete_queue_entries(connection: sqlite3.Connection, this: dict[str, int]) -> None:
     for host_id, entries in connection.execute(
         "SELECT host_id, count(*) FROM doomed_entry WHERE batch = :batch GROUP BY host_id", this
     ).fetchall():
@@ -424,9 +423,7 @@ def _leave_lists(connection: sqlite3.Connection, this: dict[str, int]) -> None:
 
 
 def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reason) -> None:
-    """Addresses that stay get their reason, those that leave go;
-    those that leave later are without a page until then.
-    """
+    """Sets the reason of URLs that stay and deletes those that leave; URLs that leave later get DELETED until then."""
     tallies: Counter[str] = Counter()
     groups = f"id IN {_STAYING} OR id IN {_LATER} OR id IN {_LEAVING}"
     for name, count in connection.execute(f"SELECT reason, count(*) FROM url WHERE {groups} GROUP BY reason", this):
@@ -437,7 +434,7 @@ def _restate(connection: sqlite3.Connection, this: dict[str, int], reason: Reaso
         connection.execute("INSERT OR IGNORE INTO reason VALUES (?, ?)", (becomes.value, STATE_OF[becomes].value))
         update = f"UPDATE url SET reason = :reason, rule = '', status = NULL, visited = NULL WHERE id IN {group}"
         tallies[f"reason:{becomes.value}"] += connection.execute(update, this | {"reason": becomes.value}).rowcount
-    # after it: a trigger keeps what the URL was
+    # after the update, since a trigger writes the previous state
     connection.execute(f"DELETE FROM url_history WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}", this)
     upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
     connection.executemany(upsert, [(name, change) for name, change in tallies.items() if change])
@@ -464,7 +461,7 @@ def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
 
 
 def _end(connection: sqlite3.Connection, deletion: Deletion) -> None:
-    """What is known when all URLs are gone: hosts and sites without any, and the run's own rows."""
+    """Deletes hosts and sites without URLs, and the run's own rows."""
     if deletion.site is not None:
         connection.execute(
             "INSERT OR IGNORE INTO gone_host SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?",
@@ -495,9 +492,9 @@ def _end(connection: sqlite3.Connection, deletion: Deletion) -> None:
 
 
 def _end_run(connection: sqlite3.Connection, run_id: int) -> None:
-    """The run's record.
+    """Deletes a run's record.
 
-    What stood before it is kept for the run that followed, so that earlier ones can still be compared.
+    Its history rows are moved to the next run, so that earlier runs can still be compared.
     """
     following = connection.execute("SELECT min(id) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
     for table in ("url_history", "page_history", "link_history") if following is not None else ():

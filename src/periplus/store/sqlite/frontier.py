@@ -1,4 +1,4 @@
-"""The frontier on SQLite, `model.ports.CrawlStore` and `CrawlHome`: what may be fetched next or again, and what was."""
+"""The crawl store on SQLite: `model.ports.CrawlStore` and `CrawlHome`."""
 
 from __future__ import annotations
 
@@ -46,21 +46,20 @@ from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQue
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
 
-# What may be fetched next, and what was: `model.ports.CrawlStore` on SQLite. Its promises stand there.
+# Implements `model.ports.CrawlStore`; its invariants are documented there.
 #
-# One writer at a time, by the write lock; so URLs of other hosts are merged at once, without an inbox. A
-# worker that died is told by its process id and loses its hosts at once; one that is merely silent loses
-# them when its lease runs out.
+# The write lock admits one writer at a time, so that URLs of other hosts are stored at once, without an inbox. A dead
+# worker is recognised by its process id and loses its hosts at once; a silent one loses them when its lease expires.
 
 T = TypeVar("T")
-OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at once
-# A check gives out no page: what waits of a crawl that came to its limit is left as it is.
+OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at a time
+# A check takes no pages: those still queued by a crawl that reached its limit stay in the queue.
 _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
 class SqliteCrawlStore(CrawlReads, exchange.PartStore):
-    """One process's access to a collection's frontier and pages, within one run."""
+    """Access of one process to a collection's queue and pages, within one run."""
 
     def __init__(
         self,
@@ -70,21 +69,21 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         storage: Storage,
         is_alive: Callable[[int], bool] = process_lives,
     ) -> None:
-        """is_alive: whether the process of this id exists on this machine."""
+        """is_alive: whether a process with this id exists on this machine."""
         self._connection = schema.connect(folder)
         self._lock = schema.WriteLock(folder)
         self.run_id = run_id
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
-        self._pids: dict[str, int] = {}  # of the workers that joined by way of this store
+        self._pids: dict[str, int] = {}  # of workers that joined through this object
         self._bodies = BodyWriter(self._connection, storage)
         self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
-        self.successions = 0
-        self._latest = 0.0  # the latest time that this store was told of
+        self.failovers = 0
+        self._latest = 0.0  # latest `now` passed to this object
         kind = self._connection.execute("SELECT kind FROM run WHERE id = ?", (run_id,)).fetchone()[0]
         self._is_check = kind == "check"
         self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
-        # a check asks for links' targets wherever they lie
+        # a check requests link targets of all parts
         self._ledger = FolderLedger(
             self._connection, run_id, None if self._is_check else exchange.part_in(self._statements)
         )
@@ -103,17 +102,17 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def join(self, pid: int, now: float) -> str:
         with self._transaction():
-            self._bury(self._fallen(now), now)
+            self._remove_workers(self._expired_workers(now), now)
             serial = self._connection.execute("SELECT coalesce(max(rowid), 0) + 1 FROM worker").fetchone()[0]
             name = f"{pid}-{serial}-{now:.6f}"
             self._pids[name] = pid
-            self._renew(name, now)
+            self._renew_lease(name, now)
         return name
 
-    def _renew(self, worker: str, now: float) -> None:
-        """Enters a worker, or renews its leases.
+    def _renew_lease(self, worker: str, now: float) -> None:
+        """Registers a worker, or renews its lease.
 
-        One that was silent for so long that it was buried enters anew, without hosts.
+        A worker that expired is registered again, without hosts.
         """
         upsert = (
             "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE"
@@ -123,22 +122,22 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
-            self._bury([worker], now)
+            self._remove_workers([worker], now)
 
-    def _fallen(self, silent: float) -> list[str]:
-        """Workers that are dead, and those whose leases ended before `silent`."""
+    def _expired_workers(self, silent: float) -> list[str]:
+        """Dead workers, and workers whose leases expired before `silent`."""
         workers = self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall()
         return [name for name, pid, until in workers if until < silent or not self._is_alive(pid)]
 
-    def _bury_fallen(self, silent: float, now: float) -> None:
-        if fallen := self._fallen(silent):
+    def _remove_expired(self, silent: float, now: float) -> None:
+        if expired := self._expired_workers(silent):
             with self._transaction():
-                self._bury(fallen, now)
+                self._remove_workers(expired, now)
 
-    def _bury(self, workers: Sequence[str], now: float) -> None:
-        """Ends workers and frees the hosts that they still hold.
+    def _remove_workers(self, workers: Sequence[str], now: float) -> None:
+        """Removes workers and frees their hosts.
 
-        Their last request may have started this very moment.
+        The hosts wait their delay, since the last request may have just been sent.
         """
         free = "UPDATE host SET lease_by = NULL, next_at = max(next_at, ? + delay_s / rate) WHERE lease_by = ?"
         for worker in workers:
@@ -149,9 +148,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         if now < self._latest - folder_runs.NOTICED_S:
-            self._follow_the_clock(now)
+            self._adjust_to_clock(now)
         self._latest = max(now, self._latest)
-        self._bury_fallen(now, now)  # here, for whoever waits for a dead worker's hosts never comes to lease
+        self._remove_expired(now, now)  # necessary here, since a worker that waits for these hosts never calls `lease`
         if self.is_paused():
             return ()
         find = (
@@ -165,10 +164,10 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             for i, key, site, pending, fetched, wait in rows
         ]
 
-    def _follow_the_clock(self, now: float) -> None:
-        """The clock was set back.
+    def _adjust_to_clock(self, now: float) -> None:
+        """Handles a clock that was set back.
 
-        Of several workers one moves what is kept: then the last renewal of a lease lies no longer in the future.
+        Only one of several workers moves the stored times: after that the last lease renewal is not in the future.
         """
         back_s, self._latest = self._latest - now, now
         with self._transaction():
@@ -179,13 +178,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
         with self._transaction():
-            self._bury(self._fallen(now), now)
-            self._renew(worker, now)
+            self._remove_workers(self._expired_workers(now), now)
+            self._renew_lease(worker, now)
             for host_id in () if self.is_paused() else host_ids:
-                grab = (
+                take = (
                     "UPDATE host SET lease_by = ?, epoch = epoch + 1 WHERE id = ? AND lease_by IS NULL AND pending > 0"
                 )
-                if self._connection.execute(grab, (worker, host_id)).rowcount:
+                if self._connection.execute(take, (worker, host_id)).rowcount:
                     leases.append(self._lease_of(host_id, now))
         return leases
 
@@ -202,8 +201,8 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         )
 
     def fair_share(self, now: float) -> int:
-        # the dead alone: whoever holds its share comes no further, and would count them until their lease ends
-        self._bury_fallen(-math.inf, now)
+        # only dead workers: a worker with its full share calls nothing else, and would count them until they expire
+        self._remove_expired(-math.inf, now)
         if self.is_paused():
             return 0
         hosts = int(self._connection.execute(f"SELECT count(*) FROM host h WHERE {self._with_work}").fetchone()[0])
@@ -225,7 +224,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     ) -> tuple[Sequence[Task], float | None]:
         if not self._holds(lease):
             return (), None
-        # what others wait for is no page, and may be all that holds up the last one
+        # tasks that other hosts wait for are not pages, so the page budget does not apply
         if self._budget.max_pages and not self.urgent([lease.host_id]):
             with self._transaction():
                 most, wait_s = self._within_budget(lease, most, len(in_hand), now)
@@ -247,7 +246,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
     def _first_of(
         self, lease: Lease, pages: Iterable[Url], in_hand: frozenset[tuple[int, int]], now: float
     ) -> Task | None:
-        """The first of the pages that waits, whatever its priority, and is not in hand."""
+        """First of the pages that is waiting, with any priority, and not in progress."""
         find = (
             "SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0) FROM queue q"
             " JOIN url u ON u.id = q.url_id"
@@ -268,8 +267,8 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return self._connection.execute(find, (lease.host_id, lease.epoch)).fetchone() is not None
 
     def _within_budget(self, lease: Lease, most: int, in_hand: int, now: float) -> tuple[int, float | None]:
-        """How many pages this host may get now: what the budget leaves,
-        and no more than a quantum ahead of the other sites.
+        """(number of pages that the host may take now, seconds to wait): the rest of the budget, but at most a quantum
+        ahead of the other sites.
         """
         fetched = self._connection.execute("SELECT fetched FROM run WHERE id = ?", (self.run_id,)).fetchone()[0]
         held = self._connection.execute("SELECT coalesce(sum(in_hand), 0) FROM worker").fetchone()[0]
@@ -278,7 +277,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             self.budget_spent = self._budget.max_pages <= fetched
             return 0, BARRIER_POLL_S
         own = self._connection.execute("SELECT fetched FROM site WHERE key = ?", (lease.site,)).fetchone()[0]
-        if own + in_hand + min(most, left) > self._budget.quantum:  # else no rival, however far behind, can hold it up
+        if own + in_hand + min(most, left) > self._budget.quantum:  # else always within the quantum
             at_work = (
                 "SELECT 1 FROM host h WHERE h.site_id = s.id AND h.pending > 0 AND h.strikes = 0 AND h.next_at <= ?"
             )
@@ -319,15 +318,15 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return held_body(reason, self._connection.execute(find, (url_id,)).fetchone())
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
-        """URLs in hand by their sitemap's entry, or put off: a link found meanwhile gave each a second one,
-        which must not be fetched beside it.
+        """URLs in progress or postponed through a sitemap entry. A link found later adds a second entry, which must not
+        be fetched at the same time.
         """
         find = "SELECT url_id FROM queue WHERE host_id = ? AND priority = ? AND seq = ? AND url_id <> 0"
         entries = [(host_id, priority, seq) for priority, seq in in_hand if priority >= PRIORITY_NONE]
         return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
 
     def _priority_of_site(self, host_id: int) -> int:
-        """The first priority that any host of the same site still has waiting."""
+        """Lowest queued priority of all hosts of the same site."""
         find = (
             "SELECT min((SELECT min(priority) FROM queue WHERE host_id = h.id AND priority >= 0))"
             " FROM host h INDEXED BY host_site"
@@ -340,7 +339,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[FolderLedger]:
-        """The write lock, a transaction, and the ledger to write in; its sums are entered at the end."""
+        """Takes the write lock, begins a transaction, and yields the ledger; its counters are written at the end."""
         with self._lock.transaction(self._connection):
             self._ledger.open()
             yield self._ledger
@@ -352,8 +351,8 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         with self._transaction() as ledger:
             rest = iter(candidates)
             fresh = 0
-            while some := list(islice(rest, OFFERED_AT_ONCE)):
-                fresh += ledger.offer(some, (), now, reopen=reopen)
+            while block := list(islice(rest, OFFERED_AT_ONCE)):
+                fresh += ledger.offer(block, (), now, reopen=reopen)
             ledger.offer((), list(side_requests), now)
         return fresh
 
@@ -365,9 +364,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         packed = [self._bodies.pack(completion) for completion in batch.completions]
         with self._transaction() as ledger:
             held = dict(self._connection.execute("SELECT id, epoch FROM host WHERE lease_by = ?", (worker,)))
-            leases = {one.lease for one in batch.completions} | {state.lease for state in batch.hosts}
+            leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
             lost = frozenset(lease for lease in leases if held.get(lease.host_id) != lease.epoch)
-            stored = [at for at, one in enumerate(batch.completions) if one.lease not in lost]
+            stored = [at for at, completion in enumerate(batch.completions) if completion.lease not in lost]
             completions = [batch.completions[at] for at in stored]
             body_ids = stored_bodies(self._bodies, completions, [packed[at] for at in stored])
             hosts = tuple(state for state in batch.hosts if state.lease not in lost)
@@ -380,7 +379,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return lost
 
-    def take_in(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
+    def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
         mail = exchange.messages_read(messages)
         with self._transaction() as ledger:
             if is_next := exchange.is_next(self._statements, sender, number):
@@ -399,15 +398,15 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        from periplus.store.sqlite import survey  # and with it NumPy, which no crawl needs that asks for nothing of it
+        from periplus.store.sqlite import survey  # imports NumPy, which a plain crawl does not need
 
         return survey.visits(self._connection, after, texts=texts)
 
-    def bring_in_line(self, scope: CrawlScope) -> None:
+    def apply_scope(self, scope: CrawlScope) -> None:
         from periplus.store.sqlite import survey
 
         with self._lock.transaction(self._connection):
-            survey.bring_in_line(self._connection, scope)
+            survey.apply_scope(self._connection, scope)
 
     def close(self) -> None:
         self._connection.close()
@@ -429,11 +428,9 @@ _ENQUEUE = (
 
 
 def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
-    """Enters what is to be asked for again into the to-do lists; returns how many.
+    """Queues the URLs of a refresh; returns how many. robots.txt and sitemaps are fetched again too.
 
-    robots.txt, and with it the sitemaps, are read anew.
-
-    due_only: only what its own interval says, and the starts. What an interrupted refresh left stands there already.
+    due_only: only URLs that are due, and starts. Entries of an interrupted refresh stay in the queue.
     """
     with schema.writing(folder) as connection:
         seq = int(connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()[0])
@@ -456,11 +453,11 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
 
 
 class FolderHome:
-    """One folder. See the protocol."""
+    """`model.ports.CrawlHome` of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._before: list[str] | None = None  # names in the folder before it was held; None: there was no folder
+        self._before: list[str] | None = None  # names in the folder before it was locked; None: it did not exist
         self._is_new = False
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an index tells of the pages that it was made from, for it to be laid beside another copy of a collection."""
+"""Describes the pages of a search index, so that the index can be used with another copy of the collection."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from periplus.store.sqlite import changes
 from periplus.store.sqlite.changes import ChangeCursor
 
 ROWS_AT_ONCE = 10_000
-UNSEEN = 0  # the stamp of a page that changed since it was indexed; of any other it is most unlikely
+UNSEEN = 0  # stamp of a page that changed since it was indexed; other pages practically never have it
 
 
 class IndexedPage(NamedTuple):
-    """A page as it was indexed.
+    """A page as indexed.
 
-    stamp: 64 bits that change when the page is fetched again or filed otherwise; parts: of its blocks, packed; None:
-    not marked; shard: that the page lies in where there are shards.
+    stamp: 64 bits that change when the page is fetched again or its URL's state changes; parts: parts of its blocks,
+    packed, None if not classified; shard: of the page, if the database has shards.
     """
 
     url_id: UrlId
@@ -34,18 +34,18 @@ class IndexedPage(NamedTuple):
 
 
 def collection_key(connection: sqlite3.Connection) -> str:
-    """When the first run began: it tells a collection from one that was made in its place. Empty: there was none."""
+    """Start of the first run, which identifies a collection even if it is created again. Empty without runs."""
     row = connection.execute("SELECT started FROM run ORDER BY id LIMIT 1").fetchone()
     return str(row[0]) if row else ""
 
 
 def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
-    """The stamp of a page as it is stored: when it was fetched, its body, and its URL's state."""
+    """Stamp of a stored page, from the time of fetching, the body, and the URL's state."""
     return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
 
 
 def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
-    """All pages as they are stored, by id."""
+    """All stored pages, ascending by id."""
     find = (
         "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts, u.host_id FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
@@ -59,17 +59,19 @@ def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
 
 
 def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
-    """All pages of an index that follows the collection up to a place, by id; UNSEEN: others wait behind it."""
+    """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later."""
     changed = {UrlId(row[0]) for row in connection.execute("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
     for page in stored_pages(connection):
         is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
         changed.discard(page.url_id)
         yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)
-    yield from (IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed))  # pages no longer, and in it still
+    yield from (
+        IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed)
+    )  # removed pages that are still in the index
 
 
 def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Ints:
-    """The next pages to look at, ascending: all that are left of the first round, then most of those that changed."""
+    """The next pages to process, ascending: the rest of the initial scan, else up to `most` changed pages."""
     if place.scanned is None:
         return np.unique(np.array(changes.after(connection, place, most)[0], np.int64))
     pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
@@ -77,23 +79,23 @@ def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) 
 
 
 def set_parts(connection: sqlite3.Connection, parts: Sequence[tuple[bytes | None, UrlId]]) -> None:
-    """Within a transaction."""
+    """Sets the parts of pages. Call it within a transaction."""
     connection.executemany("UPDATE page SET parts = ? WHERE url_id = ?", parts)
 
 
 def all_evidence(connection: sqlite3.Connection) -> list[tuple[int, str, bytes]]:
-    """(site, name, what was written for it)."""
+    """(site, name, data) of all evidence."""
     return connection.execute("SELECT site_id, name, data FROM evidence").fetchall()
 
 
 def replace_evidence(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, bytes]]) -> None:
-    """Within a transaction."""
+    """Replaces all evidence. Call it within a transaction."""
     connection.execute("DELETE FROM evidence")
     connection.executemany("INSERT INTO evidence VALUES (?, ?, ?)", rows)
 
 
 def follow_but(connection: sqlite3.Connection, name: str, unseen: Sequence[UrlId]) -> ChangeCursor:
-    """The place of a follower that has seen all but some pages. Within a transaction."""
+    """Creates a follower that has processed all pages except `unseen`. Call it within a transaction."""
     changes.unfollow(connection, name)
     changes.follow(connection, name)
     place = ChangeCursor(changes.newest(connection), None)

@@ -1,9 +1,9 @@
-"""Who links to a URL, which visits asked for it, and which pages say the same? A file beside the tables tells.
+"""An index file beside the tables, for three questions: which pages link to a URL, which visits requested it, and which
+pages have the same words?
 
-No crawl keeps an index for its readers: one on the targets of links cost it 367 us and 1.6 kB a page. This file is made
-once, after the crawl, and costs 12 bytes a link.
-It is of one moment: what was visited since is read from the tables, a few thousand visits at most; beyond that it no
-longer serves.
+A crawl maintains no such index: one on link targets would cost 367 us and 1.6 kB per page. The file is created once,
+after the crawl, and takes 12 bytes per link. It has a fixed state; later visits, a few thousand at most, are read from
+the tables. With more of them the file is no longer used.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
 FILE = "links.book"
-VERSION = 2  # of the file; another one is made anew
-NEWER_MOST = 20_000  # visits since the file was made: reading their links takes 0.1 s
+VERSION = 2  # format version; a file of another version is created again
+NEWER_MOST = 20_000  # visits since the file was created: reading their links takes 0.1 s
 _NAV_CODE = POSITION_CODES[Position.NAV]
 _IS_PART = np.array([kind not in FOLLOWED_KINDS for kind in LINK_KINDS])
 _FETCHED = np.array([reason in FETCHED for reason in REASONS])
 
 
 class InlinkIndexVersion(NamedTuple):
-    """When a book was made.
+    """State of the collection when an index file was created.
 
-    visit: the last one that it knows; started: when that began, since a deleted visit's number is given again.
+    visit: id of the last visit; started: its start, since the id of a deleted visit is used again.
     """
 
     visit: int
@@ -51,23 +51,23 @@ class InlinkIndexVersion(NamedTuple):
 
 @frozen
 class Visited:
-    """Which visits asked for each URL, by the places of a InlinkIndex."""
+    """Visits by URL, in the order of an InlinkIndex."""
 
     offsets: Ints  # u + 1
-    visits: Unsigned32  # their numbers
+    visits: Unsigned32  # visit ids
 
 
 @frozen
 class Same:
-    """Pages by the beginning of the digest of their folded words: p of them, ascending by it."""
+    """p pages with the first half of the digest of their folded words, ascending by digest."""
 
     digests: Ints  # p
-    pages: Ints  # p: their ids
+    pages: Ints  # p: page ids
 
 
 @frozen
 class StoredInlinkIndex:
-    """A book as it lies in its file, or in memory."""
+    """An index file, or its content in memory."""
 
     moment: InlinkIndexVersion
     links: InlinkIndex
@@ -76,7 +76,7 @@ class StoredInlinkIndex:
 
 
 def moment_of(connection: sqlite3.Connection) -> InlinkIndexVersion:
-    """The collection's moment now."""
+    """Current state of the collection."""
     row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
     return InlinkIndexVersion(
         int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])
@@ -84,8 +84,8 @@ def moment_of(connection: sqlite3.Connection) -> InlinkIndexVersion:
 
 
 def still_holds(connection: sqlite3.Connection, moment: InlinkIndexVersion) -> bool:
-    """Whether a book of this moment is true but for what was visited since; false where so much was,
-    or what it knew was deleted.
+    """Whether an index of this state is valid except for later visits; False if there are too many, or if visits were
+    deleted.
     """
     if moment_of(connection).visit - moment.visit > NEWER_MOST:
         return False
@@ -94,16 +94,16 @@ def still_holds(connection: sqlite3.Connection, moment: InlinkIndexVersion) -> b
 
 
 def few_links(connection: sqlite3.Connection, most: int) -> bool:
-    """Whether there are at most so many rows of links."""
+    """Whether there are at most `most` links."""
     return bool(
         connection.execute("SELECT count(*) <= ? FROM (SELECT 1 FROM link LIMIT ?)", (most, most + 1)).fetchone()[0]
     )
 
 
 def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
-    """The book of this moment, ranks all 0; what is stored while it is made counts as newer.
+    """Builds the index of the current state, with all ranks 0. Concurrent changes count as later.
 
-    One look at each link: 17 s of one core for ten million.
+    Reads each link once: 17 s of one core for ten million.
     """
     moment = moment_of(connection)
     ids, sites, directories, fetched = _urls(connection)
@@ -134,7 +134,7 @@ def _offsets(places: Unsigned32, count: int) -> Ints:
 def _urls(
     connection: sqlite3.Connection,
 ) -> tuple[Ints, Ints32, Ints32, Mask]:
-    """(ids, sites, directories, whether fetched) of all URLs, ascending by id as they lie."""
+    """(ids, sites, directories, whether fetched) of all URLs, ascending by id, which is the storage order."""
     site_of_host = dict(connection.execute("SELECT id, site_id FROM host"))
     ids, sites, directories, codes = (
         [np.zeros(0, np.int64)],
@@ -145,8 +145,8 @@ def _urls(
     numbers: dict[str, int] = {}
     cursor = connection.execute("SELECT id, host_id, text, reason FROM url ORDER BY id")
     while block := cursor.fetchmany(10_000):
-        some, hosts, texts, reasons = zip(*block, strict=True)
-        ids.append(np.array(some, np.int64))
+        block_ids, hosts, texts, reasons = zip(*block, strict=True)
+        ids.append(np.array(block_ids, np.int64))
         sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
         directories.append(np.array([numbers.setdefault(directory(text), len(numbers)) for text in texts], np.int32))
         codes.append(np.array([REASON_CODES[reason] for reason in reasons], np.uint8))
@@ -154,7 +154,7 @@ def _urls(
 
 
 def directory(url: str) -> str:
-    """Host and first step of the path: `https://e.org/docs/`; of what lies at the top, `https://e.org/`."""
+    """Host and first path segment: `https://e.org/docs/`, or `https://e.org/` for top-level files."""
     top = url.find("/", 8) + 1
     end = url.find("/", top)
     question = url.find("?", top)
@@ -162,12 +162,12 @@ def directory(url: str) -> str:
 
 
 def _pairs(connection: sqlite3.Connection, ids: Ints) -> tuple[Unsigned32, Unsigned32]:
-    """(sources, targets) of each pair of URLs that a link joins, by source and target, as ends: each once,
-    its marks those that all its links share.
+    """(sources, targets) of each linked pair of URLs, by source and target, as ends. Each pair occurs once, with the
+    flags that all its links share.
     """
     sources: list[Unsigned32] = [np.zeros(0, np.uint32)]
     targets: list[Unsigned32] = [np.zeros(0, np.uint32)]
-    for block in (one.in_order() for one in link_blocks(connection, "page_links l ORDER BY l.source")):
+    for block in (links.in_order() for links in link_blocks(connection, "page_links l ORDER BY l.source")):
         source, target = places_in(ids, block.sources), places_in(ids, block.targets)
         flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
         is_known = (source >= 0) & (target >= 0)
@@ -179,15 +179,15 @@ def _pairs(connection: sqlite3.Connection, ids: Ints) -> tuple[Unsigned32, Unsig
     first = np.ones(len(begin), np.bool_)
     first[1:] = (begin[1:] != begin[:-1]) | (end[1:] >> np.uint32(2) != end[:-1] >> np.uint32(2))
     firsts = np.flatnonzero(first)
-    shared: Unsigned32 = np.bitwise_and.reduceat(end, firsts)  # of one pair all but the marks are the same
+    shared: Unsigned32 = np.bitwise_and.reduceat(end, firsts)  # ends of a pair differ only in their flags
     return begin[firsts], shared
 
 
 def places_in(ids: Ints, sought: Ints) -> Ints:
-    """Where each stands in the ascending ids; -1: nowhere."""
+    """Index of each id in the ascending ids; -1 if it is missing."""
     if not len(ids):
         return np.full(len(sought), -1, np.int64)
-    # neighbours are looked up one after another: a third of the time, since the memory at hand serves
+    # sorted lookups take a third of the time, because of memory locality
     order = np.argsort(sought)
     ordered = sought[order]
     place = np.searchsorted(ids, ordered).clip(max=len(ids) - 1)
@@ -225,7 +225,7 @@ def _same(connection: sqlite3.Connection) -> Same:
 
 
 def write(folder: Path, book: StoredInlinkIndex) -> None:
-    """In place of the file before. Raises OSError where nothing can be written."""
+    """Replaces the file. Raises OSError if it cannot be written."""
     column_files.write(folder / FILE, VERSION, {"moment": list(book.moment)}, dict(_arrays(book)))
 
 
@@ -236,7 +236,7 @@ def _arrays(book: StoredInlinkIndex) -> Iterator[tuple[str, NDArray[np.generic]]
 
 
 def opened(folder: Path) -> StoredInlinkIndex | None:
-    """The book in the folder's file, mapped into memory; None: there is none that this program reads."""
+    """Opens the folder's file, memory-mapped; None if it is missing or has another version."""
     file = column_files.opened(folder / FILE, VERSION)
     if file is None:
         return None
@@ -247,18 +247,18 @@ def opened(folder: Path) -> StoredInlinkIndex | None:
         return StoredInlinkIndex(
             InlinkIndexVersion(*file.head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
         )
-    except (TypeError, KeyError):  # its head was spoilt
+    except (TypeError, KeyError):  # the head is damaged
         return None
 
 
 def place_of(book: StoredInlinkIndex, identity: int) -> int:
-    """Where a URL stands; -1: it was not known then."""
+    """Index of a URL; -1 if it was not known then."""
     return int(places_in(book.links.ids, np.array([identity], np.int64))[0])
 
 
 def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int, most: int) -> tuple[int, list[int]]:
-    """(how many pages link to a URL, the ids of at most so many of them, greatest rank first),
-    what was visited since among them, itself not.
+    """(number of pages that link to a URL, ids of up to `most` of them, greatest rank first). Includes later visits,
+    but not the URL itself.
     """
     place, links = place_of(book, target), book.links
     sources = (
@@ -266,7 +266,7 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
         if place >= 0
         else np.zeros(0, np.uint32)
     )
-    newer = np.array(_newer(connection, book), np.int64)
+    newer = np.array(_later_urls(connection, book), np.int64)
     if len(newer):
         sources = sources[~np.isin(links.ids[sources], newer)]
     find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
@@ -277,8 +277,8 @@ def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int
     return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
 
 
-def _newer(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
-    """The ids of what was visited since the book was made."""
+def _later_urls(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
+    """Ids of URLs visited since the index was created."""
     return [
         identity
         for (identity,) in connection.execute("SELECT DISTINCT url_id FROM visit WHERE id > ?", (book.moment.visit,))
@@ -286,14 +286,14 @@ def _newer(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]
 
 
 def perhaps_same(connection: sqlite3.Connection, book: StoredInlinkIndex, folded_md5: bytes) -> list[int]:
-    """The ids of pages among which all stand whose folded words have this digest."""
+    """Ids of candidate pages, which include all pages with this digest of the folded words."""
     digest = np.frombuffer(folded_md5[:8], np.int64)
     first, end = (int(np.searchsorted(book.same.digests, digest, side)[0]) for side in ("left", "right"))
-    return [*book.same.pages[first:end].tolist(), *_newer(connection, book)]
+    return [*book.same.pages[first:end].tolist(), *_later_urls(connection, book)]
 
 
 def visits_of(connection: sqlite3.Connection, book: StoredInlinkIndex, url: Url) -> list[int]:
-    """The numbers of the visits that asked for a URL, ascending."""
+    """Ids of the visits that requested a URL, ascending."""
     place, visited = place_of(book, url_id(url)), book.visited
     visits = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
     newer = connection.execute(

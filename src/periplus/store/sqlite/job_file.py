@@ -1,4 +1,4 @@
-"""The queue of jobs in one file of a folder of collections."""
+"""The job queue in one file of a folder of collections."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ CREATE TABLE IF NOT EXISTS schedule (
 
 
 def folder_queue(folder: Path) -> JobQueue:
-    """The jobs of a folder, which is made if it is not there. Raises StoreError."""
+    """Opens the job queue of a folder, which is created if missing. Raises StoreError."""
     return JobQueue(JobFile(folder))
 
 
 def remove_unused(path: Path) -> None:
-    """Removes a database file whose tables hold no row, unless another process has it open."""
+    """Removes a database file without rows, unless another process has it open."""
     if not path.is_file():
         return
     with contextlib.suppress(OSError, sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(path)) as connection:
@@ -44,7 +44,7 @@ def remove_unused(path: Path) -> None:
         if any(connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in tables):
             return
         connection.execute("PRAGMA busy_timeout = 0")
-        if connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",):  # refused where others read it
+        if connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",):  # fails if others have it open
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             path.unlink()
 
@@ -64,7 +64,7 @@ class JobFile:
             self.connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(
-                f"no job queue can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
+                f"cannot store a job queue in {folder}: {error}. Is the disk full, or the folder read-only?"
             ) from error
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class JobFile:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
-            with self.connection:  # commits what is open at its end, or rolls it back
+            with self.connection:  # commits at the end, or rolls back
                 self.connection.execute("BEGIN IMMEDIATE")
                 yield
         except sqlite3.OperationalError as error:

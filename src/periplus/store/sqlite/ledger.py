@@ -1,4 +1,4 @@
-"""The ledger of a folder: its bodies, its hosts and its sums."""
+"""The ledger of a folder: bodies, hosts and counters."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from periplus.urls.parts import WebPart
 
 
 class BodyWriter:
-    """Packs bodies outside of any transaction, and stores them within. Keeps in memory which dictionary a site has."""
+    """Packs bodies outside of transactions and stores them within. Caches the dictionary id of each site."""
 
     def __init__(self, connection: sqlite3.Connection, storage: Storage) -> None:
         self._connection, self._storage = connection, storage
         self._contents = Contents(connection)
         self._dictionaries: dict[str, int] = {}
-        self._try_at: dict[str, int] = {}  # pages at which to try again to learn a dictionary, for sites that gave none
+        self._try_at: dict[str, int] = {}  # number of pages at which training is tried again
 
     def pack(self, completion: Completion) -> PackedBody | None:
-        """The completion's body and text, compressed; None when there is nothing to keep."""
+        """Compresses the body and text of a completion; None if there is nothing to store."""
         return packed(completion, self._storage, self._contents.codec, self._dictionaries.get(completion.lease.site))
 
     def store(self, body: PackedBody, content: bytes) -> int:
-        """The row that holds these bytes and this text, with the XML that was made of them."""
+        """Stores a body, its text and its XML; returns the row id."""
         body_id = self._same(body, content)
         if body_id is None:
             insert = "INSERT INTO body (md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?)"
@@ -47,9 +47,9 @@ class BodyWriter:
         return body_id
 
     def _same(self, body: PackedBody, content: bytes) -> int | None:
-        """An earlier row when it holds exactly the same (equal digest, then compared).
+        """Id of an earlier row with exactly the same content, found by digest and then compared.
 
-        The text too, for the same bytes read differently under another charset.
+        The text is compared too, since the same bytes may be decoded with another charset.
         """
         find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE md5 = ? AND size = ?"
         for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (body.md5, body.size)):
@@ -59,34 +59,34 @@ class BodyWriter:
                 or (data and self._contents.restore(data, dictionary_id, text) != content)
             ):
                 continue
-            if blocks is None and body.blocks is not None:  # stored before blocks were
+            if blocks is None and body.blocks is not None:  # stored without blocks
                 self._connection.execute("UPDATE body SET blocks = ? WHERE id = ?", (body.blocks, body_id))
             elif blocks != body.blocks:
                 continue
             return int(body_id)
         return None
 
-    def _is_same_text(self, one: bytes | None, other: bytes | None) -> bool:
-        """Texts as packed, before the site had a dictionary or after it."""
-        if one == other or one is None or other is None:
-            return one == other
-        return self._contents.codec.unpack(one, None) == self._contents.codec.unpack(other, None)
+    def _is_same_text(self, text: bytes | None, other: bytes | None) -> bool:
+        """Compares packed texts, which may be packed differently."""
+        if text == other or text is None or other is None:
+            return text == other
+        return self._contents.codec.unpack(text, None) == self._contents.codec.unpack(other, None)
 
     def learn_dictionary(self, site: str) -> bytes:
-        """A dictionary for a site that has enough pages and none yet, trained outside of transactions; else empty."""
+        """Trains a dictionary for a site with enough pages and none yet, outside of transactions; else empty."""
         if site in self._dictionaries:
             return b""
         row = self._connection.execute("SELECT id, fetched, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
         if row is None:
             return b""
         site_id, pages, dictionary_id = row
-        if dictionary_id is not None:  # another worker was first
+        if dictionary_id is not None:  # another worker stored one first
             self._contents.learn(dictionary_id)
             self._dictionaries[site] = dictionary_id
             return b""
         if pages < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
-        # in case this fails: of a site of errors or tiny pages there is nothing to learn
+        # if training fails, as for sites with tiny pages, retry later
         self._try_at[site] = pages * TRIED_AGAIN
         samples = self._connection.execute(
             "SELECT b.data, b.dictionary_id, b.text FROM page p JOIN url u ON u.id = p.url_id"
@@ -114,10 +114,10 @@ class BodyWriter:
 
 
 class FolderLedger:
-    """Enters what changes within a transaction that its owner opened.
+    """Applies changes within a transaction of the caller.
 
-    `open` before the first entry, `close` after the last: sums (entries per host, pages per site, URLs per reason) are
-    gathered in memory and entered once, when the transaction ends.
+    Call `open` before the first change and `close` after the last: counters (entries per host, pages per site, URLs per
+    reason) are collected in memory and written once at the end.
     """
 
     def __init__(self, connection: sqlite3.Connection, run_id: int, part: WebPart | None = None) -> None:
@@ -125,11 +125,11 @@ class FolderLedger:
         self._statements = SqliteStatements(connection)
         self._hosts: dict[HostKey, HostRef] = {}
         self._sums = Sums()
-        self._first_seq = self._seq = 0  # of entries of lists
+        self._first_seq = self._seq = 0  # of queue entries
 
     def open(self) -> None:
         self._sums = Sums()
-        self._hosts = {}  # a rolled-back transaction may have taken hosts with it
+        self._hosts = {}  # new hosts may be lost in a rolled-back transaction
         row = self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()
         self._seq = self._first_seq = int(row[0])
 
@@ -154,24 +154,24 @@ class FolderLedger:
     def enter(
         self, batch: Batch, completions: Sequence[Completion], body_ids: Sequence[int | None], now: float
     ) -> None:
-        """All that a batch brings.
+        """Applies a batch.
 
-        completions and batch.hosts: those whose lease holds; body_ids: of what is stored of each completion's page.
+        completions and batch.hosts: only those with valid leases; body_ids: of the stored body of each completion.
         """
         tables = self._tables(now)
         ledger = tables.ledger
         tables.take(completions)
-        candidates = list(chain.from_iterable(one.candidates for one in completions))
+        candidates = list(chain.from_iterable(completion.candidates for completion in completions))
         self._load(tables, candidates, batch.side_requests, completions)
         for completion, body_id in zip(completions, body_ids, strict=True):
             ledger.complete(completion, 0, body_id)
         ledger.record(batch, [0] * len(batch.visits))
         self._write(tables)
-        for site, finding in ledger.fallen:
+        for site, finding in ledger.refuted:
             tables = self._tables(now)
             tables.retract(site, finding)
             self._write(tables)
-        self._settle(tables, batch.hosts)
+        self._write_host_states(tables, batch.hosts)
 
     def offer(
         self,
@@ -181,7 +181,7 @@ class FolderLedger:
         *,
         reopen: bool = False,
     ) -> int:
-        """URLs and side requests that no page brought; returns how many URLs wait newly."""
+        """Stores URLs and side requests that are not from pages; returns how many URLs are newly waiting."""
         tables = self._tables(now)
         self._load(tables, candidates, side_requests)
         fresh = sum([tables.ledger.offer(candidate, reopen=reopen) for candidate in candidates])
@@ -191,14 +191,14 @@ class FolderLedger:
         return fresh
 
     def restate(self, url_id: int, reason: Reason, rule: str) -> None:
-        """Gives a URL another reason, and nothing else: its entry in a list is the caller's business."""
+        """Sets a URL's reason. The caller updates its queue entry."""
         before = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
         self._connection.execute("UPDATE url SET reason = ?, rule = ? WHERE id = ?", (reason.value, rule, url_id))
         self._sums.tallies["reason:" + before] -= 1
         self._sums.tallies["reason:" + reason.value] += 1
 
     def await_again(self, url_ids: Sequence[int]) -> None:
-        """Enters waiting URLs that stand in no list."""
+        """Queues waiting URLs that have no queue entry."""
         tables = self._tables(0.0)
         tables.load((0, url_id) for url_id in url_ids)
         for url_id in url_ids:
@@ -206,7 +206,7 @@ class FolderLedger:
         self._write(tables)
 
     def clear_lists(self) -> None:
-        """Takes from the lists the pages that wait no longer."""
+        """Removes pages from the queue that are no longer waiting."""
         stale = (
             "FROM queue WHERE purpose = 'page' AND url_id <> 0 AND url_id NOT IN (SELECT id"
             " FROM url WHERE reason = 'waiting')"
@@ -217,7 +217,7 @@ class FolderLedger:
         self._connection.execute(f"DELETE {stale}")
 
     def forget_url(self, url_id: int) -> None:
-        """Drops a URL that was never seen. Its entry in a list, if any, goes with `clear_lists`."""
+        """Deletes a URL that was never seen. `clear_lists` deletes its queue entry."""
         reason = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
         self._connection.execute("DELETE FROM url WHERE id = ?", (url_id,))
         self._sums.tallies["known"] -= 1
@@ -238,25 +238,27 @@ class FolderLedger:
         side_requests: Sequence[SideRequest],
         completions: Sequence[Completion] = (),
     ) -> None:
-        places = {one.host: one.site for one in candidates} | {one.host: one.site for one in side_requests}
+        places = {item.host: item.site for item in candidates} | {item.host: item.site for item in side_requests}
         self._load_hosts({host: site for host, site in places.items() if host not in self._hosts})
         ledger = tables.ledger
         ledger.hosts = self._hosts
-        tables.load([(0, one.url_id) for one in candidates], completions)
+        tables.load([(0, url.url_id) for url in candidates], completions)
         if not side_requests:
             return
-        texts = json.dumps([one.request.url for one in side_requests])
+        texts = json.dumps([item.request.url for item in side_requests])
         listed = (
             "SELECT host_id, priority, text, about, purpose FROM queue WHERE text IS NOT NULL"
             " AND text IN (SELECT value FROM json_each(?))"
         )
         ledger.listed = set(self._connection.execute(listed, (texts,)).fetchall())
-        redirected = [one.request.url for one in side_requests if one.request.hops and one.request.purpose in CHECKS]
+        redirected = [
+            item.request.url for item in side_requests if item.request.hops and item.request.purpose in CHECKS
+        ]
         if redirected:
-            ledger.checked = checks.asked_among(self._connection, redirected)
+            ledger.checked = checks.requested_among(self._connection, redirected)
 
     def _load_hosts(self, places: dict[HostKey, SiteKey]) -> None:
-        """Takes up hosts, those first that nobody has met before."""
+        """Loads hosts, after creating new ones."""
         if not places:
             return
         self._find_hosts(places)
@@ -272,8 +274,8 @@ class FolderLedger:
         for key, host_id in self._statements.at("key, id", "host", "key", [(0, key) for key in keys]):
             self._hosts[HostKey(key)] = HostRef(0, host_id)
 
-    def _settle(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
-        """The hosts' paces, what their trap detectors learned, and their leases' end if they are released."""
+    def _write_host_states(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
+        """Stores the hosts' paces and trap detectors, drops given-up origins, and releases leases."""
         tables.store_traps([(HostRef(0, state.lease.host_id), state.traps) for state in states if state.traps])
         for state in states:
             for given_up in state.given_up:
@@ -295,7 +297,7 @@ class FolderLedger:
 def stored_bodies(
     writer: BodyWriter, completions: Sequence[Completion], bodies: Sequence[PackedBody | None]
 ) -> list[int | None]:
-    """The rows of the completions' bodies, each entered unless an earlier one is the same. Within a transaction."""
+    """Stores the completions' bodies, or finds identical ones; returns row ids. Call it within a transaction."""
     return [
         writer.store(body, completion.visit.outcome.body)
         if body is not None and brings_content(completion) and isinstance(completion.visit.outcome, Fetched)

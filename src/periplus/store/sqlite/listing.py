@@ -1,4 +1,4 @@
-"""Rows of URLs, links, latest visits and whole tables, streamed: there may be millions."""
+"""Streams rows of URLs, links, recent visits and whole tables."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 @frozen
 class PageFilter:
-    """Which URLs to list. Empty and -1: any."""
+    """Filter of URLs. Empty and -1: any."""
 
     state: str = ""
     reason: str = ""
-    status: str = ""  # "404", or "4xx" for all of 400 to 499
-    media_type: str = ""  # "text/html", or "image/" for all of them
+    status: str = ""  # "404", or "4xx" for 400 to 499
+    media_type: str = ""  # "text/html", or "image/" for all images
     depth: int = -1
     url: str = ""  # part of the URL, or a regular expression
     host: str = ""  # with or without port
     limit: int = -1
-    segment: str = ""  # wants segment_of, see reading.name_segments
+    segment: str = ""  # needs segment_of, see reading.name_segments
 
 
 @frozen
 class LinkFilter:
-    """Which links to list. Empty, False and -1: any."""
+    """Filter of links. Empty, False and -1: any."""
 
     source: str = ""  # canonical URL
-    target: str = ""  # canonical URL; without `source` every link is looked at: 2 s for 10 M links
+    target: str = ""  # canonical URL; without `source` all links are scanned: 2 s for 10 M links
     kind: str = ""
     position: str = ""
     nofollow: bool = False
     broken: bool = False  # the target is dead
-    external: bool = False  # the target belongs to another site, and is not dead
+    external: bool = False  # the target is on another site, and is not dead
     limit: int = -1
-    segment: str = ""  # of the source
+    segment: str = ""  # segment of the source
 
 
 def pages(
     connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = SEEN
 ) -> Iterator[Row]:
-    """The URLs that pass a filter, by depth and URL, those without a depth last.
+    """URLs that match a filter, by depth and URL, those without a depth last.
 
-    columns: of the table, which is SEEN, perhaps with segments; none named: all. Raises UsageError for a filter or
-    column that cannot be.
+    columns: of the table, which is SEEN, perhaps with segments; empty: all. Raises UsageError for an invalid filter or
+    column.
     """
     conditions, values = page_conditions(where)
     find = f"{select(table, columns, conditions, order_by(table, table.order))} LIMIT ?"
@@ -71,7 +71,7 @@ def pages(
 
 
 def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
-    """Conditions in SQL, and the values of all of them. Raises UsageError for a filter that cannot be."""
+    """SQL conditions and their values. Raises UsageError for an invalid filter."""
     parts: list[tuple[str, list[object]]] = []
     if where.state:
         parts.append((f"u.reason IN {any_of(REASONS_OF[choice(State, 'state', where.state)])}", []))
@@ -96,10 +96,10 @@ def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
 def links(
     connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = (), table: Table = LINKS
 ) -> Iterator[Row]:
-    """The links that pass a filter, by source and target where one of them is named; else page by page, as stored.
+    """Links that match a filter, by source and target if one of them is given; else in storage order.
 
-    columns: of the table, which is LINKS, perhaps with segments; none named: all. Raises UsageError for a filter or
-    column that cannot be.
+    columns: of the table, which is LINKS, perhaps with segments; empty: all. Raises UsageError for an invalid filter or
+    column.
     """
     conditions, values = link_conditions(where)
     order = order_by(table, ("source", "target", "kind", "position")) if where.source or where.target else ""
@@ -108,14 +108,14 @@ def links(
 
 
 def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[Row]:
-    """Rows of LINKS from these URLs to one, in the order of the URLs."""
+    """Rows of LINKS from these URLs to one URL, in the order of the sources."""
     find = select(LINKS, where=("l.source = ?", "l.target = ?"))
     for source in sources:
         yield from connection.execute(find, (source, target))
 
 
 def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
-    """As `page_conditions`."""
+    """See `page_conditions`."""
     parts: list[tuple[str, list[object]]] = []
     if where.source:
         parts.append(("l.source = ?", [url_id(Url(where.source))]))
@@ -130,7 +130,7 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
         parts.append(("l.nofollow", []))
     dead = any_of(REASONS_OF[State.FAILED])
     if where.broken:
-        # rules most links out before their URLs are looked up
+        # excludes most links before their URLs are looked up
         parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN {dead})", []))
     if where.external:
         parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
@@ -140,7 +140,7 @@ def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
 
 
 def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[Row]:
-    """Rows of BAD_LINKS, page by page. source: of this page only."""
+    """Rows of BAD_LINKS, grouped by page. source: only of this page."""
     conditions, values = (("b.source = ?",), [url_id(Url(source))]) if source else ((), [])
     return rows(connection.execute(f"{select(BAD_LINKS, where=conditions)} LIMIT ?", (*values, limit)))
 
@@ -150,9 +150,9 @@ def is_known(connection: sqlite3.Connection, url: Url) -> bool:
 
 
 def resolved(connection: sqlite3.Connection, text: str) -> Url:
-    """The URL that a user means: of one written without scheme the spelling that the collection knows, else https.
+    """The URL that a user means. Without a scheme: the known one of https and http, else https.
 
-    A path alone (`/a/b.html`) lies on the site of a start: of the first where it is known. Raises InvalidUrl.
+    A path such as `/a/b.html` is resolved against the start URLs: the first on which it is known. Raises InvalidUrl.
     """
     if "://" in text:
         return canonical(text)
@@ -166,7 +166,7 @@ def resolved(connection: sqlite3.Connection, text: str) -> Url:
 
 
 def choice(kind: type[Choice], what: str, value: str) -> Choice:
-    """The member of kind with this value. Raises UsageError, naming them all."""
+    """Member of an enum by value. Raises UsageError with all values."""
     try:
         return kind(value)
     except ValueError:
@@ -179,12 +179,12 @@ def status_range(text: str) -> tuple[int, int]:
     """(first, last) status of `404` or `4xx`. Raises UsageError."""
     lowest, highest = text.lower().replace("x", "0"), text.lower().replace("x", "9")
     if len(text) != 3 or not (lowest.isascii() and lowest.isdigit()):
-        raise UsageError(f"a status is written like 404 or 4xx, not {text!r}")
+        raise UsageError(f"a status must have the form 404 or 4xx, not {text!r}")
     return int(lowest), int(highest)
 
 
 def whole(connection: sqlite3.Connection, table: Table) -> Iterator[Row]:
-    """Every row, in the order in which the table behind it lies on disk."""
+    """All rows, in storage order."""
     return _all_links(connection) if table is LINKS else rows(connection.execute(select(table)))
 
 
@@ -198,40 +198,40 @@ _TARGETS = (
     "json_each(?) j CROSS JOIN url b ON b.id = j.value"
     " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
 )
-PAGES_AT_ONCE = 500  # whose links' targets are looked up together
-TARGETS_AT_HAND = 100_000  # of which is remembered what they are: 40 MB
+PAGES_AT_ONCE = 500  # pages whose link targets are looked up together
+TARGETS_AT_HAND = 100_000  # cached targets: 40 MB
 
 
 def _all_links(connection: sqlite3.Connection) -> Iterator[Row]:
-    """The same rows as `select` gives of LINKS, sooner: columns are taken apart here, and what is said of a target is
-    looked up once for many links.
+    """The same rows as `select` for LINKS, but faster: rows of columns are unpacked here, and targets are looked up
+    once for many links.
     """
     of_source = ", ".join(value_of(LINKS, name) for name in _OF_SOURCE)
     of_target = ", ".join(value_of(LINKS, name) for name in _OF_TARGET)
     find = f"SELECT b.id, h.site_id, {of_target} FROM {_TARGETS}"
     nothing = (None,) * (1 + len(_OF_TARGET))
     targets: dict[int, tuple[Any, ...]] = {}
-    for some in page_links.in_columns(connection, f"g.site_id, {of_source}", _SOURCES, PAGES_AT_ONCE):
+    for block in page_links.in_columns(connection, f"g.site_id, {of_source}", _SOURCES, PAGES_AT_ONCE):
         targets = targets if len(targets) < TARGETS_AT_HAND else {}
-        unknown = sorted({target for target in some.targets if target not in targets})
+        unknown = sorted({target for target in block.targets if target not in targets})
         targets |= dict.fromkeys(unknown, nothing)
         targets |= {row[0]: row[1:] for row in connection.execute(find, (json.dumps(unknown),))}
-        yield from _link_rows(some, [targets[target] for target in some.targets])
+        yield from _link_rows(block, [targets[target] for target in block.targets])
 
 
-def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
-    """targets: of each link its site's number, and _OF_TARGET."""
+def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
+    """targets: site number and _OF_TARGET of each link."""
     source_sites, *of_source = (
-        list(chain.from_iterable(map(repeat, values, some.many))) for values in zip(*some.pages, strict=True)
+        list(chain.from_iterable(map(repeat, values, block.many))) for values in zip(*block.pages, strict=True)
     )
     sites, *of_target = zip(*targets, strict=True)
     columns: dict[str, Iterable[object]] = {
-        "anchor": some.anchors, "kind": some.kinds, "position": some.positions, "nofollow": some.nofollow,
+        "anchor": block.anchors, "kind": block.kinds, "position": block.positions, "nofollow": block.nofollow,
         "internal": [
             None if site is None or source is None else int(site == source)
             for site, source in zip(sites, source_sites, strict=True)
         ],
-        "fragments": [text or None for text in some.fragments], "times": some.times,
+        "fragments": [text or None for text in block.fragments], "times": block.times,
     }  # fmt: skip
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)
@@ -239,7 +239,7 @@ def _link_rows(some: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]])
 
 
 def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
-    """(sources, targets, statuses) of all redirects as last seen, one a source."""
+    """(sources, targets, statuses) of all redirects as last seen, one per source."""
     find = (
         "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
         " JOIN link l ON l.source = u.id"
@@ -260,7 +260,7 @@ def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
 
 
 def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
-    """The last status of those of the URLs that answered."""
+    """Last status of the URLs with an HTTP response."""
     find = "SELECT status FROM url WHERE id = ? AND status > 0"
     rows_by_id = {url_id: connection.execute(find, (url_id,)).fetchone() for url_id in ids}
     return {url_id: int(row[0]) for url_id, row in rows_by_id.items() if row}
@@ -275,7 +275,7 @@ _ROWS = (
 
 
 class RecentVisit(NamedTuple):
-    """One request's end. media_type: of the page that is kept now, empty where none is."""
+    """A completed request. media_type: of the stored page, or empty."""
 
     id: int
     run_id: int
@@ -292,7 +292,7 @@ class RecentVisit(NamedTuple):
 
 
 def before_run(connection: sqlite3.Connection, run_id: int) -> int:
-    """The last visit's number before a run began: numbers grow with runs, so halving finds it."""
+    """Id of the last visit before a run, by binary search, since ids grow with runs."""
     low, high = 0, int(connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0])
     while low < high:
         middle = (low + high + 1) // 2
@@ -305,7 +305,7 @@ def before_run(connection: sqlite3.Connection, run_id: int) -> int:
 
 
 def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[RecentVisit]:
-    """The next visits, of whatever run."""
+    """The next visits, of any run."""
     return [
         RecentVisit._make(row)
         for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))
@@ -313,15 +313,13 @@ def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[
 
 
 def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[RecentVisit]:
-    """A run's latest requests for pages, the last first."""
+    """Latest page requests of a run, last first."""
     find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
     return [RecentVisit._make(row) for row in connection.execute(find, (run_id, most))]
 
 
 def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
-    """(URL, depth) of the pages that were fetched before a run began and not in it; None:
-    there are more URLs than `most`.
-    """
+    """(URL, depth) of pages last fetched before a run began; None if the collection has more than `most` URLs."""
     urls_seen = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
     if urls_seen > most:
         return None

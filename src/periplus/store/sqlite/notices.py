@@ -1,4 +1,4 @@
-"""Who wants to be told of what, what was told or is still on its way, and the facts that are worth a notice."""
+"""Subscriptions, notices and their delivery, and the facts that notices report."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from periplus.model.job import Channel, Delivery, Notice, NoticeKind, Subscripti
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
 from periplus.values import Row
 
-# States of a delivery: waiting -> sent | given up. Always: (1) a notice has one row, by its key, whoever finds it;
-# (2) what was told and the notice that tells it are stored in one transaction; (3) who takes a delivery puts it off
-# first, so that another who looks meanwhile leaves it alone; one who dies with it leaves it to be sent again. So
-# each notice arrives at least once.
+# States of a delivery: waiting -> sent | given up. Invariants: (1) a notice has one row, identified by its key,
+# whichever process finds it; (2) the reported facts and the notice are stored in one transaction; (3) a process that
+# takes a delivery first postpones it, so that other processes leave it alone, and it is sent again if the process dies.
+# So each notice arrives at least once.
 
 DATABASE = "notices.db"
-KEPT = 20  # subjects that a notice names
-NOTICES_KEPT = 1_000  # the newest; older ones are forgotten once they arrived
-HOLD_S = 120.0  # for which a delivery is left to whoever took it
-# four times as long after each: the last attempt is some nine hours after the first
+KEPT = 20  # subjects listed in a notice
+NOTICES_KEPT = 1_000  # newest notices; older ones are deleted after delivery
+HOLD_S = 120.0  # time for which a delivery belongs to the process that took it
+# the wait quadruples after each attempt: the last attempt is about nine hours after the first
 FIRST_WAIT_S, LONGEST_WAIT_S, MOST_ATTEMPTS = 60.0, 21_600.0, 8
 _NOTICE = "n.id, n.key, n.kind, n.collection, n.made, n.subjects, n.count"
 _TABLES = """
@@ -38,15 +38,15 @@ CREATE TABLE IF NOT EXISTS delivery (
     notice_id INTEGER NOT NULL, subscription_id INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'waiting', attempts INTEGER NOT NULL DEFAULT 0,
     next_at REAL NOT NULL DEFAULT 0, fault TEXT NOT NULL DEFAULT '', PRIMARY KEY (notice_id, subscription_id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS delivery_waiting ON delivery (next_at) WHERE state = 'waiting';
-CREATE TABLE IF NOT EXISTS looked (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS told (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS compared (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reported (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
 """  # noqa: E501
 
 
 class NoticeStore:
     """The notices of one folder.
 
-    Each call is one transaction. The file holds webhooks' secrets: only its owner may read it.
+    Each call is one transaction. The file contains webhook secrets, so that only its owner may read it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,14 +58,14 @@ class NoticeStore:
             self._connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(
-                f"no notices can be kept in {folder}: {error}. Is the disk full, or the folder read-only?"
+                f"cannot store notices in {folder}: {error}. Is the disk full, or the folder read-only?"
             ) from error
 
     def close(self) -> None:
         self._connection.close()
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:
             yield self._connection
@@ -73,12 +73,12 @@ class NoticeStore:
     def subscribe(
         self, channel: Channel, target: str, kinds: tuple[NoticeKind, ...], collection: str, now: float
     ) -> tuple[Subscription, str]:
-        """The subscription, of an equal one its kinds changed; and the secret that signs a webhook's notices."""
+        """Creates a subscription, or changes the kinds of an equal one. Returns it with the webhook secret."""
         upsert = (
             "INSERT INTO subscription (channel, target, kinds, collection, made, secret) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (channel, target, collection) DO UPDATE SET kinds = excluded.kinds"
         )
-        with self._changing() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 upsert, (channel.value, target, ",".join(kinds), collection, now, secrets.token_urlsafe(24))
             )
@@ -102,46 +102,44 @@ class NoticeStore:
         return str(row[0]) if row else ""
 
     def unsubscribe(self, subscription: int) -> None:
-        """Raises StoreError if there is none."""
-        with self._changing() as connection:
+        """Deletes a subscription. Raises StoreError if it does not exist."""
+        with self._transaction() as connection:
             connection.execute("DELETE FROM delivery WHERE subscription_id = ?", (subscription,))
             if not connection.execute("DELETE FROM subscription WHERE id = ?", (subscription,)).rowcount:
-                raise StoreError(
-                    f"there is no subscription {subscription}; `periplus notices list` shows what there is"
-                )
+                raise StoreError(f"there is no subscription {subscription}; see `periplus notices list`")
 
     def compare(self, collection: str, run: int, facts: Mapping[NoticeKind, set[str]], now: float) -> list[Notice]:
-        """The notices of what is new since the last look, which this one replaces.
+        """Creates notices of facts that are new since the last call, and stores the current facts.
 
-        Of a first look there are none: nothing was known before.
+        The first call for a collection creates none.
         """
         made = []
-        with self._changing() as connection:
+        with self._transaction() as connection:
             for kind, present in facts.items():
                 first = connection.execute(
-                    "INSERT OR IGNORE INTO looked VALUES (?, ?)", (collection, kind.value)
+                    "INSERT OR IGNORE INTO compared VALUES (?, ?)", (collection, kind.value)
                 ).rowcount
                 of_kind = (collection, kind.value)
                 before = {
                     text
                     for (text,) in connection.execute(
-                        "SELECT subject FROM told WHERE collection = ? AND kind = ?", of_kind
+                        "SELECT subject FROM reported WHERE collection = ? AND kind = ?", of_kind
                     )
                 }
                 connection.executemany(
-                    "DELETE FROM told WHERE collection = ? AND kind = ? AND subject = ?",
+                    "DELETE FROM reported WHERE collection = ? AND kind = ? AND subject = ?",
                     [(*of_kind, text) for text in before - present],
                 )
                 connection.executemany(
-                    "INSERT INTO told VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
+                    "INSERT INTO reported VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
                 )
                 if (new := sorted(present - before)) and not first:
                     made.append(self._note(connection, kind, collection, f"{run} {_digest(new)}", (new, now)))
         return [notice for notice in made if notice is not None]
 
     def note(self, kind: NoticeKind, collection: str, key: str, subjects: list[str], now: float) -> Notice | None:
-        """A notice of something that is told by its key alone; None: it was told."""
-        with self._changing() as connection:
+        """Creates a notice identified by its key, or returns None if it exists."""
+        with self._transaction() as connection:
             return self._note(connection, kind, collection, key, (subjects, now))
 
     @staticmethod
@@ -175,7 +173,7 @@ class NoticeStore:
         return Notice(number, full, kind, collection, now, tuple(texts), len(subjects))
 
     def notices(self, *, collection: str = "", most: int = 50) -> list[Notice]:
-        """The newest first; of one collection, or of all."""
+        """Notices of one collection or of all, newest first."""
         of_one = "WHERE n.collection = ?" if collection else "WHERE ? = ''"
         return [
             _notice(row)
@@ -185,7 +183,7 @@ class NoticeStore:
         ]
 
     def take(self, now: float, most: int = 20) -> list[Delivery]:
-        """Deliveries that are due, oldest first, left to the caller for HOLD_S."""
+        """Takes due deliveries, oldest first. They belong to the caller for HOLD_S."""
         columns = (
             f"{_NOTICE}, s.id, s.channel, s.target, s.kinds, s.collection, s.made, s.secret, "
             "d.attempts, d.state, d.fault"
@@ -195,21 +193,23 @@ class NoticeStore:
             f"SELECT {columns} FROM {joined} WHERE d.state = 'waiting' AND d.next_at <= ?"
             " ORDER BY d.notice_id, s.id LIMIT ?"
         )
-        with self._changing() as connection:
+        with self._transaction() as connection:
             deliveries = [_delivery(row) for row in connection.execute(find, (now, most))]
             hold = (
                 "UPDATE delivery SET next_at = ?, attempts = attempts + 1 WHERE notice_id = ? AND subscription_id = ?"
             )
-            connection.executemany(hold, [(now + HOLD_S, one.notice.id, one.subscription.id) for one in deliveries])
+            connection.executemany(
+                hold, [(now + HOLD_S, delivery.notice.id, delivery.subscription.id) for delivery in deliveries]
+            )
         return deliveries
 
     def ended(self, delivery: Delivery, fault: str, now: float) -> None:
-        """It arrived, where fault is empty; else it is tried again later, or given up. delivery: as it was taken."""
+        """Ends an attempt: sent if fault is empty, else retried later or given up. delivery: from `take`."""
         attempts = delivery.attempts + 1
         state = "sent" if not fault else "given up" if attempts >= MOST_ATTEMPTS else "waiting"
         wait_s = min(FIRST_WAIT_S * 4 ** (attempts - 1), LONGEST_WAIT_S)
         update = "UPDATE delivery SET state = ?, fault = ?, next_at = ? WHERE notice_id = ? AND subscription_id = ?"
-        with self._changing() as connection:
+        with self._transaction() as connection:
             connection.execute(update, (state, fault[:500], now + wait_s, delivery.notice.id, delivery.subscription.id))
 
     def standing(self) -> dict[int, tuple[int, int, int, str]]:
@@ -231,7 +231,7 @@ def _digest(texts: list[str]) -> str:
 
 def _subscription(row: Row) -> Subscription:
     number, channel, target, kinds, collection, made = row
-    # as the columns are
+    # types as in the columns
     return Subscription(
         number, Channel(str(channel)), target,  # type: ignore[arg-type]
         tuple(map(NoticeKind, filter(None, str(kinds).split(",")))), collection, made,  # type: ignore[arg-type]
@@ -240,16 +240,16 @@ def _subscription(row: Row) -> Subscription:
 
 def _notice(row: Row) -> Notice:
     number, key, kind, collection, made, subjects, count = row
-    # as the columns are
+    # types as in the columns
     return Notice(number, key, NoticeKind(str(kind)), collection, made, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]
 
 
 def _delivery(row: Row) -> Delivery:
-    # as the columns are
+    # types as in the columns
     return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]
 
 
-MOST = 100_000  # of one kind: who has more dead links needs no letter
+MOST = 100_000  # facts of one kind
 _QUESTIONS = {
     NoticeKind.BROKEN: (
         "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'failed'"
@@ -271,7 +271,7 @@ _QUESTIONS = {
 
 
 def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
-    """By kind, what holds now: what was told before is the teller's business."""
+    """Current facts by kind, whether or not they were reported."""
     return {
         kind: {text for (text,) in connection.execute(question, {"most": MOST})}
         for kind, question in _QUESTIONS.items()
@@ -279,5 +279,5 @@ def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
 
 
 def newest_run(connection: sqlite3.Connection) -> int:
-    """Its number; 0: there was none."""
+    """Id of the newest run; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])

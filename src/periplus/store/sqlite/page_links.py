@@ -1,6 +1,6 @@
-"""Links as a folder keeps them: those of one page that were seen at the same times are a row of columns.
+"""Storage of links in a folder: a row of columns for all links of a page that were seen at the same times.
 
-Arrays are made of them without an object a link, and the view `link` gives any program that reads SQLite a row a link:
+They are read into arrays without an object per link. The view `link` offers one row per link to any SQLite program. See
 docs/decisions/0054.
 """
 
@@ -24,17 +24,17 @@ from periplus.store.page_links import (
     LinksRow,
     PageLink,
     history_row,
-    met_again,
+    merged_links,
+    new_and_seen_pages,
     parted,
-    sorted_out,
     unpacked,
 )
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks
 from periplus.values import Row
 
-# Targets are decimal numbers, of one width: `substr` takes a part of a BLOB without a walk through what is before.
-# SQLite before 3.42 has no function but `json_each` that takes JSON apart in a view which is not trusted.
-ID_WIDTH = 21  # a blank, a sign and 19 digits
+# Targets are decimal numbers of fixed width, so that `substr` reads a part of a BLOB without scanning it. Before SQLite
+# 3.42, `json_each` is the only JSON function allowed in a view of an untrusted schema.
+ID_WIDTH = 21  # a space, a sign and 19 digits
 
 COLUMNS = "source, first_seen, last_seen, targets, kinds, positions, nofollow, words"
 TABLE = """
@@ -46,7 +46,7 @@ CREATE INDEX page_links_source ON page_links (source);
 
 
 def _named(column: str, names: Sequence[str]) -> str:
-    """SQL for the name that a link's letter stands for."""
+    """SQL expression: the name encoded by a link's letter."""
     cases = " ".join(f"WHEN x'{FIRST_LETTER + code:x}' THEN '{name}'" for code, name in enumerate(names))
     return f"CASE substr(p.{column}, w.key + 1, 1) {cases} END"
 
@@ -74,21 +74,21 @@ FROM page_links p JOIN json_each(p.words) w;
 
 
 SCHEMA = TABLE + VIEW
-# Pages of which the targets hold a URL's number as text: looking at each link of these alone takes half the time
+# Pages whose targets contain a URL's id as text: checking only their links takes half the time
 PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', {{}}) AS BLOB)))"
-# in JSON a tab, which stands before fragments, is two signs
+# the tab before fragments is two characters in JSON
 PERHAPS_WITH_FRAGMENTS = r"(SELECT source FROM page_links WHERE instr(words, '\t'))"
 TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[Row]:
-    """The rows of a page that has none yet."""
+    """Rows for a page without stored links."""
     return map(_packed, page_links.new_rows(page, now))
 
 
 def rows_of(source: int, links: Iterable[PageLink]) -> Iterator[Row]:
-    """The rows of one page's links."""
+    """Rows for the links of one page."""
     return map(_packed, page_links.rows_of(source, links))
 
 
@@ -101,7 +101,7 @@ def _targets(ids: Sequence[int]) -> bytes:
 
 
 def of_page(connection: sqlite3.Connection, source: int) -> dict[LinkKey, PageLink]:
-    """The links that are kept of a page. Raises StoreError for columns that do not fit together."""
+    """Stored links of a page. Raises StoreError if columns are inconsistent."""
     find = f"SELECT {COLUMNS} FROM page_links WHERE source = ? ORDER BY rowid"
     with reported():
         rows = [LinksRow[bytes](*row) for row in connection.execute(find, (source,)).fetchall()]
@@ -113,10 +113,10 @@ def letters_of(*kinds: LinkKind) -> bytes:
 
 
 class LinkColumns(NamedTuple):
-    """Links of some pages as columns."""
+    """Links of several pages as columns."""
 
-    pages: Sequence[Sequence[Any]]  # what was asked for of each page's row
-    many: Sequence[int]  # links of each of them
+    pages: Sequence[Sequence[Any]]  # requested expressions for each row of page_links
+    many: Sequence[int]  # number of links of each row
     targets: Sequence[int]
     kinds: Sequence[str]
     positions: Sequence[str]
@@ -127,9 +127,9 @@ class LinkColumns(NamedTuple):
 
 
 def in_columns(connection: sqlite3.Connection, asked: str, joins: str, at_once: int) -> Iterator[LinkColumns]:
-    """All links in the order of the view, of some pages at once. asked: expressions over page_links l and the joins.
+    """All links in the order of the view, by `at_once` rows. asked: expressions over page_links l and the joins.
 
-    Raises StoreError for columns that do not fit together.
+    Raises StoreError if columns are inconsistent.
     """
     cursor = connection.execute(f"SELECT targets, kinds, positions, nofollow, words, {asked} FROM page_links l {joins}")
     while rows := cursor.fetchmany(at_once):
@@ -158,13 +158,13 @@ def insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def replace(connection: sqlite3.Connection, source: int, links: Iterable[PageLink]) -> None:
-    """In place of what is kept of the page."""
+    """Replaces the stored links of a page."""
     connection.execute("DELETE FROM page_links WHERE source = ?", (source,))
     insert(connection, rows_of(source, links))
 
 
 def move(connection: sqlite3.Connection, source: int, target: int) -> None:
-    """The links of one page become those of another, whose own stay where they are other ones."""
+    """Moves the links of one page to another, which keeps its own different links."""
     moved = of_page(connection, source)
     if moved:
         replace(connection, target, (of_page(connection, target) | moved).values())
@@ -172,12 +172,12 @@ def move(connection: sqlite3.Connection, source: int, target: int) -> None:
 
 
 def drop(connection: sqlite3.Connection, source: int, targets: frozenset[int]) -> None:
-    """The page's links to these URLs go."""
+    """Deletes a page's links to these URLs."""
     replace(connection, source, [link for link in of_page(connection, source).values() if link.target not in targets])
 
 
 def drop_each(connection: sqlite3.Connection, keys: Iterable[tuple[int, LinkKey]]) -> int:
-    """Some links, each behind its page, go; returns how many there were."""
+    """Deletes links, given as (page, link); returns how many existed."""
     dropped = 0
     for source, of_source in groupby(sorted(keys), itemgetter(0)):
         links = of_page(connection, source)
@@ -188,7 +188,7 @@ def drop_each(connection: sqlite3.Connection, keys: Iterable[tuple[int, LinkKey]
 
 
 def fill(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
-    """Enters rows by LINK_COLUMNS, those of a page one after another, into an empty table."""
+    """Inserts rows of LINK_COLUMNS, grouped by page, into an empty table."""
     for source, of_source in groupby(rows, itemgetter(0)):
         insert(connection, rows_of(source, (PageLink(*row[1:]) for row in of_source)))  # type: ignore[arg-type]
 
@@ -197,12 +197,12 @@ def fill(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def enter(connection: sqlite3.Connection, changes: LinkChanges) -> None:
-    """What a transaction says of links: see `LinkChanges`."""
-    new, again = sorted_out(changes)
+    """Stores the link changes of a transaction."""
+    new, again = new_and_seen_pages(changes)
     insert(connection, chain.from_iterable(new_rows(page, changes.now) for page in new))
     for change in again:
         source = change.page.source
-        links, past = met_again(change, changes.now, of_page(connection, source))
+        links, past = merged_links(change, changes.now, of_page(connection, source))
         if past:
             checked = connection.execute("SELECT checked FROM freshness WHERE url_id = ?", (source,)).fetchone()
             latest = checked[0] if checked else 0.0

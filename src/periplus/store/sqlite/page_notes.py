@@ -1,4 +1,4 @@
-"""Notes on pages' markup, kept beside their bodies: each body is looked at once. And the headers of their answers."""
+"""Notes on the markup of pages, stored by body so that each body is analysed once, and headers of responses."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 
 
 class Answered(NamedTuple):
-    """A page of HTML, and the header of the answer that brought it."""
+    """An HTML page with the headers of its response."""
 
     url_id: int
     url: Url
     fields: Pairs
     media_type: str
-    size: int  # of the body, inflated
+    size: int  # of the decompressed body
 
 
 class Unnoted(NamedTuple):
-    """A page whose markup was not looked at."""
+    """A page whose markup is not analysed yet."""
 
     url_id: int
     md5: bytes
@@ -39,11 +39,11 @@ class Unnoted(NamedTuple):
 
 
 def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
-    """(page, its notes) of the site's pages of which something was noted."""
+    """(page, notes) of the site's pages with notes."""
     find = "SELECT u.id, n.notes " + _OF_SITE.replace(
         "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
     )
-    same: dict[str, list[StaticNote]] = {}  # most pages of a site lack the same
+    same: dict[str, list[StaticNote]] = {}  # most pages of a site have the same notes
     for url_id, notes in connection.execute(find, (VERSION, site)):
         if notes not in same:
             same[notes] = [StaticNote(*note) for note in json.loads(notes)]
@@ -51,21 +51,21 @@ def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[in
 
 
 def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)) -> list[Unnoted]:
-    """Pages of the site with a body that was not looked at, by id, from behind this one on; at most so many."""
+    """Up to `most` pages of the site whose body is not analysed, by id, with ids greater than `after`."""
     noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
     find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
     return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
 
 
 def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
-    """Notes by the digest of the body, in place of earlier ones. Within a transaction."""
+    """Stores notes by the digest of the body. Call it within a transaction."""
     rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
     connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
 
 
 def answered(connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]) -> Iterator[Answered]:
-    """The site's pages of HTML, each with these fields of the header of its latest answer; the first so many by id."""
-    # only numbers are grouped: a header beside each would be sorted with them
+    """Up to `most` HTML pages of the site with these header fields of their latest response, by id."""
+    # groups numbers only, since headers would be sorted with them
     last = (
         "SELECT url_id AS page, max(id) AS visit FROM visit WHERE purpose = 'page' AND outcome = 'fetched'"
         " AND url_id <> 0 AND head IS NOT NULL GROUP BY url_id"
@@ -80,7 +80,7 @@ def answered(connection: sqlite3.Connection, site: SiteKey, most: int, names: Co
 
 
 def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:
-    """The header of the latest good answer to a check, for each URL that was asked by HEAD."""
+    """Headers of the latest successful response to HEAD, for each URL checked by HEAD."""
     find = (
         "SELECT text, head, max(id) FROM visit WHERE purpose = 'head' AND text IS NOT NULL AND outcome = 'fetched'"
         " AND status = 200 AND head IS NOT NULL GROUP BY text"
@@ -90,31 +90,31 @@ def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]
 
 
 def measured(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, float | None, float | None]]:
-    """(page, seconds to its largest part, how much it moved) of the site's rendered pages, as a browser measured."""
+    """(page, largest contentful paint in seconds, cumulative layout shift) of the site's rendered pages."""
     find = f"SELECT g.url_id, g.paint_s, g.shift FROM rendering g JOIN url u ON u.id = g.url_id WHERE {SITE_OF_URL}"
     yield from connection.execute(find, (site,))
 
 
 def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
-    """A page by https of each host that has any, by host; at most so many."""
+    """An https page of each host that has one; at most `most` of them."""
     find = "SELECT min(text) FROM url WHERE reason IN ('ok', 'partial', 'noindex') AND text LIKE 'https://%'"
     return [Url(url) for (url,) in connection.execute(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
 
 
 def store_certificate(connection: sqlite3.Connection, host: str, certificate: Certificate, now: float) -> None:
-    """In place of the host's earlier one. Within a transaction."""
+    """Replaces the host's certificate. Call it within a transaction."""
     row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
     connection.execute("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
 
 
 def certificates(connection: sqlite3.Connection) -> list[tuple[str, float, Certificate]]:
-    """(host, when it was seen, its certificate), by host."""
+    """(host, time of the check, certificate), by host."""
     rows = connection.execute("SELECT host, seen, ends, old_tls, fault FROM certificate ORDER BY host")
     return [(host, seen, Certificate(ends, bool(old), fault)) for host, seen, ends, old, fault in rows]
 
 
 def robots_of(connection: sqlite3.Connection, origin: str) -> bytes | None:
-    """The robots.txt of an origin; empty: it has none; None: not known."""
+    """The robots.txt of an origin; empty if it has none; None if unknown."""
     row = connection.execute("SELECT status, body FROM robots WHERE origin = ?", (origin,)).fetchone()
     if row is None or not (200 <= row[0] < 300 or 400 <= row[0] < 500):
         return None

@@ -1,4 +1,4 @@
-"""What is known of one URL, and what was kept of its page: bytes and text as they were."""
+"""Reads the data of one URL, and the stored content of its page."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from periplus.store.corruption import reported
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.views import select
 
-DUPLICATES_MOST = 50  # that are named
+DUPLICATES_MOST = 50  # maximum listed
 
 
 def page_row(connection: sqlite3.Connection, url_id: UrlId) -> Row | None:
-    """A row of PAGE; None: the URL is not known."""
+    """A row of PAGE, or None if the URL is unknown."""
     row = connection.execute(select(PAGE, where=("u.id = ?",)), (url_id,)).fetchone()
     return row_maker(PAGE.names)(row) if row else None
 
 
 class Brief(NamedTuple):
-    """A URL in a few words. Empty, 0 and -1: not known."""
+    """Short description of a URL. Empty, 0 and -1: unknown."""
 
     id: int
     url: str
@@ -39,7 +39,7 @@ class Brief(NamedTuple):
 
 
 def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
-    """What is known of these URLs, in their order; of what was deleted meanwhile nothing but its id."""
+    """Short descriptions of URLs, in the order given; of a deleted URL only the id."""
     find = (
         "SELECT u.id, u.text, coalesce(p.title, ''), u.reason, coalesce(u.status, 0), "
         "coalesce(p.media_type, ''), coalesce(p.size, 0),"
@@ -51,7 +51,7 @@ def briefs(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Brief]:
 
 
 def read_as(connection: sqlite3.Connection, url_id: UrlId) -> tuple[str, str] | None:
-    """(media type, charset) that a page was read as, empty where it has none; None: it is no page."""
+    """(media type, charset) used to parse a page, may be empty; None if it is not a page."""
     row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
     return (row[0] or "", row[1] or "") if row else None
 
@@ -59,10 +59,9 @@ def read_as(connection: sqlite3.Connection, url_id: UrlId) -> tuple[str, str] | 
 def answer(
     connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None
 ) -> tuple[int, Headers] | None:
-    """Status and header of the answer that brought the page's body; of the last answer where none did;
-    None where none is known.
+    """Status and headers of the response with the page's body, else of the last response; None if there is none.
 
-    among: the visits to look at; None: all, one by one.
+    among: visit ids to consider; None: all.
     """
     find = (
         "SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page'"
@@ -82,13 +81,13 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
 
 
 def first_seen(connection: sqlite3.Connection, url_id: UrlId) -> float | None:
-    """When a URL was first seen, in seconds since the epoch; None: never."""
+    """Time when a URL was first seen, in seconds since the epoch, or None."""
     row = connection.execute("SELECT first_seen FROM url WHERE id = ?", (url_id,)).fetchone()
     return float(row[0]) if row else None
 
 
 def leads_to(connection: sqlite3.Connection, url_id: UrlId) -> str | None:
-    """Where a redirect leads, or the page that a URL is another address of; None: it is neither."""
+    """Target of a redirect, or page of an alias, or None."""
     find = (
         "SELECT t.text FROM url u LEFT JOIN alias a ON a.url_id = u.id"
         " LEFT JOIN link l ON l.source = u.id AND l.kind = 'redirect'"
@@ -100,7 +99,7 @@ def leads_to(connection: sqlite3.Connection, url_id: UrlId) -> str | None:
 
 
 def is_shown(connection: sqlite3.Connection, url_id: UrlId) -> bool:
-    """Whether its bytes were kept, or it leads on to another URL."""
+    """Whether its bytes are stored, or it leads to another URL."""
     find = (
         "SELECT u.reason IN ('redirect', 'alias') OR length(b.data) > 0 FROM url u"
         " LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id WHERE u.id = ?"
@@ -110,7 +109,7 @@ def is_shown(connection: sqlite3.Connection, url_id: UrlId) -> bool:
 
 
 def count_inlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
-    """Pages that link to it, itself not. Looks at every link."""
+    """Number of pages that link to it, without itself. Scans all links."""
     return int(
         connection.execute(
             f"SELECT count(DISTINCT source) FROM {TO_TARGET} AND source <> ?", (url_id, url_id)
@@ -119,7 +118,7 @@ def count_inlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
 
 
 def count_outlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
-    """URLs that it links to, itself not."""
+    """Number of URLs that it links to, without itself."""
     return int(
         connection.execute(
             "SELECT count(DISTINCT target) FROM link WHERE source = ? AND target <> ?", (url_id, url_id)
@@ -128,16 +127,16 @@ def count_outlinks(connection: sqlite3.Connection, url_id: UrlId) -> int:
 
 
 def folded_digest(connection: sqlite3.Connection, url_id: UrlId) -> bytes:
-    """The digest of the page's folded words. It has a page."""
+    """Digest of the page's folded words. The page must exist."""
     return bytes(connection.execute("SELECT folded_md5 FROM page WHERE url_id = ?", (url_id,)).fetchone()[0])
 
 
 def duplicates(
     connection: sqlite3.Connection, url_id: UrlId, among: Sequence[int] | None = None
 ) -> tuple[SamePage, ...]:
-    """Other pages that say the same, the most alike first, at most DUPLICATES_MOST.
+    """Pages with the same words, most similar first, at most DUPLICATES_MOST.
 
-    among: the pages to look at; None: all.
+    among: page ids to consider; None: all.
     """
     find = (
         "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN "
@@ -158,9 +157,9 @@ _OF_PAGE = "FROM page p JOIN body b ON b.id = p.body_id WHERE p.url_id = ?"
 
 
 class Contents:
-    """Reads bodies over one connection; the sites' dictionaries are loaded as they are met.
+    """Reads bodies over one connection. Dictionaries are loaded on demand.
 
-    What is damaged raises StoreError.
+    Raises StoreError for damaged data.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -168,27 +167,27 @@ class Contents:
         self.codec = BodyCodec()
 
     def body(self, url_id: UrlId) -> bytes | None:
-        """The page's bytes, content codings removed; None if none were kept."""
+        """The page's bytes, without content codings; None if not stored."""
         row = self._connection.execute(f"SELECT b.data, b.dictionary_id, b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
 
     def sent(self, url_id: UrlId) -> bytes | None:
-        """Of a rendered page, its bytes as the server sent them; None: it is no rendered one, or they were not kept."""
+        """Original bytes of a rendered page; None if it is not rendered or they are not stored."""
         row = self._connection.execute("SELECT sent FROM rendering WHERE url_id = ?", (url_id,)).fetchone()
         return unpack_sent(row[0]) or None if row else None
 
     def screenshot(self, url_id: UrlId) -> bytes | None:
-        """A picture of a rendered page, as WebP; None: there is none."""
+        """Screenshot of a rendered page, as WebP, or None."""
         row = self._connection.execute("SELECT screenshot FROM rendering WHERE url_id = ?", (url_id,)).fetchone()
         return row[0] if row else None
 
     def text(self, url_id: UrlId) -> str | None:
-        """The page's text; None if it was not kept, or there is none."""
+        """The page's text; None if there is none or it is not stored."""
         row = self._connection.execute(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self._decoded(row[0]) if row and row[0] is not None else None
 
     def title_and_text(self, url_id: UrlId) -> tuple[str, str]:
-        """Of a page, also by another of its addresses; empty: it has none, or it was not kept."""
+        """(title, text) of a page, which may be given by an alias; empty if there is none or it is not stored."""
         row = self._connection.execute(_NAMED, (url_id, url_id)).fetchone()
         return (row[0], "" if row[1] is None else self._decoded(row[1])) if row else ("", "")
 
@@ -199,7 +198,7 @@ class Contents:
     def blocks(self, url_id: UrlId) -> Blocks:
         """The page's blocks.
 
-        Of a page whose text alone was kept each line is one; none: there is no text, or it was not kept.
+        If only the text is stored, each line is a block; no blocks if there is no text.
         """
         row = self._connection.execute(f"SELECT b.text, b.blocks {_OF_PAGE}", (url_id,)).fetchone()
         return self.blocks_of(*row) if row else NO_BLOCKS
@@ -209,25 +208,25 @@ class Contents:
         return blocks_of("" if packed_text is None else self._decoded(packed_text), packed_blocks)
 
     def parts(self, url_id: UrlId) -> tuple[Part, ...] | None:
-        """One part for each of the page's blocks; None: they are not marked yet."""
+        """Part of each of the page's blocks; None if they are not classified yet."""
         row = self._connection.execute("SELECT parts FROM page WHERE url_id = ?", (url_id,)).fetchone()
         return unpack_parts(row[0]) if row and row[0] is not None else None
 
     def xml(self, url_id: UrlId) -> tuple[bytes, str] | None:
-        """The page's canonical XML and the media type of that, if it was kept."""
+        """(canonical XML, media type) of the page, or None."""
         row = self._connection.execute(
             "SELECT x.data, x.media_type FROM page p JOIN xml x ON x.body_id = p.body_id WHERE p.url_id = ?", (url_id,)
         ).fetchone()
         return (self.codec.unpack(row[0], None), row[1]) if row else None
 
     def restore(self, data: bytes, dictionary_id: int | None, text: bytes | None) -> bytes:
-        """A stored body as it was, of the columns `data`, `dictionary_id` and `text`."""
+        """Decompresses a body from the columns `data`, `dictionary_id` and `text`."""
         if dictionary_id is not None:
             self.learn(dictionary_id)
         return self.codec.unpack_body(data, dictionary_id, text)
 
     def learn(self, dictionary_id: int) -> None:
-        """Makes a stored dictionary known to the codec."""
+        """Loads a stored dictionary into the codec."""
         if not self.codec.knows(dictionary_id):
             row = self._connection.execute("SELECT data FROM dictionary WHERE id = ?", (dictionary_id,)).fetchone()
             self.codec.add(dictionary_id, row[0] if row else b"")

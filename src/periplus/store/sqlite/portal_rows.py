@@ -1,4 +1,4 @@
-"""Which portals does a collection have, what did their editors decide, and under which keys were pages shown?"""
+"""Portals of a collection, their editors' decisions, and the entry keys of pages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal, Pro
 from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
 
-ENTRIES = "portals/entries.json"  # beside the tables, how stories are described in all portals: api.portal_entries
+ENTRIES = "portals/entries.json"  # cache of story descriptions for all portals: api.portal_entries
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
 
 
 def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
-    """Each with the time when it was last built, 0.0: never; by name."""
+    """(portal, time of the last build or 0.0), by name."""
     return [
         (Portal(**json.loads(settings)), built)
         for settings, built in connection.execute("SELECT settings, built FROM portal ORDER BY name")
@@ -25,7 +25,7 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
 
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
-    """In place of one of the same name, whose decisions stay. Within a transaction."""
+    """Creates or updates a portal and keeps its decisions. Call it within a transaction."""
     upsert = (
         "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
         " SET settings = excluded.settings"
@@ -34,7 +34,7 @@ def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
 
 
 def forget_portal(connection: sqlite3.Connection, name: str) -> None:
-    """With all that was decided for it. Within a transaction."""
+    """Deletes a portal with its decisions. Call it within a transaction."""
     tables = ("portal_verdict", "portal_page", "portal_words")
     for table, column in (("portal", "name"), *((table, "portal") for table in tables)):
         connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
@@ -57,7 +57,7 @@ def decide(
     of_site: bool,
     now: float,
 ) -> None:
-    """verdict: None: what was decided is taken back. Within a transaction."""
+    """Stores a decision. verdict None deletes it. Call it within a transaction."""
     if verdict is None:
         connection.execute(
             "DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", (portal, of_site, subject)
@@ -69,14 +69,14 @@ def decide(
 
 
 def last_decided(connection: sqlite3.Connection, portal: str) -> float:
-    """When the editor decided or wrote anything; 0.0: never."""
+    """Time of the editor's last decision or text; 0.0 if there is none."""
     columns = (("decided", "portal_verdict"), ("edited", "portal_words"))
     statements = [f"SELECT max({time}) FROM {table} WHERE portal = ?" for time, table in columns]
-    return max(float(connection.execute(one, (portal,)).fetchone()[0] or 0) for one in statements)
+    return max(float(connection.execute(statement, (portal,)).fetchone()[0] or 0) for statement in statements)
 
 
 class EntryWords(NamedTuple):
-    """What an editor wrote of an entry, and the picture that stands with it; empty: none."""
+    """An editor's text and picture for an entry; may be empty."""
 
     words: str
     picture: bytes
@@ -84,37 +84,37 @@ class EntryWords(NamedTuple):
 
 
 def words_of(connection: sqlite3.Connection, portal: str, picture_bytes: int = 2**31 - 1) -> dict[EntryKey, EntryWords]:
-    """picture_bytes: this much of each picture's beginning."""
+    """Editors' texts by entry. picture_bytes: length of the pictures' beginnings to read."""
     words = "SELECT entry, words, coalesce(substr(picture, 1, ?), x''), alt FROM portal_words WHERE portal = ?"
     rows = connection.execute(words, (picture_bytes, portal))
     return {EntryKey(entry): EntryWords(*fields) for entry, *fields in rows}
 
 
 def store_words(connection: sqlite3.Connection, portal: str, entry: EntryKey, words: EntryWords, now: float) -> None:
-    """In place of those before. Within a transaction."""
+    """Replaces the editor's text of an entry. Call it within a transaction."""
     connection.execute("INSERT OR REPLACE INTO portal_words VALUES (?, ?, ?, ?, ?, ?)", (portal, entry, *words, now))
 
 
 def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryKey]:
-    """The entry that each page was shown under."""
+    """Entry key of each page shown before."""
     rows = connection.execute("SELECT url, entry FROM portal_page WHERE portal = ?", (portal,))
     return {Url(url): EntryKey(entry) for url, entry in rows}
 
 
 def store_known(connection: sqlite3.Connection, portal: str, pages: Mapping[Url, EntryKey]) -> None:
-    """Within a transaction."""
+    """Stores entry keys of pages. Call it within a transaction."""
     connection.executemany(
         "INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in pages.items()]
     )
 
 
 def store_built(connection: sqlite3.Connection, portal: str, now: float) -> None:
-    """Within a transaction."""
+    """Stores the time of a build. Call it within a transaction."""
     connection.execute("UPDATE portal SET built = ? WHERE name = ?", (now, portal))
 
 
 def provenance(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[Provenance]:
-    """Which run fetched each page last, by the page's time: runs follow one another."""
+    """Run that last fetched each page, from the page's time, since runs do not overlap."""
     spans = connection.execute(
         "SELECT kind || ' ' || id, started FROM run WHERE kind <> 'check' ORDER BY id DESC"
     ).fetchall()
@@ -126,14 +126,14 @@ def provenance(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator
 
 
 class Home(NamedTuple):
-    """The page of a site that is nearest to its root."""
+    """The page of a site that is closest to its root."""
 
     url: Url
     title: str
 
 
 def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
-    """The site's page with the shortest address, of those without a query first; None: nothing of it was read."""
+    """The site's page with the shortest URL, preferably without a query; None if the site has no fetched page."""
     find = (
         "SELECT u.text, p.title FROM url u JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
@@ -144,9 +144,7 @@ def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
 
 
 def feeds_of(connection: sqlite3.Connection, home: UrlId) -> list[Url]:
-    """Feeds that a page names by rel=alternate: by their media type where they were fetched,
-    else by the words of their address.
-    """
+    """Feeds that a page declares by rel=alternate, recognised by media type if fetched, else by words in the URL."""
     find = (
         "SELECT u.text, p.media_type FROM link l JOIN url u ON u.id = l.target LEFT"
         " JOIN page p ON p.url_id = l.target"

@@ -1,4 +1,4 @@
-"""Reads a collection bounded in time and at one moment: its sums, questions in SQL, and values that we never write."""
+"""Reads a collection: snapshots, time limits, SQL queries of users, and checks of stored values."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from periplus.store.page_links import FIRST_LETTER
 from periplus.store.sqlite import schema
 from periplus.urls.user_patterns import user_pattern
 
-# Functions over a connection that only reads. A crawl may go on meanwhile: each statement sees one moment, and
-# `snapshot` gives several statements the same one.
+# Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
+# gives several statements the same one.
 
-Connection = sqlite3.Connection  # by this name for those who may not speak SQL
+Connection = sqlite3.Connection  # alias for packages that must not import sqlite3
 Follow = Callable[[Connection], AbstractContextManager[object]]
-"""What each transaction of a change is within: given its connection, has a database follow at its end."""
-# of SQLite's primary codes; others say nothing of the file
+"""Context for each transaction of a change, given its connection; makes a database follow at its end."""
+# SQLite's primary error codes for a damaged file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
-BLOCK_ROWS = 2_000  # fetched at once: rows stream, and a call a row would cost a third more
-LIMIT_STEPS = 20_000  # of SQLite between two looks at the CPU time: some 2 ms
-WATCH_S = 0.05  # between two looks at the clock and at temporary files
-MOST_TEMPORARY_BYTES = 2 << 30  # of sorts and of what is made unique: some 20 million rows of links
-_TEMPORARY = "etilqs_"  # SQLite's name for files that it deletes when it has opened them
+BLOCK_ROWS = 2_000  # rows fetched at a time: a call per row would cost a third more
+LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2 ms
+WATCH_S = 0.05  # between two checks of the clock and of temporary files
+MOST_TEMPORARY_BYTES = 2 << 30  # for sorting and DISTINCT: about 20 million rows of links
+_TEMPORARY = "etilqs_"  # SQLite's name prefix of files that it unlinks after opening
 SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
 
 def connect(folder: Path) -> sqlite3.Connection:
-    """A connection that only reads.
+    """Opens a read-only connection.
 
-    Sorts spill to disk, so that a long list needs little memory. Raises NoCollection, StoreError.
+    Sorts use temporary files, so that a long list needs little memory. Raises NoCollection, StoreError.
     """
     connection = schema.connect(folder, read_only=True)
     connection.create_function("matches", 2, text_matches, deterministic=True)
@@ -48,7 +48,7 @@ def connect(folder: Path) -> sqlite3.Connection:
 
 
 def text_matches(text: str, pattern: str) -> bool:
-    """Whether text contains wanted, or matches it as a regular expression. `page?id=1` is meant as it stands."""
+    """Whether text contains pattern or matches it as a regular expression. `page?id=1` is found literally."""
     if pattern in text:
         return True
     try:
@@ -58,33 +58,33 @@ def text_matches(text: str, pattern: str) -> bool:
 
 
 def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | None], str | None]) -> None:
-    """Makes columns of segments computable on this connection: see `model.tables.with_segments`."""
+    """Registers the SQL function segment_of, see `model.tables.with_segments`."""
     connection.create_function("segment_of", 1, segment_of, deterministic=True)
 
 
 @contextlib.contextmanager
 def reading(limits: Sequence[str] = ()) -> Iterator[None]:
-    """Translates SQLite's errors. limits: what `limited` notes when it stops a statement."""
+    """Translates SQLite's errors. limits: messages of `limited` when it stops a statement."""
     try:
         yield
     except sqlite3.OperationalError as error:
         if str(error) == "interrupted" and limits:
-            raise OutOfTime(f"{limits[0]}: ask for less, or allow more time") from None
+            raise OutOfTime(f"{limits[0]}: query less, or allow more time") from None
         raise StoreError(f"the collection cannot be read: {error}") from error
     except sqlite3.ProgrammingError as error:
         if "closed" not in str(error):
             raise
         raise UsageError(
-            "the collection was closed: ask it while it is open, within `with periplus.open(FOLDER) as collection`"
+            "the collection was closed: use it within `with periplus.open(FOLDER) as collection`"
         ) from None
     except OverflowError:
-        raise UsageError("a number is too large: SQLite counts to 2 ** 63 - 1") from None
+        raise UsageError("a number is too large: the limit is 2 ** 63 - 1") from None
     except sqlite3.DatabaseError as error:
         if (
             type(error) is not sqlite3.DatabaseError
             or getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE
         ):
-            raise UsageError(f"this cannot be read: {error}") from None
+            raise UsageError(f"cannot read this: {error}") from None
         raise StoreError(
             f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
         ) from error
@@ -94,11 +94,10 @@ def reading(limits: Sequence[str] = ()) -> Iterator[None]:
 def limited(
     connection: sqlite3.Connection, limit_s: float, cpu_s: Callable[[], float] = time.thread_time
 ) -> Iterator[None]:
-    """Stops what reads for more than limit_s seconds of CPU within, or fills temporary files; 0: no limit.
-
-    cpu_s: CPU seconds of the thread that calls it. Wall time does not count: on a busy machine each question takes
-    long, and none is too large. A stream may be read by several threads, and each has the whole limit. SQLite asks
-    every LIMIT_STEPS steps; a thread interrupts steps that take longer than that. Raises OutOfTime.
+    """Stops reads within this context after limit_s seconds of CPU time, or if they fill temporary files; 0: no limit.
+    cpu_s: CPU seconds of the calling thread. Wall time does not count, since on a busy machine every query takes long.
+    A stream may be read by several threads; each has the whole limit. SQLite checks every LIMIT_STEPS steps; a thread
+    interrupts longer steps. Raises OutOfTime.
     """
     if not limit_s:
         with reading():
@@ -130,25 +129,25 @@ def limited(
             yield
     finally:
         ended.set()
-        watch.join()  # an interruption that comes later would meet the next statement
-        with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile
+        watch.join()  # a later interrupt would stop the next statement
+        with contextlib.suppress(sqlite3.ProgrammingError):  # already closed
             connection.set_progress_handler(None, 0)
 
 
 def _watch(
     connection: sqlite3.Connection, reason: Callable[[], str], ended: threading.Event, stopped: list[str]
 ) -> None:
-    """Interrupts what runs beyond a limit, again and again: between two statements there is nothing to interrupt."""
+    """Interrupts repeatedly after a limit, since an interrupt between two statements has no effect."""
     while not ended.wait(WATCH_S):
         if why := reason():
             stopped.append(why)
         if stopped:
-            with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile, as a stream that nobody reads
+            with contextlib.suppress(sqlite3.ProgrammingError):  # already closed, as an abandoned stream
                 connection.interrupt()
 
 
 def spent_s(thread: int) -> float:
-    """CPU seconds of a thread of this process, by its native id; 0 where the system does not tell, or it has ended."""
+    """CPU seconds of a thread of this process, by native id; 0 if unknown or if it has ended."""
     try:
         return int(Path(f"/proc/self/task/{thread}/schedstat").read_text("ascii").split()[0]) / 1e9
     except (OSError, ValueError):
@@ -156,17 +155,17 @@ def spent_s(thread: int) -> float:
 
 
 def temporary_bytes() -> int:
-    """Bytes of SQLite's temporary files that this process has open; 0 where the system does not list them."""
+    """Size of SQLite's temporary files that this process has open; 0 if unknown."""
     size = 0
     for file in Path("/proc/self/fd").glob("*"):
-        with contextlib.suppress(OSError):  # closed meanwhile
+        with contextlib.suppress(OSError):  # already closed
             size += file.stat().st_size if _TEMPORARY in str(file.readlink()) else 0
     return size
 
 
 @contextlib.contextmanager
 def opened(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
-    """A connection that only reads, closed at the end. limit_s: of CPU, see `limited`.
+    """Opens a read-only connection and closes it at the end. limit_s: CPU time, see `limited`.
 
     Raises NoCollection, StoreError.
     """
@@ -176,7 +175,7 @@ def opened(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything within sees the collection as it is at the first statement."""
+    """Gives all statements within the context the same snapshot, taken at the first one."""
     connection.execute("BEGIN")
     try:
         yield
@@ -186,26 +185,26 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def moment(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that sees the collection as it is at the first statement. Raises as `opened`."""
+    """Opens a read-only connection with one snapshot. Raises as `opened`."""
     with opened(folder) as connection, snapshot(connection):
         yield connection
 
 
 def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
-    """A cursor's rows, a block at a time."""
+    """Yields a cursor's rows, fetched in blocks."""
     while block := cursor.fetchmany(BLOCK_ROWS):
         yield from block
 
 
 def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
-    """Whether a worker of this machine lives and holds a lease; a run that was killed still stands as running."""
+    """Whether a live worker of this machine has a lease. The state of a killed run is still `running`."""
     workers = connection.execute("SELECT pid FROM worker WHERE lease_until >= ?", (now,)).fetchall()
     return any(process_lives(pid) for (pid,) in workers)
 
 
 def is_unused(folder: Path, now: float) -> bool:
-    """Whether a folder holds no collection, or one without a page, a survey and a crawl at work: one that was killed
-    before its first page. One that cannot be read counts as used.
+    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
+    before its first page. An unreadable collection counts as used.
     """
     find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     try:
@@ -213,26 +212,26 @@ def is_unused(folder: Path, now: float) -> bool:
             return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
     except NoCollection:
         return True
-    except StoreError:  # the command that reads it says why
+    except StoreError:  # the command that reads it reports the error
         return False
 
 
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
-    """Whether this is a copy of a collection in a database, where somebody held a lease that is not over."""
+    """Whether this is a copy of a database's collection in which a lease is still valid."""
     find = "SELECT 1 FROM meta WHERE name = 'busy_until' AND CAST(value AS REAL) >= ?"
     return connection.execute(find, (now,)).fetchone() is not None
 
 
 def note_of(connection: sqlite3.Connection, name: str) -> str:
-    """What the collection notes under a name; empty: nothing."""
+    """Value of a note of the collection, or empty."""
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return str(row[0]) if row else ""
 
 
-# SQLite keeps a text in a column of numbers if it is told to. Reading every value with that in mind would cost every
-# reader; so a command that fails looks afterwards, by one pass over each table.
+# SQLite can store text in a numeric column. Checking every value would cost every reader; instead a command that fails
+# checks the values afterwards, in one scan of each table.
 
-LOOK_S = 60.0  # a collection of some million pages is looked through
+LOOK_S = 60.0  # enough for a few million pages
 _TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
 _WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("url", "reason"): Reason,
@@ -246,7 +245,7 @@ _LETTERS = {("page_links", "kinds"): LinkKind, ("page_links", "positions"): Posi
 
 
 def wrong_value(folder: Path) -> str:
-    """The first column with a value of the wrong kind, and what is wrong with it, in words; empty: there is none.
+    """Describes the first column with a value of the wrong type; empty if there is none.
 
     Raises NoCollection, StoreError.
     """
@@ -268,7 +267,7 @@ def wrong_value(folder: Path) -> str:
 
 
 def _columns() -> dict[str, list[tuple[str, str]]]:
-    """Of each table of ours the columns, with their types as we declare them."""
+    """(column, declared type) of each of our tables."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.build(connection)
         tables = [
@@ -283,23 +282,23 @@ def _columns() -> dict[str, list[tuple[str, str]]]:
 
 
 def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
-    """(what is wrong, the SQL that finds it), for one column. Where nothing is known is no wrong value."""
-    if types := _TYPES.get(kind):  # without one a column holds anything
+    """(error, SQL that finds it) for one column. NULL is always valid."""
+    if types := _TYPES.get(kind):  # columns without a type may hold anything
         yield (
-            f"holds a value that is no {kind.lower()}",
+            f"has a value that is not {kind.lower()}",
             f"typeof({column}) NOT IN ({', '.join(map(repr, types))}, 'null')",
         )
     if words := _WORDS.get((table, column)):
-        yield "holds a word that is none of ours", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
+        yield "has an unknown word", f"{column} NOT IN ({', '.join(repr(str(word)) for word in words)})"
     if letters := _LETTERS.get((table, column)):
         last = chr(FIRST_LETTER + len(letters) - 1)
         ours = f"[^{chr(FIRST_LETTER)}-{last}]"
-        yield "holds a letter that is none of ours", f"CAST({column} AS TEXT) GLOB '*{ours}*'"
+        yield "has an unknown letter", f"CAST({column} AS TEXT) GLOB '*{ours}*'"
     if (table, column) in _JSON:
-        yield "holds what is no JSON", f"NOT json_valid({column})"
+        yield "has invalid JSON", f"NOT json_valid({column})"
 
 
-# a longer text or blob is refused, such as zeroblob(1e9): nothing stops one step of SQLite
+# longer values are refused, for example zeroblob(1e9), since a single step of SQLite cannot be interrupted
 LONGEST_VALUE_BYTES = 4_000_000
 _ALLOWED = frozenset(
     {
@@ -313,27 +312,27 @@ _ALLOWED = frozenset(
 _PRAGMAS = frozenset(
     {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
 )
-# matches: a regular expression may run for ever, and no limit stops it
+# matches: a regular expression may never end, and no limit stops it
 _FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """columns: their names; rows: values a row, streamed, bytes as hexadecimal text."""
+    """Result of a query. columns: names; rows: streamed, bytes as hexadecimal text."""
 
     columns: Sequence[str]
     rows: Iterator[tuple[object, ...]]
 
 
 def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int = -1) -> Answer:
-    """The answer to one statement that only reads.
+    """Executes one read-only statement.
 
-    most: rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
+    most: maximum number of rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
 
-    Raises UsageError for what SQLite does not understand or what would do more than read; StoreError when the time is
-    over, also while the rows are read.
+    Raises UsageError for invalid statements and statements that do more than read; StoreError when the time is over,
+    also while rows are read.
     """
-    connection.set_authorizer(_authorised)
+    connection.set_authorizer(_authorize)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
     answer = _streamed(connection, question, limit_s, most)
     columns = next(answer)
@@ -341,25 +340,23 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
 
 
 def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
-    """First the names of the columns, then the rows."""
-    with limited(connection, limit_s or math.inf):  # the bound on temporary files holds without a limit of time
-        with _understood():
+    """Yields the column names, then the rows."""
+    with limited(connection, limit_s or math.inf):  # the limit on temporary files applies without a time limit too
+        with _translated_errors():
             cursor = connection.execute(question)
         if cursor.description is None:
-            raise UsageError(
-                "the statement has no result: `periplus sql` answers questions, as in SELECT count(*) FROM urls"
-            )
+            raise UsageError("the statement has no result: use a query, for example SELECT count(*) FROM urls")
         yield tuple(column[0] for column in cursor.description)
-        with _understood():
+        with _translated_errors():
             for number, row in enumerate(rows(cursor)):
                 if number == most:
                     return
                 yield tuple(value.hex() if isinstance(value, bytes) else value for value in row)
 
 
-def _authorised(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
     if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
-        # how SQLite asks for pragma_table_info(...) and json_each(...); a true one it refuses itself
+        # SQLite's check for pragma_table_info(...) and json_each(...); a real update is refused by SQLite itself
         return sqlite3.SQLITE_OK
     if action not in _ALLOWED:
         return sqlite3.SQLITE_DENY
@@ -371,30 +368,30 @@ def _authorised(action: int, first: str | None, second: str | None, database: st
 
 
 @contextlib.contextmanager
-def _understood() -> Iterator[None]:
-    """Says what is wrong with a statement, and what there is to be asked."""
+def _translated_errors() -> Iterator[None]:
+    """Translates errors of a statement to UsageError."""
     try:
         yield
     except sqlite3.ProgrammingError as error:
-        raise UsageError(f"this cannot be asked: {error}") from None
-    except sqlite3.Warning as error:  # until Python 3.12, several statements
-        raise UsageError(f"this cannot be asked: {error}") from None
+        raise UsageError(f"cannot execute this: {error}") from None
+    except sqlite3.Warning as error:  # several statements, before Python 3.12
+        raise UsageError(f"cannot execute this: {error}") from None
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.DataError):
             raise UsageError(
-                "a value of the answer, or the statement, is larger than "
-                f"{LONGEST_VALUE_BYTES // 1_000_000} MB: ask for less"
+                "a value of the result, or the statement, is larger than "
+                f"{LONGEST_VALUE_BYTES // 1_000_000} MB: query less"
             ) from None
         if "authorization denied" in str(error) or "not authorized" in str(error) or "prohibited" in str(error):
             raise UsageError("`periplus sql` only reads: SELECT, and PRAGMA table_info(NAME)") from None
         if isinstance(error, sqlite3.OperationalError) and str(error) != "interrupted" and _is_mistake(error):
             raise UsageError(
-                f"SQLite does not understand this: {error}. There are the views {', '.join(VIEWS)}; "
+                f"SQLite does not understand this: {error}. The views are {', '.join(VIEWS)}; "
                 "docs/sql.md lists their columns."
             ) from None
         raise
 
 
 def _is_mistake(error: sqlite3.OperationalError) -> bool:
-    """Whether the fault is the statement's and not the disk's: SQLITE_ERROR, with its extended codes."""
+    """Whether the statement is wrong and not the disk: SQLITE_ERROR with its extended codes."""
     return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_ERROR

@@ -1,4 +1,4 @@
-"""The runs of a collection in a folder: one at a time, by a clock that may be set back."""
+"""The runs of a collection in a folder: one at a time, with a clock that may be set back."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from periplus.settings import Settings
 from periplus.store import runs
 from periplus.store.sqlite import schema
 
-# When the clock is set back, times that were kept move with it: else each host would wait until
-# the old time comes again.
-#
-# A clock that is set forward needs nothing: what waited is due, and leases that seem to be over cost a page each.
+# If the clock is set back, stored times are moved back too; otherwise each host would wait until the old time is
+# reached again. A clock that is set forward needs no handling: waiting hosts become due, and each lease that seems to
+# have expired costs one page.
 
-NOTICED_S = 1.0  # less is a clock being kept right; what waits for so much longer is no harm
+NOTICED_S = 1.0  # smaller steps are clock corrections, and waiting that much longer does no harm
 
 
 def last_known(connection: sqlite3.Connection) -> float:
-    """The latest time that the runs so far are known to have reached; 0 without a run."""
+    """Latest time recorded by runs; 0 without a run."""
     run = connection.execute("SELECT max(max(started), coalesce(max(ended), 0)) FROM run").fetchone()[0]
     visit = connection.execute("SELECT started FROM visit ORDER BY id DESC LIMIT 1").fetchone()
     return max(run or 0.0, visit[0] if visit else 0.0)
 
 
 def follow(connection: sqlite3.Connection, back_s: float, now: float) -> None:
-    """Moves what waits for a time to come, in the transaction of the caller. now: by the clock as it is set now."""
+    """Moves future times back, in the transaction of the caller. now: of the changed clock."""
     if back_s <= NOTICED_S:
         return
     connection.execute("UPDATE host SET next_at = next_at - ? WHERE next_at > ?", (back_s, now))
@@ -41,22 +40,22 @@ def follow(connection: sqlite3.Connection, back_s: float, now: float) -> None:
     connection.execute("UPDATE worker SET lease_until = lease_until - ?", (back_s,))
 
 
-CRAWL_LOCK = "crawl.lock"  # held by whoever crawls; the file itself says nothing, and stays
+CRAWL_LOCK = "crawl.lock"  # locked by the running crawl; the file itself stays
 
 
 @contextlib.contextmanager
 def only_crawl(folder: Path) -> Iterator[None]:
-    """Holds a collection for one crawl.
+    """Locks a collection for one crawl.
 
-    The kernel frees it when its holder dies, however that happens; child processes do not inherit it. Raises StoreError
-    when another crawl holds it: two would each take the other's limits and run for their own.
+    The kernel releases the lock when its holder dies; child processes do not inherit it. Raises StoreError if another
+    crawl holds it, since two would each use the other's limits and run.
     """
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         file = os.open(folder / CRAWL_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreError(
-            f"no collection can be kept in {folder}: {error.strerror}. Is the disk full, or the folder read-only?"
+            f"cannot store a collection in {folder}: {error.strerror}. Is the disk full, or the folder read-only?"
         ) from error
     try:
         import fcntl
@@ -64,13 +63,13 @@ def only_crawl(folder: Path) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.truncate(file, 0)
         os.write(file, str(os.getpid()).encode())
-    except ImportError:  # no such locks on this system
+    except ImportError:  # not available on this system
         pass
     except BlockingIOError:
         who = os.read(file, 20).decode("ascii", "replace") or "?"
         os.close(file)
         raise StoreError(
-            f"another crawl (process {who}) is at work on {folder}. Wait for its end, stop it, or "
+            f"another crawl (process {who}) is running on {folder}. Wait for its end, stop it, or "
             "choose another folder with -o."
         ) from None
     try:
@@ -81,9 +80,9 @@ def only_crawl(folder: Path) -> Iterator[None]:
 
 
 def contents(folder: Path) -> list[Path]:
-    """The files that make up the collection in folder: what `--fresh` deletes.
+    """Files of the collection in folder, which `--fresh` deletes.
 
-    Settings (periplus.toml) are not among them.
+    Settings (periplus.toml) are not included.
     """
     names = (
         schema.DATABASE,
@@ -101,7 +100,7 @@ def contents(folder: Path) -> list[Path]:
 
 
 def names_in(folder: Path) -> list[str] | None:
-    """None: there is no folder."""
+    """Names in a folder, or None if it does not exist."""
     return [path.name for path in folder.iterdir()] if folder.is_dir() else None
 
 
@@ -111,9 +110,9 @@ def delete(paths: Iterable[Path]) -> None:
 
 
 def discard(folder: Path, before: Collection[str] | None) -> bool:
-    """Deletes a new collection without pages and survey; the caller holds `only_crawl`. False: it has some, and stays.
+    """Deletes a new collection without pages and survey; the caller holds `only_crawl`. Returns whether it was deleted.
 
-    before: `names_in` the folder before it was made. What they name stays.
+    before: `names_in` the folder before the collection was created. These files stay.
     """
     find = "SELECT EXISTS (SELECT 1 FROM page) OR EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     with contextlib.closing(schema.connect(folder)) as connection:
@@ -121,7 +120,7 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
             return False
     delete(path for path in (*contents(folder), folder / CRAWL_LOCK) if path.name not in (before or ()))
     if before is None:
-        with contextlib.suppress(OSError):  # the user put something into it meanwhile
+        with contextlib.suppress(OSError):  # the folder is not empty
             folder.rmdir()
     return True
 
@@ -134,9 +133,9 @@ def begin_run(
     now: float,
     further: Mapping[str, object] | None = None,
 ) -> int:
-    """A new run; returns its id. What earlier runs knew of hosts' failures is forgotten: they are asked anew.
+    """Creates a run and returns its id. Failures of hosts in earlier runs are reset.
 
-    further: what else decides how it goes, kept among its settings; `seed` stands in a column of its own.
+    further: more values stored with the settings; `seed` has its own column.
     """
     with schema.writing(folder) as connection:
         follow(connection, last_known(connection) - now, now)

@@ -1,6 +1,4 @@
-"""The tables of a collection on disk: how the file is opened and locked,
-and the history beside the present tables.
-"""
+"""The tables of a collection in SQLite, and opening, creating and locking its file."""
 
 from __future__ import annotations
 
@@ -26,11 +24,10 @@ from periplus.store.sqlite import changes, checks, page_links
 from periplus.store.sqlite.views import CREATE_VIEWS
 from periplus.store.url_state import FIELDS
 
-# How the tables beside the present ones are filled: docs/decisions/0003.
+# Contents of the history tables: docs/decisions/0003.
 #
-# url_history is written by a trigger: the row as it stood before the first change that a run made to it. Of
-# URLs first seen in the same run there is nothing to keep. Between two runs (rules applied anew) a change
-# counts to the run that follows.
+# url_history is written by a trigger: the row before the first change in a run. URLs first seen in the same run have no
+# history. Changes between two runs (new URL rules) belong to the next run.
 
 HISTORY = f"""
 CREATE TABLE url_history (
@@ -59,7 +56,7 @@ CREATE TABLE survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TE
 
 
 def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
-    """What was noted, by prefix."""
+    """Users' marks on sites, by prefix."""
     rows = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
     return {
         prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ())
@@ -68,7 +65,7 @@ def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
 
 
 def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
-    """Each in place of what was noted on the site before. Within a transaction."""
+    """Replaces the marks of these sites. Call it within a transaction."""
     values = ((mark.prefix, mark.status.value, "\n".join(mark.tags), now) for mark in noted)
     connection.executemany("INSERT OR REPLACE INTO survey_mark VALUES (?, ?, ?, ?)", values)
 
@@ -76,9 +73,9 @@ def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: 
 DATABASE = "collection.db"
 SCHEMA_VERSION = 1
 MOUNTS = Path("/proc/mounts")
-ROWS_AT_ONCE = 20  # of one statement: 82 us for 60 links instead of 108 one by one; 30 gain nothing more
-BUSY_TIMEOUT_S = 60.0  # writers queue at the lock file; this is for readers that meet a checkpoint
-# errors that no file is to blame for
+ROWS_AT_ONCE = 20  # per statement: 82 us for 60 links instead of 108 us one by one; more rows are not faster
+BUSY_TIMEOUT_S = 60.0  # writers wait for the lock file; this is for readers during a checkpoint
+# errors that are not caused by the content of the file
 _OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 _ASK_THE_DISK = "Is the disk full, or the folder read-only?"
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -174,51 +171,51 @@ _REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in
 
 
 def file_system_of(folder: Path, mounts: str) -> str:
-    """The type of the file system that holds folder, by the text of /proc/mounts; empty where that does not tell."""
+    """Type of the folder's file system, from the text of /proc/mounts; empty if unknown."""
     best, kind = "", ""
     place = str(folder.resolve())
     for line in mounts.splitlines():
         _, point, this_kind = line.split(" ")[:3]
         point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point)  # a space is written \040
         inside = place == point or place.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # of two mounts at one place the later one is seen
+        if inside and len(point) >= len(best):  # a later mount hides an earlier one at the same place
             best, kind = point, this_kind
     return kind
 
 
 def refuse_network_disk(folder: Path, mounts: Path = MOUNTS) -> None:
-    """WAL needs shared memory, which network file systems do not give: better no collection than a broken one."""
+    """Raises StoreError on a network file system, since WAL needs shared memory."""
     refuse_address(folder)
     try:
         kind = file_system_of(folder, mounts.read_text("utf-8", "replace"))
-    except OSError:  # not a Linux system: nothing is known
+    except OSError:  # not a Linux system: unknown
         return
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreError(
-            f"{folder} lies on a network file system ({kind}), on which SQLite loses data. Choose a "
+            f"{folder} is on a network file system ({kind}), on which SQLite loses data. Choose a "
             "folder on a local disk (-o)."
         )
 
 
 def refuse_address(folder: Path) -> None:
-    """An address in a folder's place names no folder. Raises UsageError."""
+    """Raises UsageError if a database address was given instead of a folder."""
     if folder.parts[:1] in (("postgresql:",), ("postgres:",)):
         raise UsageError(
-            "that is the address of a database, and this wants a folder: `periplus move ADDRESS FOLDER` makes one of it"
+            "this is the address of a database, but a folder is needed: copy it by `periplus move ADDRESS FOLDER`"
         )
 
 
 def create(folder: Path) -> None:
-    """A new, empty collection in folder, which may exist but must hold none. Raises StoreError."""
+    """Creates an empty collection in folder, which must not contain one. Raises StoreError."""
     with drafted(folder):
         pass
 
 
 @contextlib.contextmanager
 def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
-    """A new collection to be filled.
+    """Yields the connection of a new collection to fill.
 
-    It has another name until the end, and appears whole: a kill leaves no half of it. Raises StoreError.
+    It gets its name at the end, so that a crash leaves no incomplete collection. Raises StoreError.
     """
     path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
     try:
@@ -228,31 +225,31 @@ def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
             raise FileExistsError
         _clear_drafts(folder)
         try:
-            draft.touch(0o600)  # the files beside it, -wal and -shm, take its mode
+            draft.touch(0o600)  # the files -wal and -shm inherit its mode
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 build(connection)
                 yield connection
-                # closing does it too, but says nothing when the disk is full: half would be named
+                # close() would do this too, but without an error if the disk is full
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            _reveal(draft, path)
+            _rename_draft(draft, path)
         finally:
             _clear_drafts(folder)
     except FileExistsError:
         raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
     except (OSError, sqlite3.OperationalError) as error:
-        raise StoreError(f"no collection can be made in {folder}: {error}. {_ASK_THE_DISK}") from error
+        raise StoreError(f"cannot create a collection in {folder}: {error}. {_ASK_THE_DISK}") from error
 
 
 def _clear_drafts(folder: Path) -> None:
-    """Deletes what this process, or one that was killed, has begun and not finished."""
+    """Deletes drafts of this process and of dead processes."""
     for path in folder.glob(f"{DATABASE}.*.new*"):
         pid = path.name.split(".")[2]
         if pid.isdecimal() and (int(pid) == os.getpid() or not process_lives(int(pid))):
             path.unlink(missing_ok=True)
 
 
-def _reveal(draft: Path, path: Path) -> None:
-    """Gives the draft its name. A link, unlike a renaming, never takes another's place; some file systems have none."""
+def _rename_draft(draft: Path, path: Path) -> None:
+    """Renames the draft by a hard link, which never replaces a file; falls back to a rename."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -287,7 +284,7 @@ def exists(folder: Path) -> bool:
 
 
 def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection to the collection in folder. Raises NoCollection or StoreError, each with what to do."""
+    """Opens the collection in folder. Raises NoCollection or StoreError."""
     path = folder / DATABASE
     refuse_address(folder)
     if not path.is_file():
@@ -297,16 +294,18 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection = None
     try:
         connection = sqlite3.connect(_place(path, read_only), uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
-        # views and triggers of a file that somebody gave us call no function that is not harmless
+        # views and triggers of an untrusted file can only call safe functions
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA synchronous = NORMAL")  # WAL: a power cut may lose the last commits, never the file
-        # a reader's long lists spill to disk when they are sorted
+        connection.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # with WAL a power failure may lose the last commits but not damage the file
+        # readers sort long lists on disk
         connection.execute(f"PRAGMA temp_store = {'FILE' if read_only else 'MEMORY'}")
         connection.execute("PRAGMA cache_size = -32768")  # 32 MiB
         (version,) = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         if version != str(SCHEMA_VERSION):
             raise StoreError(
-                f"{path} was written by schema {version}; this program knows {SCHEMA_VERSION}. Use another version."
+                f"{path} has schema {version}; this program supports {SCHEMA_VERSION}. Use another version."
             )
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -327,9 +326,10 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def _place(path: Path, read_only: bool) -> str:
-    """The file as a URI.
+    """URI of the file.
 
-    WAL needs to write beside it even for readers: where nobody can, and nobody does, it is said not to change.
+    WAL needs write access even for readers. If the folder is not writable and no process is writing, the file is opened
+    as immutable.
     """
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
         return f"{path.resolve().as_uri()}?immutable=1"
@@ -398,7 +398,7 @@ class SqliteStatements:
         return [
             (source, *link.key, link.last_seen)
             for _, source in pages
-            for link in page_links.of_page(self.connection, source).values()  # type: ignore[arg-type]  # a whole number
+            for link in page_links.of_page(self.connection, source).values()  # type: ignore[arg-type]  # an integer
         ]
 
     def enter_links(self, changes: LinkChanges) -> None:
@@ -415,10 +415,10 @@ _BEHIND_SHARD = itemgetter(slice(1, None))
 
 
 class WriteLock:
-    """Writers of one collection, one after another.
+    """Serialises the writers of one collection.
 
-    SQLite has one writer; waiting for it by its own busy handler means sleeping up to 100 ms at a time. A lock on a
-    file is handed over at once, and the kernel frees it when its holder dies.
+    SQLite has one writer, and its busy handler sleeps up to 100 ms at a time. A file lock is handed over at once, and
+    the kernel releases it when its holder dies.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -431,19 +431,16 @@ class WriteLock:
 
     @contextlib.contextmanager
     def transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """BEGIN IMMEDIATE ...
-
-        COMMIT; ROLLBACK on any exception. Raises StoreError for what the disk or another program does.
-        """
+        """Runs BEGIN IMMEDIATE ... COMMIT, or ROLLBACK on any exception. Raises StoreError for database errors."""
         with self.held():
             try:
-                with connection:  # commits what is open at its end, or rolls it back
+                with connection:  # commits at the end, or rolls back
                     connection.execute("BEGIN IMMEDIATE")
                     yield
             except sqlite3.OperationalError as error:
                 raise StoreError(f"the collection cannot be written: {error}. {_ASK_THE_DISK}") from error
             except sqlite3.DatabaseError as error:
-                if type(error) is not sqlite3.DatabaseError:  # its other children are mistakes of ours
+                if type(error) is not sqlite3.DatabaseError:  # its other subclasses are mistakes of ours
                     raise
                 raise StoreError(
                     f"the collection is damaged: {error}. Restore it from a copy, or crawl again into another folder."
@@ -451,10 +448,10 @@ class WriteLock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else holds the lock within."""
+        """Holds the lock within the context."""
         try:
             import fcntl
-        except ImportError:  # no such locks on this system: SQLite's own waiting has to do
+        except ImportError:  # not available on this system: relies on SQLite's busy handler
             yield
             return
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -468,13 +465,13 @@ class WriteLock:
 
 
 def file_number(folder: Path) -> int:
-    """Of the file that a collection is kept in: another one when it was made anew."""
+    """Inode number of the collection's file, which changes if the collection is created again."""
     return (folder / DATABASE).stat().st_ino
 
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction on a connection of its own. Raises NoCollection, StoreError."""
+    """Opens a connection with one transaction. Raises NoCollection, StoreError."""
     with (
         contextlib.closing(connect(folder)) as connection,
         contextlib.closing(WriteLock(folder)) as lock,

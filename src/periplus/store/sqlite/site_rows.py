@@ -1,6 +1,4 @@
-"""A site's URLs, links, redirects and pages as arrays and columns,
-and the sizes of the parts that its pages pull in.
-"""
+"""A site's URLs, links, redirects and pages as arrays and columns, and the sizes of its pages' subresources."""
 
 from __future__ import annotations
 
@@ -36,34 +34,33 @@ from periplus.values import frozen
 if TYPE_CHECKING:
     from periplus.model.results import Tally
 
-BLOCK_ROWS = 100_000  # turned into an array at once
+BLOCK_ROWS = 100_000  # rows converted to an array at a time
 
 
 def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[Ints]:
-    """A cursor's rows of whole numbers as int64[rows, width], block by block; width: the columns.
+    """A cursor's rows of integers as int64[rows, width], in blocks; width: number of columns.
 
-    The numbers of a row go into the array one after another: half the time of rows turned into columns, a third of
-    that of a structured array.
+    All numbers are read into one flat array: twice as fast as by column, three times as fast as a structured array.
     """
     while len(block := np.fromiter(chain.from_iterable(islice(cursor, BLOCK_ROWS)), np.int64)):
         yield block.reshape(-1, width)
 
 
 class LinkBlock(NamedTuple):
-    """Links as arrays, a place for each; those of one page stand in one block."""
+    """Links as arrays of equal length; all links of a page are in one block."""
 
     sources: Ints
     targets: Ints
-    kinds: Unsigned8  # places in KINDS
-    positions: Unsigned8  # places in POSITIONS
+    kinds: Unsigned8  # indices into KINDS
+    positions: Unsigned8  # indices into POSITIONS
     nofollow: Mask
 
     def of(self, chosen: NDArray[np.generic]) -> LinkBlock:
-        """The links chosen, by a truth for each or by their places."""
+        """Selects links by a mask or by indices."""
         return LinkBlock(*(column[chosen] for column in self))
 
     def in_order(self) -> LinkBlock:
-        """The same by source, then target."""
+        """The links sorted by source, then target."""
         return self.of(np.lexsort((self.targets, self.sources)))
 
 
@@ -75,10 +72,10 @@ _NO_LINKS = LinkBlock(
 def link_blocks(
     connection: sqlite3.Connection, where: str, values: Sequence[object] = (), kinds: frozenset[LinkKind] | None = None
 ) -> Iterator[LinkBlock]:
-    """Links of some kinds, or of all. where: what stands behind FROM, with the table `page_links l`, and by which the
-    rows of a page come one after another.
+    """Links of some kinds, or of all. where: what follows FROM, with the table `page_links l`, and with rows grouped by
+    page.
 
-    .1 us a link; rows of two numbers, one by one, take .3. Raises StoreError for columns that do not fit together.
+    Takes 0.1 us per link; rows of two numbers take 0.3. Raises StoreError if columns are inconsistent.
     """
     find = f"SELECT l.source, l.targets, l.kinds, l.positions, l.nofollow FROM {where}"
     taken = None if kinds is None else np.isin(np.arange(256), [LINK_KIND_CODES[kind] for kind in kinds])
@@ -86,20 +83,20 @@ def link_blocks(
 
 
 def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, list[str]]]:
-    """All links, as they lie on disk, and the anchor of each. 1 us a link. Raises StoreError as above."""
+    """All links in storage order, with their anchors. 1 us per link. Raises StoreError as above."""
     find = "SELECT source, targets, kinds, positions, nofollow, words FROM page_links"
-    for some in _rows_of_blocks(connection.execute(find)):
+    for page_rows in _rows_of_blocks(connection.execute(find)):
         with reported():
-            words = json.loads(f"[{','.join(row[5] for row in some)}]")
-            if list(map(len, words)) != [len(row[2]) for row in some]:
+            words = json.loads(f"[{','.join(row[5] for row in page_rows)}]")
+            if list(map(len, words)) != [len(row[2]) for row in page_rows]:
                 raise ValueError("columns of different lengths")
-        block = _link_block(some, None)
+        block = _link_block(page_rows, None)
         yield block, [text if text[:1] != "\t" else parted(text)[0] for text in chain.from_iterable(words)]
 
 
 def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
-    """Rows of `page_links`, of BLOCK_ROWS links and the rest of a page at once. The first column is the source, the
-    third the kinds.
+    """Rows of `page_links` in blocks of at least BLOCK_ROWS links, never splitting a page. The first column is the
+    source, the third the kinds.
     """
     rows: list[tuple[Any, ...]] = []
     count = 0
@@ -130,7 +127,7 @@ def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
 
 
 def codes_of(letters: bytes) -> Unsigned8:
-    """The places that letters of `page_links` stand for."""
+    """Decodes letters of `page_links` to indices."""
     return np.frombuffer(letters, np.uint8) - np.uint8(FIRST_LETTER)
 
 
@@ -143,20 +140,19 @@ def joined_links(blocks: Iterable[LinkBlock]) -> LinkBlock:
 
 
 def first_of_pairs(sources: Ints, targets: Ints) -> Mask:
-    """Of ends in order, which are the first of their pair."""
+    """Mask of the first link of each pair, for sorted links."""
     first = np.ones(len(sources), np.bool_)
     first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
     return first
 
 
 def row_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
-    """A cursor's rows, 10,000 at once."""
+    """A cursor's rows, 10,000 at a time."""
     while block := cursor.fetchmany(10_000):
         yield block
 
 
-# Tables are read in the order in which they lie on disk (URLs by id, links by source), so that each
-# is read once, in sequence.
+# Tables are read in storage order (URLs by id, links by source), so that each is read once, sequentially.
 
 _OF_SITE = (
     f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL}"
@@ -166,14 +162,14 @@ _READ = any_of(READ)
 
 
 def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[Ints, Ints]:
-    """Two columns of whole numbers."""
+    """Reads two integer columns."""
     none = np.zeros((0, 2), np.int64)
     blocks = [none, *number_blocks(connection.execute(find, values), 2)]
     return np.concatenate([block[:, 0] for block in blocks]), np.concatenate([block[:, 1] for block in blocks])
 
 
 def redirects(connection: sqlite3.Connection) -> LinkRows:
-    """Where each URL that redirects leads, as last seen, and which page each alias is an address of: one link a URL."""
+    """Target of each redirect, as last seen, and page of each alias; one link per URL."""
     last = (
         "SELECT source, target FROM (SELECT l.source AS source, l.target AS target, max(l.last_seen) FROM url u CROSS"
         " JOIN link l ON l.source = u.id"
@@ -185,44 +181,44 @@ def redirects(connection: sqlite3.Connection) -> LinkRows:
 
 
 def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Unsigned8]:
-    """(ids, ascending, places of their reasons in REASONS) of every URL of the site that was ever seen."""
+    """(ids, indices of their reasons in REASONS) of all known URLs of the site, ascending by id."""
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
     ids, codes = [np.zeros(0, np.int64)], bytearray()
     for block in row_blocks(connection.execute(find, (site,))):
-        some, reasons = zip(*block, strict=True)
-        ids.append(np.array(some, np.int64))
+        block_ids, reasons = zip(*block, strict=True)
+        ids.append(np.array(block_ids, np.int64))
         codes += bytes(map(REASON_CODES.__getitem__, reasons))
     return np.concatenate(ids), np.frombuffer(bytes(codes), np.uint8)
 
 
 def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
-    """As `FolderSite.links`, some thousand links at once, ascending by source; perhaps a pair twice."""
+    """As `FolderSite.links`, in blocks, ascending by source; may contain duplicates."""
     for block in link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS):
         yield LinkRows(block.sources, block.targets)
 
 
 def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
-    """Each pair once, ascending; the blocks are."""
+    """Distinct pairs, ascending; the blocks must be ascending."""
     pairs = joined_links(
-        block.of(first_of_pairs(block.sources, block.targets)) for block in (one.in_order() for one in blocks)
+        block.of(first_of_pairs(block.sources, block.targets)) for block in (links.in_order() for links in blocks)
     )
     return LinkRows(pairs.sources, pairs.targets)
 
 
-def site_names(connection: sqlite3.Connection, some: Collection[int] | None = None) -> dict[int, SiteKey]:
-    """By number. some: only these; None: all."""
-    where = "" if some is None else f" WHERE id IN ({', '.join(map(str, map(int, some)))})"
+def site_names(connection: sqlite3.Connection, ids: Collection[int] | None = None) -> dict[int, SiteKey]:
+    """Site keys by id. ids: only these; None: all."""
+    where = "" if ids is None else f" WHERE id IN ({', '.join(map(str, map(int, ids)))})"
     return {number: SiteKey(key) for number, key in connection.execute(f"SELECT id, key FROM site{where}")}
 
 
 def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
-    """Sites with a page that was read; most sites that a crawl knows are only linked to."""
+    """Sites with a fetched page. Most sites known to a crawl are only linked to."""
     read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN {_READ})"
     return [SiteKey(key) for (key,) in connection.execute(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
 
 
 def site_of(connection: sqlite3.Connection, url_id: int) -> SiteKey | None:
-    """The site of a known URL."""
+    """Site of a known URL, or None."""
     find = "SELECT s.key FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id WHERE u.id = ?"
     row = connection.execute(find, (url_id,)).fetchone()
     return SiteKey(row[0]) if row else None
@@ -234,7 +230,7 @@ def url_facts(connection: sqlite3.Connection, url_id: int) -> UrlFacts | None:
 
 
 def title_of(connection: sqlite3.Connection, url_id: int) -> str:
-    """A page's title; empty where none is known."""
+    """A page's title, or empty."""
     row = connection.execute("SELECT title FROM page WHERE url_id = ?", (url_id,)).fetchone()
     return str(row[0]) if row else ""
 
@@ -243,25 +239,23 @@ _TALLIED = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset
 
 
 def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tally, ...]:
-    """How many fetched pages of the site, and how many bytes, share a host, media_type, charset or language;
-    most pages first.
-    """
+    """Number and total size of the site's fetched pages by host, media_type, charset or language; most pages first."""
     find = (
         f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
         " JOIN host h ON h.id = u.host_id"
         f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1"
     )
-    from periplus.model.results import Tally  # a crawl starts without the values of reports
+    from periplus.model.results import Tally  # crawls do not load the values of reports
 
     return tuple(Tally(*row) for row in connection.execute(find, (site,)))
 
 
-# Each table is read once, in the order in which it lies on disk, in blocks: a million pages and ten million links are
-# arrays before the next block is asked for.
+# Each table is read once, in storage order and in blocks: a million pages and ten million links are converted to arrays
+# before the next block is read.
 
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
-_BLOCK = 10_000  # rows turned into arrays at once: a larger one costs memory and saves nothing
+_BLOCK = 10_000  # rows converted to arrays at a time; more costs memory and is not faster
 IS_COPY = f"u.reason = 'alias' AND substr(u.rule, 1, {len(COPY)}) = '{COPY}'"
 _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
@@ -269,20 +263,20 @@ _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-
 
 @frozen
 class AllUrls:
-    """Every URL of the collection, ascending by id."""
+    """All URLs of the collection, ascending by id."""
 
     ids: Ints
     texts: list[Url]
-    reasons: Unsigned8  # places in REASONS
-    depths: Ints32  # -1 where no link leads
-    statuses: Ints16  # 0: no answer
+    reasons: Unsigned8  # indices into REASONS
+    depths: Ints32  # -1 if no link leads there
+    statuses: Ints16  # 0: no response
     in_sitemap: Mask
     sites: Ints32  # numbers of site.id
 
 
 @frozen
 class AnyPages:
-    """Every page of the collection, of whatever site: type and size, ascending by id."""
+    """Type and size of all pages of the collection, ascending by id."""
 
     ids: Ints
     media_types: list[str]
@@ -290,7 +284,7 @@ class AnyPages:
 
 
 class PageTexts(NamedTuple):
-    """What an HTML page of the site says of itself. A tuple: a million dataclasses take 3 s longer to make."""
+    """Properties of an HTML page. A tuple, since a million dataclasses take 3 s longer."""
 
     url_id: int
     title: str
@@ -304,12 +298,12 @@ class PageTexts(NamedTuple):
     folded_md5: bytes
     h1s: int
     images_without_alt: int
-    other_charset: str  # what the page says of itself, where its header says otherwise
-    translations: str  # JSON: [[hreflang, URL], ...]; empty: none
+    other_charset: str  # charset declared by the page, if its header differs
+    translations: str  # JSON: [[hreflang, URL], ...]; or empty
 
 
 def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
-    """The columns of block after block."""
+    """The columns of each block."""
     while block := cursor.fetchmany(_BLOCK):
         yield tuple(zip(*block, strict=True))
 
@@ -319,15 +313,15 @@ def _joined(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray
 
 
 def all_urls(connection: sqlite3.Connection) -> AllUrls:
-    """Whatever the collection knows: the site's own URLs, and what they lead to."""
+    """All URLs of the collection, which include the link targets of each site."""
     find = (
         "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1), coalesce(u.status, 0), u.in_sitemap, h.site_id"
         " FROM url u CROSS JOIN host h ON h.id = u.host_id ORDER BY u.id"
     )
     texts: list[Url] = []
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
-    for ids, some, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
-        texts += some  # type: ignore[arg-type]  # a column of texts
+    for ids, block_texts, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
+        texts += block_texts  # type: ignore[arg-type]  # a column of texts
         # a column of texts
         codes = np.fromiter(map(REASON_CODES.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
         answers = np.array(statuses).clip(0, 999)
@@ -341,28 +335,28 @@ _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
 
 
 def site_links(connection: sqlite3.Connection, site: SiteKey) -> LinkBlock:
-    """Every link of the site's fetched pages and redirects, ascending by source, then target; what an alias or a URL
-    against the rules once held is left out.
+    """All links of the site's fetched pages and redirects, ascending by source, then target; without links of aliases
+    and of URLs that break a rule.
     """
     return joined_links(block.in_order() for block in link_blocks(connection, _OF_SITE, (site,)))
 
 
 def any_pages(connection: sqlite3.Connection) -> AnyPages:
-    """Of every page that was fetched, its type and size."""
+    """Type and size of every fetched page."""
     ids: list[int] = []
     media_types: list[str] = []
     sizes: list[int] = []
     for some_ids, types, some_sizes in _blocks(
         connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id")
     ):
-        ids += some_ids  # type: ignore[arg-type]  # a column of whole numbers
-        media_types += map(sys.intern, types)  # type: ignore[arg-type]  # a few names, a million times
+        ids += some_ids  # type: ignore[arg-type]  # a column of integers
+        media_types += map(sys.intern, types)  # type: ignore[arg-type]  # few distinct values
         sizes += some_sizes  # type: ignore[arg-type]
     return AnyPages(np.array(ids, np.int64), media_types, np.array(sizes, np.int64))
 
 
 def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
-    """The site's HTML pages that answered 200 and were read, ascending by id."""
+    """The site's fetched HTML pages with status 200, ascending by id."""
     find = (
         "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, "
         "p.took_s, p.text_chars, p.folded_md5,"
@@ -375,7 +369,7 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
 
 
 def copies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int]]:
-    """(page, its address elsewhere) of the site's pages that have one with the same bytes and links, by text."""
+    """(page, alias) of the site's aliases with the same bytes and links, by URL."""
     find = (
         f"SELECT a.page_id, u.id FROM alias a JOIN url u ON u.id = a.url_id WHERE {SITE_OF_URL} AND {IS_COPY}"
         " ORDER BY u.text"
@@ -384,7 +378,7 @@ def copies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int
 
 
 def pictured(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
-    """The site's pages that have a screenshot."""
+    """The site's pages with a screenshot."""
     find = (
         f"SELECT u.text FROM rendering g JOIN url u ON u.id = g.url_id WHERE g.screenshot IS NOT NULL AND {SITE_OF_URL}"
     )
@@ -392,7 +386,7 @@ def pictured(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
 
 
 def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
-    """(page, what stood there, why it is no link) of the site's mail links and malformed ones."""
+    """(page, text, why) of the site's mailto and malformed links."""
     find = (
         f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL}"
         " AND b.why IN ('mailto', 'malformed') AND u.reason NOT IN ('alias', 'rule')"
@@ -401,7 +395,7 @@ def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 
 def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
-    """(page, reason, why) of the site's pages that were fetched and not read, or not whole, by URL."""
+    """(page, reason, rule) of the site's fetched pages that were parsed not at all or in part, by URL."""
     unread = (
         "u.reason IN ('truncated', 'partial', 'unreadable', 'needs-script') OR (u.reason = "
         "'noindex' AND instr(u.rule, '; '))"
@@ -411,7 +405,7 @@ def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tupl
 
 
 def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
-    """(its first URL, URL pattern, how many) of what was left of the site as endless series, by pattern."""
+    """(first URL, URL pattern, number of URLs) of the site's skipped endless series, by pattern."""
     pattern = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
     find = (
         f"SELECT u.id, {pattern} AS pattern, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
@@ -421,7 +415,7 @@ def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[i
 
 
 def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
-    """(source, target, kind, position, fragments parted by blanks) of the site's links that name places, by target."""
+    """(source, target, kind, position, fragments separated by spaces) of the site's links with fragments, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
         f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND u.id IN {PERHAPS_WITH_FRAGMENTS}"
@@ -431,9 +425,9 @@ def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tup
 
 
 def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """The words of the links from a page to a URL, in the order of the pairs."""
+    """Link texts from a page to a URL, in the order of the pairs."""
     find = "SELECT target, anchor FROM link WHERE source = ? ORDER BY anchor <> ''"
-    page, anchors = None, {}  # of a page that is asked for several times, one after another
+    page, anchors = None, {}  # cache for consecutive pairs of one page
     for source, target in pairs:
         if source != page:
             page, anchors = source, dict(connection.execute(find, (source,)))
@@ -441,8 +435,8 @@ def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]])
 
 
 def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
-    """(URL, when its content last changed by the server's word or 0.0,
-    its content's digest) of what search engines may show, by URL.
+    """(URL, last modified as declared by the server or 0.0, digest of the body) of pages that search engines may show,
+    by URL.
     """
     find = (
         "SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id"
@@ -454,7 +448,7 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
 
 
 def type_with_places(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
-    """`type_and_charset_of` a page of HTML or Markdown that was kept whole; empty of others."""
+    """`type_and_charset_of` a stored HTML or Markdown page; empty for others."""
     find = (
         "SELECT 1 FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id = ? AND p.body_id IS NOT NULL"
         f" AND u.reason IN ('ok', 'partial', 'noindex', 'alias') AND p.media_type IN {_WITH_PLACES}"
@@ -464,13 +458,13 @@ def type_with_places(connection: sqlite3.Connection, url_id: int) -> tuple[str, 
 
 
 def type_and_charset_of(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
-    """The media type of a page, and the charset that it was read in; empty where it is not known."""
+    """(media type, charset) used to parse a page; empty if unknown."""
     row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
     return (str(row[0] or ""), str(row[1] or "")) if row else ("", "")
 
 
 class FolderSite:
-    """Within a snapshot. See the protocol."""
+    """`model.graph.SiteReader` within a snapshot."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -509,31 +503,31 @@ class FolderSite:
         return _pairs(self._connection, find, (site,))
 
 
-# A part of a page (an image, a style) that the crawl left alone has no row in `page`: its size is what the header
-# of a check's answer says.
+# A subresource (an image, a style) that the crawl did not fetch has no row in `page`: its size is read from the headers
+# of a check's response.
 
-_LENGTH_DIGITS = 18  # of a Content-Length that are believed: what SQLite and numpy hold
-HOPS_MOST = 101  # as `api.audit` looks along redirects
+_LENGTH_DIGITS = 18  # of a Content-Length: as many as SQLite and NumPy can store
+HOPS_MOST = 101  # as for redirects in `api.audit`
 
 
 @frozen
 class ServerAnswer:
-    """What a server said of a URL when a check asked for it."""
+    """Headers of a response to a check."""
 
     media_type: str
-    size_bytes: int  # as it travels (compressed, where the server compresses); 0: it told none
+    size_bytes: int  # as transferred (possibly compressed); 0: unknown
 
 
-def are_wished(connection: sqlite3.Connection) -> bool:
-    """Whether any check was to learn the sizes of parts."""
+def are_sizes_requested(connection: sqlite3.Connection) -> bool:
+    """Whether any check requested the sizes of subresources."""
     settings_of_checks = connection.execute("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
     return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in settings_of_checks)
 
 
 def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
-    """By id, what each URL that answered a check with success weighs; one that redirects weighs what its last URL does.
+    """Type and size of each URL with a successful check, by id; for a redirect, of its final URL.
 
-    Some 10 us a visit, measured over 100,000.
+    About 10 us per visit, measured over 100,000.
     """
     sizes: dict[int, ServerAnswer] = {}
     moved: dict[int, int] = {}
@@ -549,18 +543,18 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
             sizes.pop(url, None)
         elif 200 <= status < 300:
             moved.pop(url, None)
-            sizes[url] = _told(head, wire_bytes if purpose == "check" and not detail else 0)
-        elif purpose == "check":  # it is gone; a HEAD that fails says nothing
+            sizes[url] = _answer_of(head, wire_bytes if purpose == "check" and not detail else 0)
+        elif purpose == "check":  # gone; a failed HEAD is not evidence
             moved.pop(url, None)
             sizes.pop(url, None)
     ends = {url: _end(url, moved) for url in moved}
     return sizes | {url: sizes[end] for url, end in ends.items() if end in sizes}
 
 
-def _told(head: bytes | None, whole_bytes: int) -> ServerAnswer:
-    """whole_bytes: of the body, where all of it came; 0 where not.
+def _answer_of(head: bytes | None, whole_bytes: int) -> ServerAnswer:
+    """Reads type and size. whole_bytes: size of a complete body, else 0.
 
-    A HEAD may be answered with a length of 0 for what is not empty: not told.
+    A HEAD response may have a length of 0 for a non-empty body; it counts as unknown.
     """
     headers = unpack_headers(head)
     declared = headers.get("content-length")
@@ -577,6 +571,6 @@ def _end(url: int, moved: dict[int, int]) -> int:
 
 
 def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
-    """(page, part) of everything that the site's pages pull in, each pair once, ascending."""
+    """(page, subresource) of all subresources of the site's pages, distinct and ascending."""
     blocks = link_blocks(connection, _OF_SITE, (site,), PULLED_KINDS)
     return _pairs_of(block.of(block.sources != block.targets) for block in blocks)

@@ -1,4 +1,4 @@
-"""Makes of a collection in a folder the one part of its web that another folder is to hold."""
+"""Splits a collection in a folder: fills a new folder with one part."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from periplus.store.url_state import RAISED
 from periplus.urls.hosts import host_key
 from periplus.urls.parts import WebPart, part_of
 
-# A row belongs to the part of its host; what a part has of a table may lean on what it has of those before. `main` is
-# the part, `source` the collection.
+# A row belongs to the part of its host. Conditions may refer to tables filled before. `main` is the part, `source` the
+# collection.
 _OF_HOST = "host_id IN (SELECT id FROM main.host)"
 _OF_URL = "url_id IN (SELECT id FROM main.url)"
 _OF_SOURCE = "source IN (SELECT id FROM main.url)"
@@ -33,21 +33,21 @@ _ROWS = {
     "visit": f"{_OF_URL} OR (url_id = 0 AND is_own_url(text))", "look": "visit_id IN (SELECT id FROM main.visit)",
     **dict.fromkeys(("page_links", "bad_link", "link_history"), _OF_SOURCE),
 }  # fmt: skip
-"""Tables whose every row is in one part, in the order in which they are filled."""
+"""Tables whose rows each belong to one part, in the order in which they are filled."""
 _SHARED = {
     "body": f"id IN ({_BODIES.format('main')})",
     "xml": "body_id IN (SELECT id FROM main.body)",
     "dictionary": f"id IN ({_DICTIONARIES})",
     **dict.fromkeys(sorted({*TABLES} - {*_ROWS, "link", "meta", "tally", "outbox", "file", "dictionary"}), "true"),
 }
-"""What several parts may have: bytes that pages of several share, the record of the runs, what persons decided."""
+"""Tables that parts share: bytes of pages, runs, users' decisions."""
 
 
 def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: Mapping[str, str]) -> dict[str, int]:
-    """Fills a new collection with one part of another, which nobody changes meanwhile; returns its rows, by table.
+    """Fills a new collection with one part of another, which must not change; returns the number of rows by table.
 
-    notes: what it says of itself. What its pages link to of other parts is known there, as handed over. Raises
-    StoreError unless all that left the other arrived.
+    notes: notes of the part. Link targets in other parts are inserted as already sent there. Raises StoreError unless
+    all rows arrived.
     """
     draft.execute("ATTACH ? AS source", (str(source / schema.DATABASE),))
     draft.create_function("is_own_host", 1, lambda key: part_of(HostKey(key), part.of) == part.number)
@@ -55,16 +55,18 @@ def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: M
     there = {name for (name,) in draft.execute("SELECT name FROM source.sqlite_master WHERE type = 'table'")}
     with copying.transaction(draft):
         rows = {
-            table: _copied(draft, table, condition) for table, condition in (_ROWS | _SHARED).items() if table in there
+            table: _copy_rows(draft, table, condition)
+            for table, condition in (_ROWS | _SHARED).items()
+            if table in there
         }
-        _enter_others(draft)
+        _insert_others(draft)
         _complete(draft, notes)
     draft.execute("DETACH source")
     return rows
 
 
-def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
-    """How many rows of a table left, and arrived."""
+def _copy_rows(draft: sqlite3.Connection, table: str, condition: str) -> int:
+    """Copies rows of a table and verifies them; returns their number."""
     columns = ", ".join(copying.columns_of(draft, table))
     find = f"SELECT {columns} FROM source.{table} WHERE {condition}"
     draft.execute(f"INSERT INTO main.{table} ({columns}) {find}")
@@ -73,12 +75,12 @@ def _copied(draft: sqlite3.Connection, table: str, condition: str) -> int:
         for row in draft.execute(query):
             total.add(row)
     if left != arrived:
-        raise StoreError(f"the table {table} did not arrive whole: {left} left, {arrived} are there.")
+        raise StoreError(f"the table {table} was not copied completely: {left} were sent, {arrived} arrived.")
     return left.rows
 
 
-def _enter_others(draft: sqlite3.Connection) -> None:
-    """What rows of this part name of others' URLs, with their hosts and sites."""
+def _insert_others(draft: sqlite3.Connection) -> None:
+    """Inserts URLs of other parts that rows of this part refer to, with their hosts and sites."""
     draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
     targets = draft.execute("SELECT targets FROM main.page_links")
     draft.executemany(
@@ -104,7 +106,7 @@ def _enter_others(draft: sqlite3.Connection) -> None:
 
 
 def _complete(draft: sqlite3.Connection, notes: Mapping[str, str]) -> None:
-    """What the part says of itself: sums of its own, and no worker."""
+    """Writes the part's own notes and totals, and removes leases."""
     own = ", ".join(f"'{name}'" for name in sorted(OWN_META))
     draft.execute(f"INSERT OR REPLACE INTO main.meta SELECT * FROM source.meta WHERE name NOT IN ({own})")
     draft.executemany("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", notes.items())

@@ -1,4 +1,4 @@
-"""What a collection keeps of a survey: its plan, the user's marks on sites, links, and what each page brought."""
+"""Reads and changes data of surveys: notes, scope, links, and visits."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 
 def note(connection: sqlite3.Connection, name: str) -> str:
-    """What stands in the table meta under a name; empty: nothing."""
+    """Value of a note, or empty."""
     return notes.note(SqliteStatements(connection), name)
 
 
-def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
-    """See `model.ports.RunStore.bring_in_line`. Within a transaction."""
-    _resettle_hosts(connection, scope)
+def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`. Call it within a transaction."""
+    _reassign_hosts(connection, scope)
     moves: Counter[str] = Counter()
     gone: list[tuple[int]] = []
     come: list[tuple[str, bool, int]] = []
@@ -58,7 +58,7 @@ def bring_in_line(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     _drop_entries(connection, gone)
 
 
-def _resettle_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+def _reassign_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
     moved = [(site, host_id) for host_id, host, held in rows if (site := scope.site_of(root_of(HostKey(host)))) != held]
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
@@ -87,34 +87,33 @@ def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
     connection.executemany(upsert, [("reason:" + name, change) for name, change in changes.items() if change])
 
 
-# What a reader follows, frames among it; canonical, alternate and form are remarks of a page
-# and no references to others.
+# Links that a reader follows, including frames. Canonical, alternate and form links are not references to other pages.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
 _SURVEY_KINDS = frozenset(HYPERLINKS)
 _SURVEY_HYPERLINKS = any_of(HYPERLINKS)
-_BLOCK = 10_000  # rows turned into columns at once
+_BLOCK = 10_000  # rows converted to columns at a time
 _NOT_READ = "('redirect', 'alias', 'rule')"
 
 
 class ExternalLink(NamedTuple):
-    """A link from a fetched page to another host, with its surroundings as far as they are kept."""
+    """A link from a fetched page to another host, with its context."""
 
     source: Url
     target: Url
     anchor: str
     position: str
     kind: str
-    title: str  # of the page that it stands on
+    title: str  # title of the page
     times: int
 
 
 def every_url(connection: sqlite3.Connection) -> UrlRows:
-    """Whatever the collection knows, ascending by id; depths are left out (-1)."""
+    """All URLs of the collection, ascending by id, without depths (-1)."""
     return UrlRows.of(row_blocks(connection.execute("SELECT id, text, reason, -1 FROM url ORDER BY id")))
 
 
 def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
-    """Every hyperlink of every site's pages, perhaps twice, by source."""
+    """All hyperlinks of all pages, by source; may contain duplicates."""
     of_read = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE u.reason NOT IN {_NOT_READ} ORDER BY u.id"
     blocks = link_blocks(connection, of_read, kinds=_SURVEY_KINDS)
     links = joined_links(block.in_order() for block in blocks)
@@ -122,19 +121,19 @@ def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
 
 
 def contents(connection: sqlite3.Connection) -> tuple[Ints, Ints]:
-    """(ids of pages whose bytes are known, 64 bits of their MD5), ascending by id; empty pages are left out."""
+    """(ids of non-empty pages with known content, 64 bits of their digests), ascending by id."""
     ids: list[int] = []
     digests: list[bytes] = []
     cursor = connection.execute("SELECT url_id, body_md5 FROM page WHERE size > 0 ORDER BY url_id")
     while block := cursor.fetchmany(_BLOCK):
-        some, md5s = zip(*block, strict=True)
-        ids += some
+        block_ids, md5s = zip(*block, strict=True)
+        ids += block_ids
         digests += md5s
     return np.array(ids, np.int64), np.frombuffer(b"".join(digest[:8] for digest in digests), np.int64)
 
 
 def fetch_order(connection: sqlite3.Connection) -> Ints:
-    """Ids of the pages that were asked for, in the order of their first visits."""
+    """Ids of the requested pages, in the order of their first visits."""
     find = "SELECT url_id, min(id) FROM visit WHERE purpose = 'page' GROUP BY url_id ORDER BY 2"
     return np.concatenate(
         [np.zeros(0, np.int64), *(block[:, 0] for block in number_blocks(connection.execute(find), 2))]
@@ -142,7 +141,7 @@ def fetch_order(connection: sqlite3.Connection) -> Ints:
 
 
 def external_links(connection: sqlite3.Connection) -> Iterator[ExternalLink]:
-    """Every hyperlink between hosts with what stands around it, by source; streamed."""
+    """Streams all hyperlinks between hosts with their context, by source."""
     find = (
         "SELECT u.text, t.text, l.anchor, l.position, l.kind, coalesce(p.title, ''), l.times FROM url u CROSS"
         " JOIN link l ON l.source = u.id"
@@ -157,7 +156,7 @@ _MATCHING = "(? = '' OR matches({column}, ?))"
 
 
 class LinkKey(NamedTuple):
-    """What names a link."""
+    """Key of a link."""
 
     source: int
     target: int
@@ -167,7 +166,7 @@ class LinkKey(NamedTuple):
 
 
 class StoredLink(NamedTuple):
-    """A hyperlink of a fetched page, frames among them."""
+    """A hyperlink or frame of a fetched page."""
 
     key: LinkKey
     page: Url
@@ -181,7 +180,7 @@ class StoredLink(NamedTuple):
 
 
 class BadHrefRow(NamedTuple):
-    """What stood in an href and is no address."""
+    """A link whose URL cannot be fetched."""
 
     row: int
     page: Url
@@ -192,7 +191,7 @@ class BadHrefRow(NamedTuple):
 
 
 def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[StoredLink]:
-    """Those whose page, target and anchor contain or match these; empty: any. Page by page, streamed."""
+    """Streams links whose page, target and anchor contain or match these; empty: any. Grouped by page."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "l.anchor"))
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor, coalesce(p.title, "
@@ -202,28 +201,28 @@ def links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -
         f" WHERE l.kind IN {_HYPERLINKS} AND {where} ORDER BY a.id, l.target"
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
-        # the columns stand in the order of the fields
+        # columns are in the order of the fields
         yield StoredLink(LinkKey._make(row[:5]), *row[5:])  # type: ignore[arg-type]
 
 
 def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: str) -> Iterator[BadHrefRow]:
-    """The same of what is no address; target: what was written."""
+    """As `links`, for links that cannot be fetched; target: the text as written."""
     where = " AND ".join(_MATCHING.format(column=column) for column in ("a.text", "b.text", "b.anchor"))
     find = (
         "SELECT b.rowid, a.text, b.text, b.why, b.anchor, b.position FROM bad_link b JOIN url a ON a.id = b.source"
         f" WHERE {where} ORDER BY a.id, b.rowid"
     )
     for row in rows(connection.execute(find, (page, page, target, target, anchor, anchor))):
-        yield BadHrefRow(*row)  # type: ignore[arg-type]  # the same
+        yield BadHrefRow(*row)  # type: ignore[arg-type]  # as above
 
 
 def delete_links(connection: sqlite3.Connection, keys: Iterable[LinkKey]) -> int:
-    """How many went. Within a transaction."""
+    """Deletes links; returns their number. Call it within a transaction."""
     return page_links.drop_each(connection, ((key.source, key[1:]) for key in keys))
 
 
 def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:
-    """The same of bad links."""
+    """Deletes bad links; returns their number."""
     return connection.executemany("DELETE FROM bad_link WHERE rowid = ?", [(number,) for number in numbers]).rowcount
 
 

@@ -1,9 +1,9 @@
-"""Rows of the catalogue's tables as people leaf through them: filtered, sorted, counted, a page at a time.
+"""Tables for browsing: rows of the catalogue's tables filtered, sorted, counted, and by page.
 
-A query names conditions by column, an order and a place. A first sample of the rows that answer, at most SAMPLED of
-them, gives what they share; where there are fewer it has seen them all, and they are sorted by their keys. Where there
-are more than COUNTED and no order is asked for, they stand as they lie on disk: sorting a million rows for the first
-fifty took most of the time. Each call is bounded by its caller's time limit.
+A query has conditions by column, an order and an offset. A sample of the first matching rows, at most SAMPLED, gives
+the facets. If there are fewer rows, the sample contains them all, and they are sorted by their keys. If there are more
+than COUNTED and no order is requested, they are shown in storage order: sorting a million rows for the first fifty took
+most of the time. Each call is bounded by its caller's time limit.
 """
 
 from __future__ import annotations
@@ -35,34 +35,33 @@ from periplus.store.sqlite.views import all_of, key_of, order_by, select, source
 from periplus.urls.canonical import url_id
 from periplus.values import Pairs, Row, frozen
 
-COUNTED = 100_000  # rows after which counting stops: 20 ms
-SAMPLED = 10_000  # rows of which facets are told: 0.1 s; ids are hashes, so these are as good as drawn by lot
-# URLs: of a collection with more, links are looked at and counted no further than FEW, for a rare kind
-# of them costs a whole look
+COUNTED = 100_000  # maximum counted rows: 20 ms
+SAMPLED = 10_000  # sampled rows for facets: 0.1 s; ids are hashes, so that the first rows are a random sample
+# number of URLs; in larger collections links are sampled and counted only up to FEW, since finding links of a rare kind
+# takes a whole scan
 LARGE = 100_000
 FEW = 2_000
 FACET_VALUES = 12
-DEEPEST = 1_000_000  # rows that may be leafed over
+DEEPEST = 1_000_000  # greatest offset
 _RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
 _CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
-# Where pages of one site alone were fetched, its own URLs are looked up once, and not two sites for
-# each of ten million links
+# if only one site was fetched, its URLs are looked up once, instead of two sites for each of ten million links
 _ALONE = "(SELECT count(DISTINCT site_id) FROM host WHERE fetched > 0) = 1"
 _URLS = (
     "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host"
     " WHERE fetched > 0 LIMIT 1))"
 )
 LEAFED = {"pages": SEEN} | {table.name: table for table in (LINKS, BAD_LINKS, HOSTS, SITES, RUNS, REDIRECTS, VISITS)}
-"""Tables of a collection that one may leaf through, by name."""
+"""Tables of a collection that can be browsed, by name."""
 
 
 @frozen
 class TableQuery:
-    """Which rows of a table, and which of their pages.
+    """A query for rows of a table.
 
-    conditions: (column, text) as `condition` reads them, all of them at once; text: anywhere in the columns that are
-    searched; sort: columns, the first decides first, a leading - turns one round; most: -1: all. within: (column, whole
-    numbers): no row answers whose value, or whose URL's id, is not among them, as somebody knows who has an index.
+    conditions: (column, text) as parsed by `condition`, all must match; text: substring of any searched column; sort:
+    columns, a leading `-` means descending; most: maximum rows, -1: all. within: (column, integers): only rows whose
+    value, or whose URL's id, is among them, if the caller has an index.
     """
 
     conditions: Pairs = ()
@@ -75,7 +74,7 @@ class TableQuery:
 
 @frozen
 class Count:
-    """How many rows answer; capped: at least so many."""
+    """Number of matching rows; capped: it is a lower bound."""
 
     rows: int
     capped: bool
@@ -83,7 +82,7 @@ class Count:
 
 @frozen
 class TableFacet:
-    """What the rows that answer have in one column, commonest first. value empty: nothing is said."""
+    """Values of one column in matching rows, most frequent first. An empty value means no value."""
 
     name: str
     values: tuple[tuple[str, int], ...]
@@ -91,30 +90,30 @@ class TableFacet:
 
 @frozen
 class TableSample:
-    """A first look at the rows that answer.
+    """A sample of the matching rows.
 
-    sampled: how many the facets are of; keys: of all of them, None where they are too many or have none.
+    sampled: number of rows behind the facets; keys: of all matching rows, None if there are too many or no keys.
     """
 
     count: Count
     sampled: int
     facets: tuple[TableFacet, ...]
     keys: list[object] | None
-    # those asked for, where the sample met them; None: they are still to be found
+    # the requested rows, if they are in the sample; None: not read yet
     rows: tuple[Row, ...] | None = None
 
 
 NO_SAMPLE = TableSample(Count(0, True), 0, (), None)
-"""In place of one for which there was no time: rows then stand as they lie on disk."""
+"""Used if there was no time for a sample: rows are then shown in storage order."""
 
 
 def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
-    """A condition in SQL, and its values.
+    """(SQL condition, values) of a condition on one column.
 
-    Of texts: `word` just this, `~part` anywhere within; of numbers: `404`, `4xx`, `100..200`, `5..`; of what is true or
-    not: `yes`, `no`; of times: their beginning, as in `2026-11`; of all: `-`, there is none; a leading `!`: the others.
+    Text: `word` for equality, `~part` for a substring; numbers: `404`, `4xx`, `100..200`, `5..`; booleans: `yes`, `no`;
+    times: a prefix such as `2026-11`; all: `-` for no value; a leading `!` negates.
 
-    Raises UsageError for what cannot be meant.
+    Raises UsageError for an invalid condition.
     """
     value, kind = value_of(table, name), table.column(name).kind
     if text.startswith("!"):
@@ -138,14 +137,14 @@ def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
 
 
 def keys_with(connection: sqlite3.Connection, table: Table, name: str, text: str) -> list[int]:
-    """The keys of the rows that answer a condition, in any order. Raises UsageError as `condition`."""
+    """Keys of the rows that match a condition, in any order. Raises UsageError as `condition`."""
     where, values = condition(table, name, text)
     find = f"SELECT {key_of(table)} FROM {source_of(table)} WHERE {all_of(table, [where])}"
     return [key for (key,) in connection.execute(find, values)]
 
 
 def _holds(value: str) -> str:
-    """That a text holds another, A and a being one: two thirds of the time that instr() takes over lower()."""
+    """SQL condition: contains a text, ignoring ASCII case; takes two thirds of the time of instr() on lower()."""
     return f"{value} LIKE ? ESCAPE '\\'"
 
 
@@ -154,7 +153,7 @@ def _pattern(text: str) -> str:
 
 
 def _quick(table: Table, name: str, text: str) -> tuple[str, list[object]] | None:
-    """The same condition in a form for which SQLite looks at no row's text; None: there is no such form."""
+    """An equivalent condition that does not read texts, or None."""
     column = table.column(name)
     if column.url_id and text.startswith(("http://", "https://")):
         return f"{column.url_id} = ?", [url_id(Url(text))]
@@ -185,7 +184,7 @@ def _numeric(value: str, name: str, text: str) -> tuple[str, list[object]]:
 
 
 def _conditions(table: Table, query: TableQuery) -> tuple[list[str], list[object]]:
-    """Conditions in SQL, and the values of all of them."""
+    """SQL conditions and their values."""
     parts = [condition(table, name, text) for name, text in query.conditions]
     if query.text:
         holds = [_holds(value_of(table, column.name)) for column in table.columns if column.searched]
@@ -204,12 +203,12 @@ def rows_of(
     names: Sequence[str] = (),
     sample: TableSample | None = None,
 ) -> Iterator[Row]:
-    """The rows asked for, with the columns named, or all.
+    """The requested rows, with the named columns, or all.
 
-    sample: of the same rows; spares a second search. Raises UsageError.
+    sample: of the same query; saves a second search. Raises UsageError.
     """
     if query.first > DEEPEST:
-        raise UsageError(f"nobody leafs beyond {DEEPEST:,} rows: filter, or download the table")
+        raise UsageError(f"cannot browse beyond {DEEPEST:,} rows: use a filter, or download the table")
     if sample is not None and sample.rows is not None:
         yield from sample.rows
         return
@@ -232,10 +231,10 @@ def rows_of(
 def sample_of(
     connection: sqlite3.Connection, table: Table, query: TableQuery, names: Sequence[str] = ()
 ) -> TableSample:
-    """How many rows answer, and what they share.
+    """Counts matching rows and their facets.
 
-    names: of the columns that will be asked for; of many links the sample brings them along, for to find a rare kind of
-    them again takes as long as the sample.
+    names: columns of the rows that will be requested. In large tables of links the sample contains these rows, since
+    finding a rare kind again takes as long as the sample.
     """
     key, (conditions, values) = key_of(table), _conditions(table, query)
     where = all_of(table, conditions)
@@ -270,12 +269,12 @@ def sample_of(
 
 
 def urls_seen(connection: sqlite3.Connection) -> int:
-    """URLs of the collection."""
+    """Number of URLs of the collection."""
     return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 
 
 def _commonest(column: Column, tally: Counter[object]) -> tuple[tuple[str, int], ...]:
-    """The commonest values as text; empty: there is none."""
+    """The most frequent values as text; an empty text means no value."""
     words = {0: "no", 1: "yes"} if column.kind is ColumnKind.BOOLEAN else {}
     texts = [
         ("" if value is None else words.get(value, str(value)) if isinstance(value, int) else str(value), count)
@@ -285,7 +284,7 @@ def _commonest(column: Column, tally: Counter[object]) -> tuple[tuple[str, int],
 
 
 def version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """(runs, visits) so far: what was computed under the same numbers still holds."""
+    """(last run id, last visit id): computed results are valid while these are unchanged."""
     row = connection.execute(
         "SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)"
     ).fetchone()
@@ -293,11 +292,11 @@ def version(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def computed(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
-    """Computed tables with their rows, to be leafed through like stored ones: in memory while they are small, else in a
-    file that goes with the connection.
+    """A database of computed tables, to be browsed like stored ones: in memory while they are small, else in a
+    temporary file that is deleted with the connection.
     """
     connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = OFF")  # nobody needs what is half made
+    connection.execute("PRAGMA journal_mode = OFF")  # an incomplete database is of no use
     with connection:
         connection.execute("BEGIN")
         for table, content in tables:

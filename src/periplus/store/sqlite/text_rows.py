@@ -1,4 +1,4 @@
-"""What analyses of text read: blocks, anchors, equal texts, kept sources, and what stories need beside them."""
+"""Reads data for text analyses: blocks, anchors, equal texts, sources, and data for stories."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.site_rows import IS_COPY, LinkBlock
 
-BLOCK_ROWS = 100  # rows with packed texts, fetched at once: some 1 MB
+BLOCK_ROWS = 100  # rows with packed texts fetched at a time: about 1 MB
 _PAGES = pages_statement(SQLITE)
 
 
 def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
-    """Those of the URLs that are pages now, in the order given."""
+    """Current pages among the URLs, in the order given."""
     contents = Contents(connection)
     for url_id in ids:
         row = connection.execute(_PAGES + " AND p.url_id = ?", (url_id,)).fetchone()
@@ -44,7 +44,7 @@ def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[P
 
 
 def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
-    """The site's pages, by id. Streamed. most: no more than this, spread over them all as the ids are; -1: all."""
+    """Streams the site's pages by id. most: maximum pages, -1: all; the first ids (hashes) are a random sample."""
     contents = Contents(connection)
     cursor = connection.execute(
         _PAGES + " AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id LIMIT ?", (site_id, most)
@@ -55,20 +55,20 @@ def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) 
 
 
 def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
-    """(page, its body_id when it was read, one part for each block).
+    """Stores parts of pages, given as (page, body_id when it was read, one part per block).
 
-    A page that has another body by now is left alone. Within a transaction.
+    Pages with another body by now are not changed. Call it within a transaction.
     """
     rows = [(pack_parts(parts), url_id, body_id) for url_id, body_id, parts in marked]
     connection.executemany("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
 
 
-# Words of links to pages: an index on the targets would cost 370 us and 1.6 kB a page while crawling, so links are
-# passed over once, and dealt into a file by the range of the page that they lead to. Each range is read once then.
+# Texts of links to pages: an index on targets would cost 370 us and 1.6 kB per page while crawling. Instead links are
+# scanned once and distributed to chunks of a file by the range of their target. Then each range is read once.
 
-PAGES_AT_ONCE = 25_000  # of a range: 60 MB of words where each page has ten links of its own words
+PAGES_AT_ONCE = 25_000  # pages per range: 60 MB of text if each page has ten distinct link texts
 ANCHOR_CHARS = (
-    64_000_000  # of different texts; beyond, further ones are passed over: a hostile site must not fill the memory
+    64_000_000  # characters of distinct texts; further texts are ignored, so that a hostile site cannot fill the memory
 )
 LINKS_COUNTED_AT_ONCE = 1 << 20
 _PLACES = np.array([sorted(Position).index(position) for position in site_rows.POSITIONS], np.int64)
@@ -79,20 +79,22 @@ _NO_ANCHORS = np.zeros((3, 0), np.int64)
 
 
 class AnchorTexts:
-    """Words of links to pages, by page. `anchors_to` makes it."""
+    """Texts of links to pages, by page. Created by `anchors_to`."""
 
     def __init__(self, targets: Ints, folder: Path, most: int) -> None:
-        """targets: ascending; folder: where the file lies; most: texts of each page."""
+        """targets: ascending ids; folder: for the temporary file; most: maximum texts per page."""
         self._targets, self._most = targets, most
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended with the value
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed with the object
         weakref.finalize(self, self._file.close)
-        self._chunks = [array("Q") for _ in range(-(-len(targets) // PAGES_AT_ONCE))]  # where those of each range begin
-        self._range = -1  # the one in memory
+        self._chunks = [
+            array("Q") for _ in range(-(-len(targets) // PAGES_AT_ONCE))
+        ]  # offsets of the chunks of each range
+        self._range = -1  # range in memory
         self._names: list[str] = []
         self._pages = self._texts = np.zeros(0, np.int64)
 
     def add(self, links: LinkBlock, texts: Sequence[str]) -> None:
-        """Counts links from other pages."""
+        """Adds links from other pages."""
         places = inlinks.places_in(self._targets, links.targets)
         is_counted = (places >= 0) & (links.targets != links.sources) & _IS_CLICKED[links.kinds]
         rows = np.flatnonzero(is_counted & np.fromiter(map(bool, texts), np.bool_, len(texts)))
@@ -101,23 +103,25 @@ class AnchorTexts:
         keys = places[rows] << _KEY_BITS | np.array(of_rows, np.int64) << _PLACE_BITS | _PLACES[links.positions[rows]]
         different, first, counts = np.unique(keys, return_index=True, return_counts=True)
         ranges = (different >> _KEY_BITS) // PAGES_AT_ONCE
-        order = np.lexsort((first, ranges))  # as they were met
+        order = np.lexsort((first, ranges))  # in order of occurrence
         ends = np.searchsorted(ranges, np.arange(len(self._chunks) + 1)).tolist()
         names = list(numbers)
         for number, (begin, end) in enumerate(pairwise(ends)):
             if begin < end:
-                some = order[begin:end]
-                of_links = different[some] >> _PLACE_BITS & _WORD_MASK
+                rows_of_range = order[begin:end]
+                of_links = different[rows_of_range] >> _PLACE_BITS & _WORD_MASK
                 words = json.dumps([names[text] for text in of_links.tolist()]).encode()
                 self._chunks[number].append(self._file.tell())
-                self._file.write(np.array([len(some), len(words)], np.int64).tobytes())
-                self._file.write(np.array([different[some], counts[some]], np.int64).tobytes() + words)
+                self._file.write(np.array([len(rows_of_range), len(words)], np.int64).tobytes())
+                self._file.write(
+                    np.array([different[rows_of_range], counts[rows_of_range]], np.int64).tobytes() + words
+                )
 
     def _read(self, number: int) -> None:
-        """Orders the words of links to the pages of a range: of each page the most frequent first. Of texts alike but
-        for case and diacritics, in the same landmark, the first one is kept.
+        """Reads the texts of links to the pages of a range, most frequent first for each page. Of texts in the same
+        landmark that differ only in case and diacritics, the first is kept.
         """
-        self._names, self._pages, self._texts = [], _NO_ANCHORS[0], _NO_ANCHORS[0]  # those before are forgotten first
+        self._names, self._pages, self._texts = [], _NO_ANCHORS[0], _NO_ANCHORS[0]  # frees the previous range first
         numbers: dict[str, int] = {}
         digests, counted, waiting = array("q"), _NO_ANCHORS, [_NO_ANCHORS]
         chars = links = 0
@@ -132,7 +136,7 @@ class AnchorTexts:
             words = np.frombuffer(digests, np.int64)[of_links] << _PLACE_BITS
             keys = keys >> _KEY_BITS << _KEY_BITS | words | keys & _PLACE_MASK
             waiting.append(np.array([keys, of_links, counts])[:, of_links >= 0])
-            del words  # else `digests` may not grow
+            del words  # releases the buffer, otherwise `digests` cannot grow
             links += len(keys)
             if links >= LINKS_COUNTED_AT_ONCE:
                 counted, waiting, links = _counted([counted, *waiting]), [], 0
@@ -147,15 +151,15 @@ class AnchorTexts:
         self._range, self._pages, self._texts = number, pages[first], texts_of[order][first]
 
     def _chunk(self, at: int) -> tuple[Ints, Ints, list[str]]:
-        """(keys, counts, texts) as `add` wrote them."""
+        """Reads (keys, counts, texts) as written by `add`."""
         self._file.seek(at)
         links, size = np.frombuffer(self._file.read(16), np.int64).tolist()
         keys, counts = np.frombuffer(self._file.read(16 * links), np.int64).reshape(2, -1)
         return keys, counts, json.loads(self._file.read(size))
 
     def of(self, page: UrlId) -> list[str]:
-        """The words of the links to a page from others, the most frequent first, each as it was first met; the same
-        words in another landmark are others. Pages are best asked for in order: ranges are read one at a time.
+        """Texts of the links to a page from other pages, most frequent first, as first seen. The same text in another
+        landmark is a different one. Request pages in order, since one range is in memory at a time.
         """
         place = int(np.searchsorted(self._targets, page))
         if place == len(self._targets) or self._targets[place] != page:
@@ -167,22 +171,22 @@ class AnchorTexts:
 
 
 def _word_digest(text: str) -> int:
-    """Of a text without case and diacritics: that two texts of one page share it is most unlikely."""
+    """Digest of a text without case and diacritics; practically unique within a page."""
     return xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK
 
 
-def _counted(some: Sequence[Ints]) -> Ints:
-    """(keys, texts, counts) of links: of those with the same key the first one's text, and how many there are."""
-    keys, texts, counts = np.concatenate(some, axis=1)
+def _counted(blocks: Sequence[Ints]) -> Ints:
+    """(keys, texts, counts): merges links with equal keys, keeping the first text and adding up the counts."""
+    keys, texts, counts = np.concatenate(blocks, axis=1)
     different, first, place = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(place, counts, len(different)).astype(np.int64)
     return np.array([different, texts[first], sums])
 
 
 def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most: int = 20) -> AnchorTexts:
-    """Words of the links to pages from other pages: one pass through all links, whatever the number of targets.
+    """Texts of links to pages from other pages, in one scan of all links for any number of targets.
 
-    targets: ascending; folder: on whose disk there is room for them; most: of each page. Raises OSError, StoreError.
+    targets: ascending ids; folder: for a temporary file; most: maximum texts per page. Raises OSError, StoreError.
     """
     texts = AnchorTexts(targets, folder, most)
     for links, words in site_rows.anchor_blocks(connection):
@@ -190,15 +194,15 @@ def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most
     return texts
 
 
-# Digests find them, the texts themselves confirm it where they were kept.
+# Duplicates are found by digest and confirmed by comparing the texts if they are stored.
 
-_FAR = 1 << 30  # in place of a depth: no link leads there
+_FAR = 1 << 30  # instead of a depth: no link leads there
 _DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE ({HAS_PAGE} OR {IS_COPY})"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
 def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
-    """All pages of a site, or of all sites, by id."""
+    """All pages of a site or of all sites, by id."""
     named = _named(connection)
     for row in connection.execute(
         f"SELECT u.id, u.text, p.charset, u.depth {_scope(site_id)} ORDER BY u.id", {"site": site_id}
@@ -207,10 +211,10 @@ def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> It
 
 
 def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[tuple[list[SameText], bool]]:
-    """(pages whose texts are the same but for diacritics and case, two at least;
-    whether the texts themselves were compared).
+    """Groups of two or more pages whose texts differ at most in diacritics and case: (pages, whether the texts were
+    compared).
 
-    Equal digests of different texts make two groups. Pages without text are the same when their bytes are.
+    Different texts with equal digests form separate groups. Pages without text are equal if their bytes are.
     """
     scope, named, contents = _scope(site_id), _named(connection), Contents(connection)
     find = (
@@ -231,11 +235,11 @@ def _of_one_digest(
     of_body: dict[int, tuple[int, int, str | None]] = {}
     is_kept = True
     for *page, _, text_md5, body_md5, body_id in rows:
-        # equal bytes are kept once, and were compared for it
+        # equal bytes are stored once, after comparison
         body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))
         if body not in of_body:
             text = contents.text(page[0])
-            # without a text: the same bytes, all of them
+            # without text all must have the same bytes
             is_kept = is_kept and (text is not None or (body_id is not None and body == 0))
             words = text_md5 if text is None else folded(text)
             if words not in texts:
@@ -248,7 +252,7 @@ def _of_one_digest(
 
 
 def tally(connection: sqlite3.Connection, site_id: int | None = None) -> tuple[int, int]:
-    """(pages, those of them with a text in which content and navigation are not told apart yet)."""
+    """(pages, pages with text that are not classified yet)."""
     count = f"SELECT count(*), coalesce(sum(p.parts IS NULL AND p.text_chars > 0), 0) {_scope(site_id)}"
     pages, unmarked = connection.execute(count, {"site": site_id}).fetchone()
     return pages, unmarked
@@ -259,20 +263,20 @@ def _scope(site_id: int | None) -> str:
 
 
 def _named(connection: sqlite3.Connection) -> frozenset[Url]:
-    """What pages name as their canonical, themselves apart."""
+    """Canonical URLs declared by pages, except their own."""
     find = f"SELECT DISTINCT p.canonical {_DUPLICATE_PAGES} AND p.canonical NOT IN ('', u.text)"
     return frozenset(row[0] for row in connection.execute(find))
 
 
 def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) -> Contender:
     url_id, url, charset, depth = row
-    # as the columns are
+    # types as in the columns
     return Contender(url_id, url, charset, _FAR if depth is None else depth, url in named)  # type: ignore[arg-type]
 
 
 _LINKS = any_of((LinkKind.ANCHOR, LinkKind.AREA))
 _FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml', 'application/xml', 'text/xml')"
-FEEDS_MOST = 5_000  # that are looked at; a site has a handful
+FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
 
 
 class CrossLink(NamedTuple):
@@ -285,7 +289,7 @@ class CrossLink(NamedTuple):
 
 
 def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey, int]]:
-    """By number: the site's key and how many pages of it were fetched; ascending by number."""
+    """(site key, number of fetched pages) by site id, ascending."""
     find = (
         "SELECT s.id, s.key, count(*) FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
@@ -295,7 +299,7 @@ def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey,
 
 
 def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[CrossLink]:
-    """Every hyperlink of a fetched page to another site, by target."""
+    """All hyperlinks of a fetched page to other sites, by target."""
     find = (
         "SELECT l.source, l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
@@ -305,16 +309,16 @@ def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[Cr
 
 
 class PageRow(NamedTuple):
-    """What is stored of a page but its text; times in seconds since the epoch."""
+    """Stored properties of a page without its text; times in seconds since the epoch."""
 
     url_id: UrlId
     url: Url
     title: str
     language: str  # as declared
-    language_found: str  # as its words tell
+    language_found: str  # detected from the text
     media_type: str
     last_modified: float
-    first_seen: float  # when the crawl first met its URL
+    first_seen: float  # time when its URL was first seen
     body_id: int
     body_md5: bytes
     text_md5: bytes
@@ -322,12 +326,12 @@ class PageRow(NamedTuple):
 
     @property
     def stamp(self) -> int:
-        """64 bits that change with all that is stored of the page, its text too, but not when it is fetched again."""
+        """64 bits that change with the stored properties and text of the page, but not if it is only fetched again."""
         return xxh3_64_intdigest(repr(self).encode("utf-8", "replace"))
 
 
 def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
-    """(the site's number, the page) of all pages, by id. One pass: no index leads from a site to its pages."""
+    """(site id, page) of all pages, by page id. One scan, since pages have no index by site."""
     find = (
         "SELECT h.site_id, u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified,"
         " u.first_seen, coalesce(p.body_id, 0), p.body_md5, p.text_md5, p.parts FROM page p"
@@ -335,7 +339,7 @@ def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
         f" WHERE {HAS_PAGE} ORDER BY p.url_id"
     )
     for site, *row in rows(connection.execute(find)):
-        yield site, PageRow._make(row)  # type: ignore[misc]  # as the column is
+        yield site, PageRow._make(row)  # type: ignore[misc]  # type as in the column
 
 
 def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[Url, bytes]]:
@@ -351,7 +355,7 @@ def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[
 
 
 class SourceRow(NamedTuple):
-    """One page and what is needed to decode its body."""
+    """A page with the data needed to decode its body."""
 
     url_id: UrlId
     url: Url
@@ -361,7 +365,7 @@ class SourceRow(NamedTuple):
 
 
 def source_rows(connection: sqlite3.Connection, site: SiteKey) -> list[SourceRow]:
-    """The site's HTML pages that answered 200 and whose bytes were kept, by URL."""
+    """The site's HTML pages with status 200 and stored bytes, by URL."""
     find = (
         "SELECT u.id, u.text, p.title, p.charset, p.media_type FROM url u CROSS"
         f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"

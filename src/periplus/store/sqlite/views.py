@@ -1,7 +1,7 @@
-"""The catalogue's tables in SQLite's SQL: the views that anybody may read, and the statements that lists are read with.
+"""The catalogue's tables in SQLite: views for users, and SELECT statements for lists.
 
-The tables behind the views may change with any version; the views' names and columns stay. Any program that opens
-SQLite files can use them.
+The tables behind the views may change with any version; names and columns of the views stay. Any SQLite program can use
+them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from periplus.model.tables import VIEWS, Column, ColumnKind, Table
 
 
 def utc_time(expression: str) -> str:
-    """Seconds since the epoch as a TIME."""
+    """SQL expression: converts seconds since the epoch to a TIME."""
     return f"strftime('%Y-%m-%dT%H:%M:%SZ', nullif({expression}, 0), 'unixepoch')"
 
 
@@ -21,7 +21,7 @@ def _expression(column: Column) -> str:
 
 
 def numeric(table: Table) -> str:
-    """A SELECT of the columns that have an expression, times in milliseconds, of all rows in any order."""
+    """SELECT statement of the columns with an expression, times in milliseconds, in any order."""
     values = (
         f"CAST(round(nullif({column.sql}, 0) * 1000) AS INTEGER)" if column.kind is ColumnKind.TIME else column.sql
         for column in table.columns
@@ -31,38 +31,38 @@ def numeric(table: Table) -> str:
 
 
 def value_of(table: Table, name: str) -> str:
-    """A column's value in SQL, over `source_of` the table. Raises UsageError for a column that there is not."""
+    """SQL expression of a column, over `source_of(table)`. Raises UsageError for an unknown column."""
     column = table.column(name)
     return _expression(column) if column.sql and not table.group else f'"{name}"'
 
 
 def source_of(table: Table) -> str:
-    """What stands after FROM: a table of sums is read by its view, that conditions may be on the sums."""
+    """The FROM clause. A grouped table is read through its view, so that conditions can refer to totals."""
     return table.source if table.source and not table.group else f'"{table.name}"'
 
 
 def key_of(table: Table) -> str:
-    """The expression that names a row; empty where none does."""
+    """SQL expression that identifies a row, or empty."""
     return table.key if table.source else "rowid"
 
 
 def select(table: Table, names: Sequence[str] = (), where: Sequence[str] = (), order: str = "") -> str:
-    """A SELECT of the columns named, or all of them. where: conditions beside the table's own; order: ORDER BY ....
+    """SELECT statement of the named columns, or all. where: conditions besides the table's own; order: ORDER BY clause.
 
-    Raises UsageError for a column that there is not.
+    Raises UsageError for an unknown column.
     """
     values = ", ".join(value_of(table, column.name) for column in table.select(names))
     return f"SELECT {values} FROM {source_of(table)} WHERE {all_of(table, where)}{order}"
 
 
 def all_of(table: Table, conditions: Sequence[str]) -> str:
-    """The table's own condition and these."""
+    """The table's own condition combined with these."""
     own = () if table.group or not table.where else (table.where,)
     return " AND ".join((*own, *conditions)) or "1"
 
 
 def order_by(table: Table, names: Sequence[str]) -> str:
-    """What has no value stands last, either way. A leading - turns a column round; empty: no order."""
+    """ORDER BY clause. A leading `-` means descending; rows without a value always come last. Empty without names."""
     parts = []
     for name in names:
         value = value_of(table, name.removeprefix("-"))
@@ -71,7 +71,7 @@ def order_by(table: Table, names: Sequence[str]) -> str:
 
 
 def view(table: Table) -> str:
-    """The statement that makes the view of a table."""
+    """CREATE VIEW statement of a table."""
     columns = ",\n    ".join(f"{_expression(column)} AS {column.name}" for column in table.columns)
     where = f"\nWHERE {table.where}" if table.where else ""
     group = f"\nGROUP BY {table.group}" if table.group else ""
