@@ -8,7 +8,8 @@ import html
 import click
 import numpy as np
 
-from periplus.analyse.audit import Finding, IssueColumns
+from periplus.analyse.audit import Finding
+from periplus.analyse.audit_input import IssueColumns
 from periplus.document.formats.converted import Converted, page
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.present.writers import Writer

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from audited import SmallSite, faults, table_of
-from periplus.analyse.audit import FINDINGS, audit, folder_causes, issue_kinds, session_causes
-from periplus.analyse.audit_input import NoteColumns, text_keys
+from periplus.analyse.audit import FINDINGS, audit, issue_kinds
+from periplus.analyse.audit_input import NoteColumns, folder_causes, session_causes, text_keys
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import Lookups, audit_rules, causes_of, counts, issues, kind_issues
 from periplus.document.language_codes import is_language

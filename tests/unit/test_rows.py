@@ -51,6 +51,23 @@ def test_columns_for_arrow_and_pandas_have_types_and_missing_values():
     assert (frame.shape, int(frame["pages"].isna().sum())) == ((2, 4), 1)
 
 
+def test_times_are_timestamps_for_arrow_and_pandas(folder):  # noqa: F811
+    with periplus.open(folder) as collection:
+        runs = collection.table("runs")
+        assert str(runs.to_arrow().schema.field("started").type) == "timestamp[ms, tz=UTC]"
+        assert str(runs.to_pandas()["started"].dtype) == "datetime64[s, UTC]"
+        assert runs.to_pandas()["started"].dt.year.min() >= 1970
+
+
+def test_a_site_is_a_graph_of_networkx_and_a_collection_shows_itself_in_a_notebook(folder):  # noqa: F811
+    with periplus.open(folder) as collection:
+        site = collection.map()
+        graph = site.to_networkx()
+        assert (graph.number_of_nodes(), graph.number_of_edges()) == (len(site.graph.pages), len(site.graph.targets))
+        assert graph.nodes[HOME]["title"]
+        assert "<td>fetched</td>" in collection._repr_html_()
+
+
 def test_a_table_without_rows_has_its_columns():
     rows = lines(values=[])
     assert (rows.to_arrow().num_rows, rows.to_arrow().column_names) == (0, list(TABLE.names))

@@ -1,6 +1,5 @@
 """Indicators, companion set and connectivity: by hand on a small web, by networkx and plain loops on random ones."""
 
-import contextlib
 import math
 from itertools import combinations
 
@@ -21,11 +20,10 @@ from periplus.analyse.webometrics import (
     unit_figures,
     unit_links,
 )
-from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of, survey_rows_of, with_rules
+from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.webometrics import UnitLinks, WebFragment
-from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical
 from periplus.urls.units import promoted, unit_of
 from stored import page, stored
@@ -138,18 +136,6 @@ def test_a_companion_site_can_be_promoted(folder, found):
     again = survey_of(folder, [*found.units[:3], hub])
     assert (again.figures[3].in_units, again.method.units[3].state) == (3, "not available: outside the scope")
     assert "hub.org" not in {site.name for site in again.companions}
-
-
-def test_other_rules_need_no_new_crawl(folder, found):
-    with contextlib.closing(reading.connect(folder)) as connection:
-        rows = survey_rows_of(connection, [], SurveyOrder())
-    again = with_rules(found, rows, CompanionRules(strong_least=4, global_sites=("hub.org",)))
-    assert [(site.name, site.kind.value) for site in again.companions] == [
-        ("hub.org", "global"),
-        ("google.com", "private"),
-        ("lone.co.uk", "private"),
-    ]
-    assert {part.name: len(part.sites) for part in again.model.sets}["global"] == 1
 
 
 def test_marks_are_kept_and_what_is_out_is_left_out(tmp_path):

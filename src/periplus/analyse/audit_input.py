@@ -5,9 +5,12 @@ A URL's *place* is its index in AuditUrls; every other column names URLs by plac
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +25,7 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.model.web import Url
+from periplus.urls.url_patterns import SESSION_NAMES
 from periplus.values import frozen
 
 Numbers = Ints32 | Ints | Floats
@@ -199,3 +203,68 @@ def text_keys(texts: Iterable[str]) -> Unsigned64:
     return np.array(
         [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64
     )
+
+
+@frozen
+class IssueColumns:
+    """k issues of one kind as columns; `issues.issues` puts them into words."""
+
+    subjects: Ints  # k: pages to mend
+    related: Ints | None = None  # k: what the issue is about besides; -1: nothing
+    numbers: Floats | None = None  # k: for the detail
+    links: Ints | None = None  # k: indices in LinkFacts
+    words: list[str] | None = None  # k: for the detail
+    limit: float = 0.0  # that the numbers exceed
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    def rows(self, rows: Ints) -> IssueColumns:
+        """Some of the issues, in the order given."""
+        return IssueColumns(
+            self.subjects[rows],
+            self.related[rows] if self.related is not None else None,
+            self.numbers[rows] if self.numbers is not None else None,
+            self.links[rows] if self.links is not None else None,
+            [self.words[row] for row in rows.tolist()] if self.words is not None else None,
+            self.limit,
+        )
+
+
+_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
+LEAST_SHARED = 3  # pages with an issue: fewer may be mistakes in single pages
+
+
+def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the highest folder of which at least half of the pages have the issue; empty: there is none.
+
+    subjects: k places of pages with the issue; pages: places of all pages, ascending. Pages of a folder are most often
+    made by one template, so that one repair mends them all. O(k log k).
+    """
+    subject_places = np.unique(subjects)
+    causes: dict[int, str] = {}
+    row = 0
+    while row < len(subject_places):
+        end = row + 1
+        for folder in _folders(url[subject_places[row]]):
+            # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
+            span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
+            (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
+            if last - row >= LEAST_SHARED and 2 * (last - first) >= of_all - begin:
+                end = last
+                causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
+                break
+        row = end
+    return [causes.get(page, "") for page in subjects.tolist()]
+
+
+def session_causes(subjects: Ints, url: Sequence[Url]) -> list[str]:
+    """k texts: the session parameter in each URL; empty: there is none."""
+    matches = (_SESSION.search(url[page]) for page in subjects.tolist())
+    return [f"URLs with the session parameter {match[1]}" if match else "" for match in matches]
+
+
+def _folders(url: Url) -> list[str]:
+    """The folders of a URL's path, the root first, each with a slash at its end."""
+    steps = url.partition("?")[0].split("/")[:-1]
+    return list(accumulate(f"{step}/" for step in steps))[2:]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import IssueColumns, issue_kinds
-from periplus.analyse.audit_input import POSITIONS, AuditInput
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.audit_input import POSITIONS, AuditInput, IssueColumns
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints as Places

@@ -13,8 +13,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.audit import IssueColumns, audit
-from periplus.analyse.audit_input import AuditInput, AuditUrls, LinkFacts, NoteColumns, PageTraits, Remarks, text_keys
+from periplus.analyse.audit import audit
+from periplus.analyse.audit_input import (
+    AuditInput,
+    AuditUrls,
+    IssueColumns,
+    LinkFacts,
+    NoteColumns,
+    PageTraits,
+    Remarks,
+    text_keys,
+)
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import (
     AuditRules,

@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from periplus.analyse.audit import IssueColumns, issue_kinds
-from periplus.analyse.audit_input import AuditInput
+from periplus.analyse.audit import issue_kinds
+from periplus.analyse.audit_input import AuditInput, IssueColumns
 from periplus.analyse.grades import graded
 from periplus.analyse.issues import causes_of, faults, worded
 from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree

@@ -216,7 +216,7 @@ class Site:
             raise UsageError(f"there is no graph format {format!r}: choose gexf or graphml")
 
     def to_networkx(self) -> networkx.DiGraph[Url]:
-        """Pages and links as a graph of networkx: nodes are URLs with `title` and `fetched`.
+        """Pages and links as a graph of networkx: nodes are URLs with a `title`.
 
         Raises UsageError where networkx is not installed.
         """
@@ -224,15 +224,13 @@ class Site:
             import networkx
         except ImportError:
             raise UsageError("this graph needs networkx: pip install networkx") from None
-        graph = networkx.DiGraph()
-        for page, title, fetched in zip(self.graph.pages, self.facts.title, self.graph.fetched.tolist(), strict=True):
-            graph.add_node(page, title=title, fetched=fetched)
-        sources = np.repeat(np.arange(len(self.graph.pages)), np.diff(self.graph.offsets))
-        pages = self.graph.pages
-        graph.add_edges_from(
-            (pages[source], pages[target])
-            for source, target in zip(sources.tolist(), self.graph.targets.tolist(), strict=True)
-        )
+        from scipy.sparse import csr_array
+
+        count = len(self.graph.pages)
+        links = csr_array((np.ones(len(self.graph.targets)), self.graph.targets, self.graph.offsets), (count, count))
+        numbered = networkx.from_scipy_sparse_array(links, create_using=networkx.DiGraph)
+        graph = networkx.relabel_nodes(numbered, dict(enumerate(self.graph.pages)))
+        networkx.set_node_attributes(graph, dict(zip(self.graph.pages, self.facts.title, strict=True)), "title")
         return graph
 
     def _depth(self, max_depth: int | None) -> int:

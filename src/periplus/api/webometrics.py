@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -320,18 +319,6 @@ def mark_sites(place: Path | str, noted: Iterable[SiteMark], now: float) -> None
     """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
     with editing(place) as folder, schema.writing(folder) as connection:
         schema.store_marks(connection, noted, now)
-
-
-def with_rules(results: SurveyResults, rows: SurveyRows, rules: CompanionRules) -> SurveyResults:
-    """The same survey under other thresholds: nothing is crawled or read again."""
-    pages = unit_links(rows.fragment, DocumentModel.PAGE)
-    companions = companion_set(rows.fragment, pages, rules, rows.marks)
-    return dataclasses.replace(
-        results,
-        companions=companions,
-        connectivity=_connectivity(pages, rows.fragment, companions),
-        model=fragment_model(rows.fragment, results.matrix, companions),
-    )
 
 
 def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: str) -> list[UrlId]:
