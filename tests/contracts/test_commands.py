@@ -65,7 +65,7 @@ def ran(line, place):
 
 def plain(output):
     """What an answer says, in any order, without how long it took and where the collection lies."""
-    output = re.sub(r'"(took_ms|size_bytes|folder|store|workers|asked_at)": ("[^"]*"|[0-9.]+),?', "", output)
+    output = re.sub(r'"(took_ms|size_bytes|folder|store|workers|time)": ("[^"]*"|[0-9.]+),?', "", output)
     return sorted(filter(None, map(str.strip, output.splitlines())))
 
 
