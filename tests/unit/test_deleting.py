@@ -261,7 +261,7 @@ def test_the_command_says_what_goes_and_asks(folder: Path) -> None:
 def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path) -> None:
     asking = client(folder.parent)
     table = asking.get("/c/e/t/pages").text
-    number = table.partition('aria-label="Choose https://e.org/a"')[0].rpartition('value="')[2].partition('"')[0]
+    number = table.partition('aria-label="Select https://e.org/a"')[0].rpartition('value="')[2].partition('"')[0]
     address = f"/c/e/delete?page={number}"
     assert "1 page, with what was read of it" in asking.get(address).text
     assert reasons(folder)[f"{START}a"] == Reason.OK
