@@ -79,6 +79,7 @@ def test_markup_headers_parts_and_robots_are_noted(checked):
 
 
 def test_each_body_is_looked_at_once_and_again_by_other_checks(checked):
+    noted(checked)
     with sqlite3.connect(checked / "collection.db") as connection:
         rows = connection.execute("SELECT version, notes FROM page_note").fetchall()
         assert len(rows) == 2  # two pages have the same bytes
