@@ -76,6 +76,12 @@ def test_help_of_a_crawl_fits_a_screen_and_ends_with_several_machines():
     )
 
 
+@pytest.mark.parametrize(("command", "value"), [("search", "PERIPLUS_COLLECTION"), ("crawl", "SITE.periplus")])
+def test_help_has_values_in_place_of_names(command, value):
+    text = answer("help", command)
+    assert value in text and "{" not in text
+
+
 def test_help_shows_some_twenty_commands_and_help_all_the_others():
     assert "\n  segments " not in answer("--help") and "\n  crawl " in answer("--help")
     assert "\n  segments " in answer("--help-all")

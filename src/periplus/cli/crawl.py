@@ -56,7 +56,7 @@ TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 @place_named(
     "-o -c --collection",
     "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE. Default "
-    "SITE{SUFFIX} here.",
+    f"SITE{SUFFIX} here.",
 )
 @option(
     "--on",

@@ -310,7 +310,7 @@ collection_option = place_named(
 collections_option = place_named(
     "-c --collection",
     "A collection: its folder, a folder of collections, or postgresql://USER@HOST/DATABASE?collection=NAME. "
-    "If repeated, all are searched together. Default: the value of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
+    f"If repeated, all are searched together. Default: the value of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
     "folder here.",
     many=True,
 )
