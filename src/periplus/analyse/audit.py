@@ -49,8 +49,15 @@ def audit(site: AuditInput) -> dict[str, IssueColumns]:
     asked for title, description or text of its own.
     O(u + p log p + m log m).
     """
-    columns = ((finding.kind.code, finding.check(site)) for finding in findings())
-    return {code: issues for code, issues in columns if len(issues)}
+    columns = ((finding.kind, finding.check(site)) for finding in findings())
+    return {kind.code: _with_cause(kind, issues, site) for kind, issues in columns if len(issues)}
+
+
+def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> IssueColumns:
+    """The issues with the folder that they have in common, where their kind is caused by one."""
+    if kind.caused_by is not CausedBy.FOLDER:
+        return issues
+    return replace(issues, words=folder_causes(issues.subjects, site.pages.place, site.urls.url))
 
 
 # From where on a page is long, slow, heavy or deep.
@@ -297,17 +304,7 @@ def _note(
     """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
     title, why, remedy, *detail = texts
     kind = IssueKind(code, severity, category, title, why, remedy, "".join(detail), caused_by, source)
-    return Finding(kind, _by_folder(_noted(code)) if caused_by is CausedBy.FOLDER else _noted(code))
-
-
-def _by_folder(check: Check) -> Check:
-    """The issues of a check with the folder in common as their cause."""
-
-    def grouped(site: AuditInput) -> IssueColumns:
-        columns = check(site)
-        return replace(columns, words=folder_causes(columns.subjects, site.pages.place, site.urls.url))
-
-    return grouped
+    return Finding(kind, _noted(code))
 
 
 def _series(site: AuditInput) -> IssueColumns:
@@ -449,7 +446,7 @@ FINDINGS = (
         "The redirect leads to a page that does not exist.", "Redirect to an existing page.", "ends at {also}",
         _BY_TARGET), _redirects(lambda site: ~site.chains.loops & site.dead[site.chains.ends])),
     Finding(IssueKind("title-missing", _E, _C.TITLES, "Missing titles", "Search results have no name for it.",
-        "Add a title.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.title == 0))),
+        "Add a title.", caused_by=_BY_FOLDER), _shown(lambda pages: pages.title == 0)),
     Finding(IssueKind("title-duplicate", _W, _C.TITLES, "Duplicate titles",
         "Readers cannot tell the pages apart in search results and tabs.", "Give each page a title of its own.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.title)),
@@ -458,7 +455,7 @@ FINDINGS = (
         lambda site: site.pages.title_chars, _is_shown)),
     Finding(IssueKind("description-missing", _N, _C.TITLES, "Missing descriptions",
         "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences.",
-        caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.description == 0))),
+        caused_by=_BY_FOLDER), _shown(lambda pages: pages.description == 0)),
     Finding(IssueKind("description-duplicate", _N, _C.TITLES, "Duplicate descriptions",
         "The description does not tell the pages apart.", "Write a description for each page.",
         "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.description)),
@@ -466,7 +463,7 @@ FINDINGS = (
         "Shorten the description.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(DESCRIPTION_CHARS,
         lambda site: site.pages.description_chars, _is_shown)),
     Finding(IssueKind("h1-missing", _W, _C.TITLES, "Missing h1", "Readers and screen readers find no main heading.",
-        "Add one h1.", caused_by=_BY_FOLDER), _by_folder(_shown(lambda pages: pages.h1s == 0))),
+        "Add one h1.", caused_by=_BY_FOLDER), _shown(lambda pages: pages.h1s == 0)),
     Finding(IssueKind("h1-several", _N, _C.TITLES, "Multiple h1",
         "The page has several main headings, so its subject is unclear.", "Keep one h1.", "{number:.0f} of them"),
         _beyond(1, lambda site: site.pages.h1s, _is_shown)),
@@ -495,10 +492,10 @@ FINDINGS = (
         "Remove the URL from the sitemap."), _listed(lambda site: site.dead)),
     Finding(IssueKind("missing-from-sitemap", _N, _C.INDEXING, "Pages missing from the sitemap",
         "Search engines may find the page late.", "Add the page to the sitemap.", caused_by=_BY_FOLDER),
-        _by_folder(_not_listed)),
+        _not_listed),
     Finding(IssueKind("language-missing", _W, _C.LANGUAGES, "Missing lang attribute",
         "Screen readers may pronounce the text wrongly.", "Add lang to the html element.", caused_by=_BY_FOLDER),
-        _by_folder(_shown(lambda pages: ~pages.has_language))),
+        _shown(lambda pages: ~pages.has_language)),
     Finding(IssueKind("hreflang-no-return", _W, _C.LANGUAGES, "hreflang without return link",
         "Search engines ignore hreflang links that are not mutual.", "Link back from the translation.", "to {also}"),
         _translations_without_return),
