@@ -124,7 +124,7 @@ DEAD = Issue(
     "broken-link", Severity.ERROR, "https://e.org/", "404", "https://e.org/gone", "words", "main", "https://e.org/gone"
 )
 LEFT = replace(DEAD, related="https://e.org/never", cause="https://e.org/never")
-OTHER = Issue("title-long", Severity.NOTICE, "https://e.org/", "", "https://e.org/gone", cause="https://e.org/")
+OTHER = Issue("title-missing", Severity.WARNING, "https://e.org/", "", "https://e.org/gone", cause="https://e.org/")
 
 
 @pytest.fixture(scope="module")

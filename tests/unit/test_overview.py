@@ -13,6 +13,7 @@ import pytest
 from audited import table_of
 from interface import client
 from periplus.analyse.issues import first_to_repair
+from periplus.api.audit import issues_of
 from periplus.api.cache import Background
 from periplus.api.grading import trends
 from periplus.api.homes import home_of
@@ -21,6 +22,7 @@ from periplus.api.tables import Browser
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
 from periplus.model.comparison import Comparison, IssueChanges, Side
+from periplus.settings import Settings
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
@@ -220,3 +222,14 @@ def test_newly_broken_and_repaired_links_are_counted_once_a_url() -> None:
     issues = IssueChanges((*links("x", "x", "y"), issue("title-long", Severity.NOTICE, HOME)), links("z"), links("old"))
     changes = changes_of(Comparison(side, side, (), (), (), 3, (), (), (), (), issues))
     assert (changes.broken, changes.repaired) == (2, 1)
+
+
+def test_accepting_a_page_s_own_cause_leaves_it_out_where_its_folder_has_none(tmp_path: Path) -> None:
+    place = stored(tmp_path / "t.periplus", {HOME: page("Home", "/a"), f"{HOME}a": page("A")}, [HOME])
+
+    def pages_without_description() -> set[str]:
+        return {issue.url for issue in issues_of(place, Settings()) if issue.code == "description-missing"}
+
+    assert pages_without_description() == {HOME, f"{HOME}a"}
+    home_of(place).note_fault(FaultNote("description-missing", HOME, FaultDecision.ACCEPTED))
+    assert pages_without_description() == {f"{HOME}a"}

@@ -335,7 +335,7 @@ def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str])
         case CausedBy.FRAGMENT:
             return [f"{target}#{words}" for target, words in zip(related, kind.words.tolist(), strict=True)]
         case CausedBy.WORDS | CausedBy.FOLDER:
-            return list(kind.words.tolist())
+            return [words or page for words, page in zip(kind.words.tolist(), pages, strict=True)]
         case CausedBy.HOST:
             return list(map(root_of, pages))
         case CausedBy.GROUP:
@@ -387,8 +387,7 @@ class Causes:
 
     def texts(self, url: Sequence[Url]) -> list[str]:
         """Each cause in words."""
-        first = words_of(self.issues.rows(self.starts[:-1]), url)
-        return [cause or page for cause, page in zip(first.cause, first.url, strict=True)]
+        return words_of(self.issues.rows(self.starts[:-1]), url).cause
 
     def rows(self, first: int, last: int, most: int) -> Places:
         """The issues of some causes, of each at most so many."""
@@ -440,8 +439,7 @@ def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Iss
             total = int(causes.starts[place + 1] - causes.starts[place])
             some = tuple(islice(issues, min(total, most)))
             detail = some[0].detail if causes.alike[place] else ""
-            cause = some[0].cause or some[0].url
-            yield Fault(kind.kind.code, kind.severity, cause, int(causes.pages[place]), total, some, detail)
+            yield Fault(kind.kind.code, kind.severity, some[0].cause, int(causes.pages[place]), total, some, detail)
 
 
 def without(

@@ -579,9 +579,8 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
         for block in blocks(kind):
             words = words_of(block, table.url)
             others = ([text or None for text in column] for column in (words.related, words.anchor, words.position))
-            causes = [cause or url for cause, url in zip(words.cause, words.url, strict=True)]
             places = ([number or None for number in column] for column in (words.line, words.column))
-            yield from zip(words.url, *map(repeat, about), words.detail, *others, causes, *places, strict=False)
+            yield from zip(words.url, *map(repeat, about), words.detail, *others, words.cause, *places, strict=False)
 
 
 def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
