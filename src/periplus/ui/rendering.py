@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -231,7 +231,8 @@ def rendered(request: Request, template: str, values: Mapping[str, object]) -> s
     """A template with what every page has.
 
     nonce: of scripts; csrf_token: of forms; here: the path; asked: the address's parameters;
-    may_work, may_administer: what the user's role allows, for what only some may send.
+    may_work, may_administer: what the user's role allows, for what only some may send; has_studies: a function, since
+    it opens the collection, which the parts of a live screen, sent each second, do not need.
     """
     scope = request.scope["periplus"]
     role: Role | None = scope["role"]
@@ -243,7 +244,7 @@ def rendered(request: Request, template: str, values: Mapping[str, object]) -> s
         "name": "",
         "may_work": role is not None and role.allows(Role.WORK),
         "may_administer": role is not None and role.allows(Role.ADMINISTER),
-        "has_studies": request.app.state.periplus.has_studies(str(values.get("name", ""))),
+        "has_studies": partial(request.app.state.periplus.has_studies, str(values.get("name", ""))),
     }
     return _environment().get_template(template).render(everywhere | dict(values))
 

@@ -52,7 +52,7 @@ _START = (
         "every": str, "works": bool, "base": str, "open_jobs": int},
     {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
         "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
-        "sort": (TEXT, "a column; - turns it round")},
+        "sort": (TEXT, "a column; - reverses the order")},
 )  # fmt: skip
 
 SCREENS = (
