@@ -65,7 +65,9 @@ def test_a_site_is_a_graph_of_networkx_and_a_collection_shows_itself_in_a_notebo
         graph = site.to_networkx()
         assert (graph.number_of_nodes(), graph.number_of_edges()) == (len(site.graph.pages), len(site.graph.targets))
         assert graph.nodes[HOME]["title"]
-        assert "<td>fetched</td>" in collection._repr_html_()
+        assert (
+            collection._repr_html_().count("<td>fetched</td>") == collection._repr_html_().count("<td>failed</td>") == 1
+        )
 
 
 def test_a_table_without_rows_has_its_columns():

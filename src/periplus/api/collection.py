@@ -18,7 +18,7 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
-from periplus.model.results import ReportData, SitesReport, StateTally
+from periplus.model.results import ReportData, SitesReport, StateTally, urls_by_state
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
@@ -114,7 +114,8 @@ class Collection:
 
     def _repr_html_(self) -> str:
         """How many URLs there are in each state, as an HTML table, for notebooks."""
-        rows = "".join(f"<tr><td>{tally.state}</td><td>{tally.urls}</td></tr>" for tally in self.counts())
+        counts = urls_by_state(self.counts())
+        rows = "".join(f"<tr><td>{state}</td><td>{urls}</td></tr>" for state, urls in counts.items())
         return f"<p>{escape(str(self.place))}</p><table>{rows}</table>"
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.grades import graded
 from periplus.api.facts import site_starts
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
-from periplus.model.results import TrendPoint
+from periplus.model.results import TrendPoint, urls_by_state
 from periplus.model.visit import STATE_OF, Reason, State
 from periplus.store.crawl_reads import state_tallies
 from periplus.store.sqlite import analysis_rows, checks, reading, runs
@@ -34,7 +34,7 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     pages_with = {(one.kind.code, one.severity): one.pages for one in sums}
     with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
-        pages = sum(tally.urls for tally in tallies if tally.state is State.FETCHED)
+        pages = urls_by_state(tallies)[State.FETCHED]
         return graded(pages_with, pages, unmeasured(connection))
 
 

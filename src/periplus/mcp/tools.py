@@ -40,6 +40,7 @@ from periplus.mcp.answers import (
 from periplus.mcp.crawling import CALL_S, URLS_MOST, crawled
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
+from periplus.model.results import urls_by_state
 from periplus.model.search import OPERATORS
 from periplus.model.tables import (
     ENTRIES,
@@ -107,7 +108,7 @@ def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
             {
                 "name": name,
                 "state": status.state,
-                "pages": sum(tally.urls for tally in status.counts if tally.state is State.FETCHED),
+                "pages": urls_by_state(status.counts)[State.FETCHED],
                 "urls": sum(tally.urls for tally in status.counts),
                 "runs": len(status.runs),
                 "last_run": iso(last.started) if last else None,

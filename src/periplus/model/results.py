@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
@@ -184,6 +184,14 @@ class StateTally:
     state: State
     reason: Reason
     urls: int
+
+
+def urls_by_state(tallies: Iterable[StateTally]) -> dict[State, int]:
+    """How many URLs are in each state."""
+    counts = dict.fromkeys(State, 0)
+    for tally in tallies:
+        counts[tally.state] += tally.urls
+    return counts
 
 
 @frozen

@@ -24,6 +24,7 @@ from periplus.model.results import (
     SegmentSum,
     SitesReport,
     SiteSum,
+    urls_by_state,
 )
 from periplus.model.visit import State
 from periplus.present.curves import write_trends
@@ -188,7 +189,7 @@ def _trends(data: ReportData) -> Markup:
 
 
 def urls_in(data: ReportData | SiteSum, state: State) -> int:
-    return sum(count.urls for count in data.counts if count.state is state)
+    return urls_by_state(data.counts)[state]
 
 
 def causes_of(data: ReportData | SiteSum, severity: Severity) -> int:

@@ -30,6 +30,7 @@ from periplus.jobs.setting_fields import (
     with_login,
 )
 from periplus.model.job import Job, JobOrder, JobState
+from periplus.model.results import urls_by_state
 from periplus.model.visit import FETCHED, Reason, State
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
@@ -157,7 +158,7 @@ def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, 
 
 def figures(moment: Moment) -> list[tuple[str, int, str]]:
     """(word, URLs, the filter of the table of pages that shows just these)."""
-    counts = {state: sum(tally.urls for tally in moment.status.counts if tally.state is state) for state in State}
+    counts = urls_by_state(moment.status.counts)
     return [
         ("URLs", sum(counts.values()), ""), ("fetched", counts[State.FETCHED], "?state=fetched"),
         ("waiting", waiting(moment), "?reason=waiting"),

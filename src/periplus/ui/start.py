@@ -22,6 +22,7 @@ from periplus.jobs.forms import whole
 from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
+from periplus.model.results import urls_by_state
 from periplus.model.visit import State
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
@@ -181,7 +182,7 @@ def _row(name: str, place: Path | str) -> CollectionRow:
 
 def _of_status(name: str, status: Status) -> CollectionRow:
     run = status.runs[-1] if status.runs else None
-    counts = {state: sum(tally.urls for tally in status.counts if tally.state is state) for state in State}
+    counts = urls_by_state(status.counts)
     last = (run.ended or run.started) if run else 0.0
     note = run.note if run and not status.running else ""
     return CollectionRow(
