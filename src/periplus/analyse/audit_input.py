@@ -23,7 +23,7 @@ from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigne
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import BROKEN, Reason
 from periplus.model.web import Url
 from periplus.urls.url_patterns import SESSION_NAMES
 from periplus.values import frozen
@@ -36,9 +36,7 @@ POSITIONS = tuple(Position)
 NOT_FOLLOWED = frozenset(
     {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
 )
-_IS_FAILED = np.array(
-    [STATE_OF[reason] is State.FAILED and reason not in (Reason.BUG, Reason.PRIVATE) for reason in REASONS]
-)
+_IS_FAILED = np.array([reason in BROKEN for reason in REASONS])
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
 
 

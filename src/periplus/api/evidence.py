@@ -31,7 +31,7 @@ from periplus.analyse.verdicts import (
 from periplus.model.audit import Verdict
 from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
-from periplus.model.visit import FETCHED, STATE_OF, Cause, Cut, Reason, State
+from periplus.model.visit import FETCHED, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.page_rows import Contents
@@ -43,9 +43,9 @@ from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects that are followed: more than any setting lets a crawl or a check follow
 SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
-FAILED = [reason for reason in Reason if STATE_OF[reason] is State.FAILED] + [Reason.REFUSED, Reason.TRUNCATED]
+FAILED = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
 # States of URLs that a crawl did not ask for, and a check does
-_LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is State.DISCOVERED} | {Reason.SCOPE}) - {
+_LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
     Reason.WAITING,
     Reason.ROBOTS,
 }

@@ -48,7 +48,7 @@ from periplus.model.results import (
     SitesReport,
     SiteSum,
 )
-from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.model.visit import BROKEN, FETCHED, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
@@ -66,8 +66,6 @@ ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
 SCREENSHOTS = 9  # some 30 KB each
-# those are our doing
-DEAD = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
 _SEVERITIES = list(Severity)
 
 
@@ -304,7 +302,7 @@ def _gone(site: AuditInput) -> Mask:
 
     Pages that only look missing are not among them; what a check has in doubt counts as the crawl saw it.
     """
-    seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (
+    seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in BROKEN]) & (
         site.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
     )
     gone: Mask = seen | (site.dead & (site.urls.verdict != VERDICTS.index(Verdict.MISSING)))

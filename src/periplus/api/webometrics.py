@@ -30,7 +30,7 @@ from periplus.model.arrays import Ints
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url, UrlId
 from periplus.model.webometrics import (
     CompanionSite,
@@ -288,7 +288,7 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
     def of(unit: int, reasons: Iterable[Reason]) -> int:
         return int(sum(table[unit, place[reason]] for reason in reasons))
 
-    dead = [reason for reason in Reason if STATE_OF[reason] is State.FAILED]
+    dead = REASONS_OF[State.FAILED]
     records = []
     for unit in range(chosen):
         why = "" if fetched[unit] else _why_not(rows.urls, rows.fragment.units[unit], table[unit])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import NO_BLOCKS, Blocks, Document, Part, Rendering
-from periplus.model.visit import FETCHED, STATE_OF, Reason, Request, State, Visit
+from periplus.model.visit import FETCHED, REASONS_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.values import frozen
 
@@ -37,7 +37,7 @@ class RefreshFinding(StrEnum):
 READ = FETCHED
 ASKED_AGAIN = (
     READ
-    | {reason for reason in Reason if STATE_OF[reason] is State.FAILED}
+    | frozenset(REASONS_OF[State.FAILED])
     | {Reason.REFUSED, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN, Reason.ALIVE}
 )
 """Reasons that a refresh requests again: fetched and failed URLs, but not aliases and URLs out of scope."""

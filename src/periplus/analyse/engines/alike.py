@@ -26,14 +26,14 @@ from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, LinkKind
-from periplus.model.visit import FETCHED, STATE_OF, Reason, State
+from periplus.model.visit import FETCHED, REASONS_OF, State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
-FAILED_REASONS = sorted(reason.value for reason in Reason if STATE_OF[reason] is State.FAILED)
+FAILED_REASONS = sorted(reason.value for reason in REASONS_OF[State.FAILED])
 CLICKS = sorted(kind.value for kind in CLICK_KINDS)
 FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
 ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
