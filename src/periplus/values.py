@@ -14,6 +14,7 @@ PIPES = "PERIPLUS_RUNNER"
 """In the environment of a job's process: the numbers of two pipes, "write,read". The process writes its progress to the
 first (JSON lines with the fields of `JobProgress`); the end of the second means that its runner has died.
 """
+IN_DOUBT = 3  # exit code of a crawl that is done but for URLs of endless series
 Watch = Callable[[str, int, int], None]  # is told what is done, how many are, of how many
 
 

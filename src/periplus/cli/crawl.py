@@ -36,12 +36,12 @@ from periplus.model.visit import FETCHED
 from periplus.present.wording import duration, job_remedy, size, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
+from periplus.values import IN_DOUBT
 
 # `periplus crawl`: starts, continues or restarts a collection.
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
 INTERRUPTED = 130
-IN_DOUBT = 3  # done, but for URLs of endless series
 TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 
 

@@ -16,7 +16,7 @@ from periplus.errors import UsageError
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
-from periplus.values import frozen
+from periplus.values import IN_DOUBT, frozen
 
 if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
@@ -83,7 +83,6 @@ KINDS = (
 LEASE_S = 30.0  # a runner without a sign of life for this time is dead
 LOOK_S = 0.5  # between two looks at a job under way
 NAP_S = 1.0  # between two looks at an empty queue
-IN_DOUBT = 3  # exit code of a crawl that is done but for URLs of endless series
 GRACE_S = 60.0  # time for a job to store its answers when it is stopped
 STOPPED = 130  # the exit code of a command that Ctrl-C stopped
 ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
