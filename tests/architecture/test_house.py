@@ -12,7 +12,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "periplus"
 # Syntax nodes of `src`: the lowest number reached so far. New capability is paid for by deletion. Lower it when a
 # change makes `src` smaller; raise it only in a commit of its own that names what was deleted for it.
-SYNTAX_NODES = 808_183
+SYNTAX_NODES = 808_000
 SLACK_NODES = 40_000  # below the ratchet before it has to be lowered
 MODULES = 403
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
