@@ -59,6 +59,8 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
     prepared(tmp_path, web, delay_s=0.05)
     with served(tmp_path) as address:
         browser.open(address)
+        press(browser, "All settings…")  # among them the collection's name
+        browser.until("location.pathname == '/new' && !!document.querySelector('[name=name]')")
         browser.value(
             f"document.getElementById('url').value = '{web.url(HOST)}'; "
             "document.querySelector('[name=name]').value = 'demo'"
@@ -90,6 +92,8 @@ def test_a_refused_site_is_read_after_the_consent_on_its_screen(tmp_path: Path, 
     prepared(tmp_path, web, delay_s=0.02, allow_private=False, max_pages=5)
     with served(tmp_path) as address:
         browser.open(address)
+        press(browser, "All settings…")  # among them the collection's name
+        browser.until("location.pathname == '/new' && !!document.querySelector('[name=name]')")
         browser.value(
             f"document.getElementById('url').value = '{web.url(HOST)}'; "
             "document.querySelector('[name=name]').value = 'demo'"
@@ -118,7 +122,7 @@ def _pauses(browser: Browser, web: Server) -> None:
     )
     assert len(web.log.entries) == asked
     press(browser, "Resume")
-    browser.until("/goes on/.test(document.getElementById('live-state').textContent)")
+    browser.until("/running/.test(document.getElementById('live-state').textContent)")
     browser.until(f"+document.getElementById('live-n2').textContent > {asked}")
 
 
@@ -143,7 +147,7 @@ def _deletes(browser: Browser, folder: Path) -> None:
     """A page that is ticked, then the whole collection: each after it was said what goes."""
     browser.open(f"{browser.value('location.origin')}/c/demo/t/pages?status=200")
     browser.value("document.querySelector('[name=page]').click()")
-    press(browser, "Delete the chosen pages…")
+    press(browser, "Delete the selected pages…")
     assert "Nothing is deleted yet" in str(browser.value("document.getElementById('main').textContent"))
     assert len(Collection(folder / "demo.periplus").titles) == PAGES
     press(browser, "Delete 1 address")
