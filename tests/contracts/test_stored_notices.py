@@ -64,7 +64,7 @@ def test_a_subscription_to_an_address_is_told_of_it_alone(told_of_both, address)
 def test_jobs_of_addresses_are_looked_at_and_their_failures_told(told_of_both, address):
     base, *_ = told_of_both
     assert notices.collections_of(base, ("check", "-c", address.text)) == [address.text]
-    assert notices.collections_of(base, ("check", f"-c={address.text}")) == [address.text]
+    assert notices.collections_of(base, ("check", f"--collection={address.text}")) == [address.text]
     order = JobOrder(("check", "-c", address.text))
     Notifier(base)(Job(1, order, JobState.FAILED, 0, 0, "it failed", 1, 1, "", False, 1.0, 1.0, 2.0))
     with notices.book(base) as book:

@@ -8,7 +8,6 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.jobs.presets import PERIODS
-from periplus.jobs.setting_fields import SettingGroup
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
@@ -65,7 +64,7 @@ SCREENS = (
     Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "failure": str, "read": int, "overview": Overview | None}),
-    Screen(_C + "/settings", live.settings, {"name": str, "groups": list[SettingGroup], "file": str}),
+    Screen(_C + "/settings", live.settings, {"name": str, "file": str}),
     Screen(
         _C + "/t/{table}", tables.table,
         {
