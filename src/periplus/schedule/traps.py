@@ -197,6 +197,7 @@ class TrapDetector:
         if not self._series:
             return None
         own, is_spent, brought = url_patterns(url), self._root.spent >= self._most, False
+        is_open = doubt or any(self._series.get(key, _NO_SERIES).listed >= self._window for key in own[:SCRIPT])
         for width, key in enumerate(own, 1):
             series = self._series.get(key, _NO_SERIES)
             allowed = series.allows(self._window * (width if doubt or "?" in url else width + 1))
@@ -208,7 +209,7 @@ class TrapDetector:
                 not brought
                 and vain >= allowed + sample
                 and series.bred * FIFTH >= self._window
-                and (doubt or series.listed >= self._window)
+                and is_open
             ):
                 return f"{key}: {vain} pages in a row brought nothing new"
             if width <= SCRIPT:
