@@ -133,7 +133,7 @@ def test_equal_collections_give_equal_files_in_whatever_order_they_were_made(fol
 
 
 def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_again(folder, exported, tmp_path):
-    with pytest.raises(UsageError, match="holds a dataset already"):
+    with pytest.raises(UsageError, match="already contains a dataset"):
         export_dataset(folder, exported, 1.0)
     (exported / MANIFEST).unlink()
     assert export_dataset(folder, exported, 1.0).rows("urls") == len(rows_of(exported, "urls"))

@@ -103,7 +103,7 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
 
 def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
     (dataset / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="not whole"):
+    with pytest.raises(StoreError, match="incomplete"):
         compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("stream", ENGINE), silent)
 
 

@@ -295,7 +295,7 @@ def test_one_kind_of_examples_is_not_enough():
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", '{"periplus_topic": 1}', '{"periplus_topic": "x"}', "null"])
 def test_a_damaged_topic_is_an_error_that_names_the_file(damaged):
-    with pytest.raises(StoreError, match="here is no topic, or damaged"):
+    with pytest.raises(StoreError, match="here is not a topic, or damaged"):
         topic_of_text(damaged, "here")
 
 
@@ -331,7 +331,7 @@ def test_a_source_that_says_other_things_is_named():
     examples = examples_of(given_examples)
     report = assessed(learned("x", examples), examples).report
     assert dict(report.held_out).keys() == {"ships.org", "kitchens.org"}
-    assert any("learned without" in warning for warning in report.warnings)
+    assert any("trained without" in warning for warning in report.warnings)
 
 
 def test_an_online_topic_learns_from_one_more_example():

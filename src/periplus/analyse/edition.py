@@ -1,4 +1,4 @@
-"""Chooses the stories of a portal's edition, their order, keys and leading sentences."""
+"""Selects the stories of a portal's edition: their order, keys and lead sentences."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
-# a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
+# A publication counts half after three days: eight sites last week weigh as much as two today, so a weekly portal still
+# turns over
 HALF_LIFE_S = 3 * 86_400.0
-RELEVANT = 0.5  # relevance models are calibrated: from here on a page is more likely of the topic than not
-LEAST_SITES = 2  # that tell a story, as those who find stories have it
-WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
-_KEY_BYTES = 5  # 40 bits: among 10,000 stories two meet once in 20,000 portals, and then the later one gets another key
+RELEVANT = 0.5  # relevance models are calibrated: above this a page is more likely on topic than not
+LEAST_SITES = 2  # per story, as in story detection
+WEEK_MOST = 40  # stories per week in the archive: more than an editor reads
+# 40 bits: among 10,000 stories a collision occurs in one of 20,000 portals; the later story then gets another key
+_KEY_BYTES = 5
 
 
 @frozen
 class Selection:
-    """What becomes of the stories in an edition. Each by weight, pinned ones first."""
+    """The fate of the stories in an edition. Each list by weight, pinned ones first."""
 
     published: tuple[Entry, ...]
     waiting: tuple[Entry, ...]
@@ -34,7 +36,7 @@ class Selection:
 
 
 def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
-    """The stories as they are without the pages of these sites; what one site is left to tell is none."""
+    """The stories without pages of these sites; stories left with a single site are dropped."""
     return [left for story in stories if (left := _without(story, banned)) is not None]
 
 
@@ -51,11 +53,10 @@ def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
 
 
 def entry_keys(stories: Sequence[Story], keys_by_url: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
-    """A key for each story, all different: the one under which most of its pages were shown before,
-    else one made from its first page.
+    """A unique key for each story: the key under which most of its pages were published, else a new one from its first
+    page.
 
-    Of two stories that want one key (a story that fell apart) the one with more of its pages keeps
-    it, of equals the first.
+    If two stories claim a key (a story was split), the story with more of its pages keeps it; ties go to the first.
     """
     wishes = [
         Counter(keys_by_url[page.url] for page in story.pages if page.url in keys_by_url).most_common(1)
@@ -89,9 +90,7 @@ def _new_key(url: Url, taken: Collection[EntryKey]) -> EntryKey:
 
 
 def weight(story: Story, moment: float) -> float:
-    """How much a story weighs at a moment: each site that tells it counts once, by its first page,
-    and half as much every HALF_LIFE_S.
-    """
+    """The weight of a story at a time: the sum over its sites, each by its first page, halved every HALF_LIFE_S."""
     first: dict[SiteKey, float] = {}
     for page in story.pages:
         first[page.site] = min(page.date.when, first.get(page.site, page.date.when))
@@ -108,14 +107,13 @@ def selection(
 ) -> Selection:
     """The entries of an edition, without their texts.
 
-    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages that it lacks do
-    not count; None: no topic.
-    A story off the topic is left out unless the editor approved or pinned it; so is what is beyond
-    WEEK_MOST in its week and not on the front page. With portal.approve only approved and pinned entries
-    are published, and the others wait.
+    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages without a value do not
+    count; None: no topic. A story off topic is left out unless the editor approved or pinned it; so are stories beyond
+    WEEK_MOST in a week that are not on the front page. With portal.approve only approved and pinned entries are
+    published; the rest wait.
     """
     entries = []
-    # an old collection is as it was when it was new
+    # weights in an old collection are computed as of its newest page
     moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))
     for key, story in zip(entry_keys(stories, keys_by_url), stories, strict=True):
         verdict, score = decisions.entries.get(key), _relevance(story, relevance)

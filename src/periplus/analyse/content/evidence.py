@@ -87,7 +87,7 @@ _CONTROLS = frozenset((
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """One element of a path. Equal by identity: `_step` makes each once."""
+    """One element of a path. Compared by identity: `_step` creates each once."""
 
     folded: bytes  # without digits
     name: bytes  # of the element
@@ -106,9 +106,9 @@ class PathFacts(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def facts(path: str) -> PathFacts:
-    """What a path tells, as in `Block.path`.
+    """The facts of a path, as in `Block.path`.
 
-    A step is added to what the path above it tells: `document.blocks` keeps paths below 500 steps.
+    Built from the facts of the parent path: `document.blocks` keeps paths below 500 steps.
     """
     head, slash, last = path.rpartition("/")
     step = _step(last)
