@@ -138,7 +138,10 @@ def _relevance(story: Story, relevance: Mapping[Url, float] | None) -> float | N
 
 
 def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
-    """The first of all, and of each week the first WEEK_MOST; what was decided stays. entries: in order."""
+    """The first `front` entries, and the first WEEK_MOST of each week; entries with a verdict are always kept.
+
+    entries: in order.
+    """
     of_week: dict[str, int] = defaultdict(int)
     chosen = []
     for place, entry in enumerate(entries):
@@ -148,18 +151,18 @@ def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
     return chosen
 
 
-LEAST_CHARS = 60  # of a paragraph: shorter ones are by-lines and dates
-ENOUGH_CHARS = 90  # a sentence that is shorter is joined by the next
+LEAST_CHARS = 60  # of a paragraph: shorter ones are bylines and dates
+ENOUGH_CHARS = 90  # a shorter sentence is followed by the next one
 MOST_CHARS = 260  # three lines in a column of a portal
-LINKS_MOST = 0.5  # of a paragraph's signs: beyond, it is a list of links
+LINKS_MOST = 0.5  # of a paragraph's characters: beyond, it is a list of links
 _ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  # Chinese and Japanese have no blank after a sentence
 
 
 def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, title: str = "") -> str:
-    """The beginning of the first running text of the content: a sentence, or some that are short;
-    cut at a word where it is too long.
+    """The beginning of the first running text of the content: a sentence, or a few short ones; a long one is cut at a
+    word.
 
-    parts: one for each block; None: all is content. title: that is not to be said twice. Empty: there is no such text.
+    parts: one per block; None: everything is content. title: must not be repeated. Returns '' if there is no such text.
     """
     marked = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
     plain_title = without_marks(title)
@@ -171,7 +174,7 @@ def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, titl
 
 
 def _beginning(text: str) -> str:
-    """One sentence or a few, at most MOST_CHARS."""
+    """One or a few sentences, at most MOST_CHARS."""
     end = 0
     for place in _ends(text):
         if place > MOST_CHARS:
@@ -188,9 +191,7 @@ def _beginning(text: str) -> str:
 
 
 def _ends(text: str) -> list[int]:
-    """Where sentences end: at their marks before what does not go on in small letters;
-    not after one letter (`J. Smith`).
-    """
+    """Ends of sentences: after a mark not followed by a lower-case letter, and not after an initial (`J. Smith`)."""
     ends = []
     for match in _ENDS.finditer(text):
         follows = text[match.end() :].lstrip()[:1]

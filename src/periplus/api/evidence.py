@@ -369,7 +369,7 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
     return {
-        number: "it leads to the home page, as URLs do that cannot exist"
+        number: "it redirects to the home page, as nonexistent URLs do"
         for number, look in _redirected(seen)
         if _is_sent_home(look, habits)
     }

@@ -129,7 +129,7 @@ class _Parser:
         if len(tokens) > MOST_TOKENS:
             self._notes.append(f"only the first {MOST_TOKENS} words were looked for")
         if sum(map(text.count, QUOTES)) % 2:
-            self._notes.append("a quote is not closed: the phrase was taken to end with the query")
+            self._notes.append("a quote is not closed: the phrase ends with the query")
         self._tokens = tokens[:MOST_TOKENS]
         self._place = 0
 
