@@ -375,8 +375,8 @@ def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
 #    are its navigation part. 2. The page with the largest share of it joins, if that is at least `min_nav_length` of
 #    the pair's; the navigation part is reduced to what all share. This is repeated. 3. A cluster of four pages is
 #    valid. 4. The same with the remaining pages, while there are four; if no pair starts a valid cluster, the threshold
-#    is lowered. Points that the source leaves open are decided in docs/decisions/0005: ties go to the first pages, and a
-#    cluster that stays too small is skipped until the threshold is lowered.
+#    is lowered. Points that the source leaves open are decided in docs/decisions/0005: ties go to the first pages, and
+#    a cluster that stays too small is skipped until the threshold is lowered.
 # The rules compare all pairs of pages repeatedly. Here a page's best partner is computed only when its upper bound is
 # the greatest of all; bounds only fall as pages leave. The tests compare the result with a plain transcription.
 
