@@ -103,10 +103,10 @@ def before_and_after(cascades: Cascades, now: float, end: float) -> tuple[Cascad
     """(the first stories, up to the share `now`; the following stories, up to the share `end`), by start time."""
     order = np.argsort(cascades.starts_h, kind="stable")
     middle, last = ceil(now * len(order)), ceil(end * len(order))
-    return _some(cascades, np.sort(order[:middle])), _some(cascades, np.sort(order[middle:last]))
+    return _select(cascades, np.sort(order[:middle])), _select(cascades, np.sort(order[middle:last]))
 
 
-def _some(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:
+def _select(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:
     counts = np.diff(cascades.offsets)
     chosen = np.isin(np.repeat(np.arange(len(counts)), counts), stories)
     members = cascades.members[chosen]

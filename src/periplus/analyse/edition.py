@@ -37,10 +37,10 @@ class Selection:
 
 def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
     """The stories without pages of these sites; stories left with a single site are dropped."""
-    return [left for story in stories if (left := _without(story, banned)) is not None]
+    return [left for story in stories if (left := _drop_sites(story, banned)) is not None]
 
 
-def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
+def _drop_sites(story: Story, banned: Collection[SiteKey]) -> Story | None:
     places = [place for place, page in enumerate(story.pages) if page.site not in banned]
     if len(places) == len(story.pages):
         return story

@@ -83,8 +83,8 @@ def least_grades(text: str) -> dict[GradedField, int]:
         score = scores.get(value.upper(), int(value) if value.isascii() and value.isdigit() and len(value) < 4 else -1)
         if name not in list(GradedField) or not 0 <= score <= 100:
             raise UsageError(
-                f"{part!r} is no grade limit: write FIELD=LETTER or FIELD=POINTS, as in security=B,accessibility=75; "
-                f"the fields are {', '.join(GradedField)}, the letters A to F"
+                f"{part!r} is not a grade limit: write FIELD=LETTER or FIELD=POINTS, as in "
+                f"security=B,accessibility=75; the fields are {', '.join(GradedField)}, the letters A to F"
             )
         least[GradedField(name)] = score
     return least

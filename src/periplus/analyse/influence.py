@@ -457,14 +457,14 @@ def influence_of(
     sites, swaps = (greedy.sites, 0) if future else swapped(cover, greedy.sites, budget)
     sites = sites if future else kicked(cover, sites, budget, rng)
     online, _, _ = bound_at(cover, best_of(cover, sites), budget)
-    proved, bound = _proved(cover, sites, budget)
+    proved, bound = _prove_bound(cover, sites, budget)
     sites = sites if future else proved
     value = value_of(cover, sites)
     if bool((cover.values == np.floor(cover.values)).all()):  # then every choice has an integer value
         online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))
     total = cover.total or 1.0
     return Influence(
-        chosen=_in_order(cascades, cover, sites),
+        chosen=_greedy_order(cascades, cover, sites),
         value=value / total,
         online_bound=min(online / total, 1.0),
         lp_bound=min(bound / total, 1.0),
@@ -477,7 +477,7 @@ def influence_of(
     )
 
 
-def _proved(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
+def _prove_bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
     """(the sites, or better ones if there are few candidates; a bound on every choice)."""
     had = best_of(cover, sites)
     value = float(had.sum())
@@ -500,7 +500,7 @@ def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:
     return [int(site) for site in order[: int(np.searchsorted(paid, budget * (1 + 1e-12), side="right"))]]
 
 
-def _in_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[Chosen, ...]:
+def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[Chosen, ...]:
     """The chosen sites in greedy order."""
     picked = lazy_greedy(cover, float("inf"), among=sites)
     values = values_of(cover, picked.sites)
@@ -570,7 +570,7 @@ def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[in
     more = gains(cover, best)
     more[list(chosen)] = 0.0
     room = slack + cover.costs[list(chosen)]
-    place, site, gain = _swap_apart(cover, more, lost, room)
+    place, site, gain = _disjoint_swap(cover, more, lost, room)
     back = np.minimum(cover.values, best[cover.stories]) - second[cover.stories]
     given = np.flatnonzero((back > 0) & held[cover.stories] & ~np.isin(cover.sites, chosen))
     if len(given):
@@ -585,7 +585,7 @@ def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[in
     return place, site, gain
 
 
-def _swap_apart(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tuple[int, int, float]:
+def _disjoint_swap(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tuple[int, int, float]:
     """The best swap for a site that has no story in common with the removed one."""
     order = np.argsort(cover.costs, kind="stable")
     ends = np.searchsorted(cover.costs[order], room * (1 + 1e-12), side="right")

@@ -184,7 +184,7 @@ def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
     for page, held in enumerate(map(np.unique, pages)):
         rows[page] = _places(shared, held).astype(np.int32)
         wholes[page] = lengths(held).sum()
-    return _built(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
+    return _build_index(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
 
 
 def _places(shared: Chains, held: Chains) -> Ints:
@@ -198,13 +198,13 @@ def _places(shared: Chains, held: Chains) -> Ints:
 def smaller_index(index: Index, live: Mask) -> Index:
     """An index of the live pages only: columns that differ only in other pages are merged."""
     rows = {page: row for page, row in index.rows.items() if live[page]}
-    return _built(rows, index.weights, index.labels, index.wholes)
+    return _build_index(rows, index.weights, index.labels, index.wholes)
 
 
-def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
-    merged, totals = _merged(rows, weights)
+def _build_index(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
+    merged, totals = _merge_columns(rows, weights)
     by_page = {page: _distinct(merged[row]) for page, row in rows.items()}
-    postings, begins = _turned(by_page, len(totals))
+    postings, begins = _transpose(by_page, len(totals))
     common, kinds = _kinds(by_page, np.diff(begins), len(wholes))
     order = np.argsort(kinds, kind="stable").astype(np.int32)
     order = order[kinds[order] >= 0]
@@ -226,7 +226,7 @@ def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints)
     )
 
 
-def _merged(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
+def _merge_columns(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
     """(new column of each old one, -1 for columns with fewer than two pages; weights of the new ones)."""
     draws = np.random.default_rng(_SEED).integers(0, 2**64, (len(rows), 2), np.uint64)
     sums = np.zeros((2, len(weights)), np.uint64)
@@ -250,7 +250,7 @@ def _distinct(columns: Ints32) -> Ints32:
     return np.unique(columns[columns >= 0])
 
 
-def _turned(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
+def _transpose(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
     """(the pages of each column, concatenated; where each column begins)."""
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
     pages = np.repeat(np.fromiter(rows, np.int32, len(rows)), [len(row) for row in rows.values()])
@@ -424,7 +424,7 @@ def clusters_of(
         bounds = [(-int(index.weights[index.rows[page]].sum()), page, -1) for page in np.flatnonzero(left).tolist()]
         heapq.heapify(bounds)
         while live.sum() >= rules.cluster_pages and (pair := _best_pair(index, bounds, live, rules.duplicates)):
-            growth, needed = _grown(index, pair, live, percent)
+            growth, needed = _grow_cluster(index, pair, live, percent)
             live[growth.pages] = False
             if len(growth.pages) >= rules.cluster_pages:
                 left[growth.pages] = False
@@ -455,7 +455,7 @@ def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, dup
     return None
 
 
-def _grown(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tuple[_Growth, int]:
+def _grow_cluster(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tuple[_Growth, int]:
     """(the cluster grown from a pair, bytes of the navigation part that a page needs to join)."""
     navigation = np.intersect1d(index.rows[pair[0]], index.rows[pair[1]], assume_unique=True)
     scores = np.where(live, common_bytes(index, navigation), -1)

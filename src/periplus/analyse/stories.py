@@ -68,7 +68,7 @@ class Words:
         ends = np.zeros(len(places) + 1, np.int64)
         for begin in range(0, len(places), PAGES_AT_ONCE):
             block = places[begin : begin + PAGES_AT_ONCE]
-            end, column, weight = _weighed(articles, block, distinct, rarity)
+            end, column, weight = _weigh_words(articles, block, distinct, rarity)
             here = slice(ends[begin], ends[begin] + len(column))
             columns[here], weights[here] = column, weight
             ends[begin + 1 : begin + 1 + len(block)] = end + ends[begin]
@@ -101,7 +101,9 @@ def _pages_of_words(words: Unsigned32) -> tuple[Unsigned32, Ints]:
     return distinct, pages
 
 
-def _weighed(articles: Articles, places: Ints, distinct: Unsigned32, rarity: Floats) -> tuple[Ints, Ints32, Floats32]:
+def _weigh_words(
+    articles: Articles, places: Ints, distinct: Unsigned32, rarity: Floats
+) -> tuple[Ints, Ints32, Floats32]:
     """(end of each page's row, columns, weights) for the discriminating words of some pages; unit vectors."""
     begins = articles.words.offsets[places]
     sizes = articles.words.offsets[places + 1] - begins
@@ -125,7 +127,7 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     size = len(articles)
     row = np.repeat(np.arange(size, dtype=np.int32), np.diff(articles.shingles.offsets))
     distinct, column = np.unique(articles.shingles.values, return_inverse=True)
-    telling = _telling(row, column, len(distinct), articles.sites)
+    telling = _is_distinctive(row, column, len(distinct), articles.sites)
     own = np.bincount(row[telling[column]], minlength=size)  # without boilerplate of the site
     shared = telling & (np.bincount(column, minlength=len(distinct)) > 1)
     entry = shared[column]
@@ -147,7 +149,7 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     return TextPairs(one, other, count, own)
 
 
-def _telling(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
+def _is_distinctive(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
     """bool[distinct]: whether a run can indicate a story: not on too many pages, and not boilerplate of a site."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
@@ -206,7 +208,7 @@ def _containment(pairs: TextPairs, here: slice | Mask) -> Floats:
     return pairs.shared[here] / np.maximum(smaller, 1)
 
 
-def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[Floats32, Mask]:
+def _compare_words(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[Floats32, Mask]:
     """(cosine of each pair's words; whether they are copies: rare words agree, and dates or titles do)."""
     cosines, copied = np.empty(len(pairs.one), np.float32), np.empty(len(pairs.one), np.bool_)
     for begin in range(0, len(pairs.one), PAIRS_AT_ONCE):
@@ -242,7 +244,7 @@ def edges(articles: Articles, pairs: TextPairs, links: Ints, words: Words, watch
 
     links: (citing, cited), distinct.
     """
-    cosines, copied = _judged(articles, pairs, words, watch)
+    cosines, copied = _compare_words(articles, pairs, words, watch)
     cosine = words.cosine(links[:, 0], links[:, 1])
     may_cite = _may_cite(articles, links, cosine)
     links, cosine = links[may_cite], cosine[may_cite]
@@ -320,10 +322,10 @@ def _evidence(pairs: TextPairs, cosines: Floats32, links: Ints, cosine: Floats, 
         near = np.concatenate((pairs.other[mine], pairs.one[theirs])).astype(np.int64)
         weight = np.maximum(cosines[entry], pairs.shared[entry] / np.maximum(pairs.runs[page], 1))
         page, near = np.concatenate((page, links[cited, 0])), np.concatenate((near, links[cited, 1]))
-        yield _gathered(size, page, near, np.concatenate((weight, cosine[cited])), entry, cited)
+        yield _merge_evidence(size, page, near, np.concatenate((weight, cosine[cited])), entry, cited)
 
 
-def _gathered(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, links: Ints) -> _Evidence:
+def _merge_evidence(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, links: Ints) -> _Evidence:
     """Merges pairs and links between the same two pages into one row. Entries: first the pairs, then the links."""
     code, row = np.unique(page * size + near, return_inverse=True)
     weights = np.zeros(len(code))
@@ -373,7 +375,7 @@ def _related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
     return related
 
 
-def _in_time(articles: Articles, joined: Edges) -> Edges:
+def _split_eras(articles: Articles, joined: Edges) -> Edges:
     """Removes connections between eras: a story ends at a gap, or a year after it began."""
     group, members = _groups(len(articles), joined)
     dated, when = articles.is_dated, articles.when
@@ -387,12 +389,12 @@ def _in_time(articles: Articles, joined: Edges) -> Edges:
     one, other = joined.ends
     inner = broken[one]
     shares = np.concatenate((joined.shares, np.zeros(len(joined.citing))))
-    _spread(era, one[inner], other[inner], shares[inner])
+    _assign_eras(era, one[inner], other[inner], shares[inner])
     same = ~inner | (era[one] == era[other])
     return joined.among(same[: len(joined.one)], same[len(joined.one) :])
 
 
-def _spread(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
+def _assign_eras(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
     """Assigns pages without a date to the era of the page with which they share most."""
     near: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for first, second, share in zip(one.tolist(), other.tolist(), shares.tolist(), strict=True):
@@ -440,11 +442,18 @@ def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Ma
     links: (citing, cited) indices in articles. shares: containment of pairs.
     """
     after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
-    order = _sorted(articles, after)
+    order = _topological_order(articles, after)
     place = {page: at for at, page in enumerate(order)}
     linked = {page for pair in after for page in pair}
     pages = tuple(
-        StoryPage(one.url, one.site, one.title, one.language, one.date, _word(articles, page, after, page in linked))
+        StoryPage(
+            one.url,
+            one.site,
+            one.title,
+            one.language,
+            one.date,
+            _order_criterion(articles, page, after, page in linked),
+        )
         for page, one in ((page, articles[page]) for page in order)
     )
     return Story(
@@ -468,7 +477,7 @@ def _is_before(one: Article, other: Article) -> bool:
     return mine is not None and yours is not None and mine[1] < yours[0]
 
 
-def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
+def _topological_order(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
     """Topological order by citations, the earliest first; in a cycle, the earliest of all remaining."""
     waits: dict[int, set[int]] = defaultdict(set)
     frees: dict[int, list[int]] = defaultdict(list)
@@ -516,7 +525,7 @@ def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
     return when
 
 
-def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
+def _order_criterion(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
     """The criterion that determined the page's position."""
     span = _span(articles[page])
     if span is None:
@@ -565,14 +574,16 @@ def find_stories(
     compared = np.zeros(len(pages), np.bool_)
     compared[pairs.one] = compared[pairs.other] = True
     compared[cites] = True
-    joined = _in_time(pages, edges(pages, pairs, cites, Words(pages, compared), watch))
-    return _stories(pages, list(_told(pages, joined, cites, least_sites, watch)), np.flatnonzero(joined.is_digest))
+    joined = _split_eras(pages, edges(pages, pairs, cites, Words(pages, compared), watch))
+    return _stories(
+        pages, list(_ordered_stories(pages, joined, cites, least_sites, watch)), np.flatnonzero(joined.is_digest)
+    )
 
 
-def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watch: Watch) -> Iterator[Story]:
+def _ordered_stories(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watch: Watch) -> Iterator[Story]:
     """The stories on at least least_sites sites, each in order."""
     group, members = _groups(len(articles), joined)
-    cited, shared = _within(group, members, *cites.T), _within(group, members, joined.one, joined.other)
+    cited, shared = _pairs_by_group(group, members, *cites.T), _pairs_by_group(group, members, joined.one, joined.other)
     for number, (pages, links, copies) in enumerate(zip(members, cited, shared, strict=True)):
         watch("ordering stories", number, len(members))
         if len(np.unique(articles.sites[pages])) >= least_sites:
@@ -582,7 +593,7 @@ def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watc
             yield ordered_story([articles[page] for page in pages.tolist()], list(map(tuple, ends)), shares)
 
 
-def _within(
+def _pairs_by_group(
     group: Ints32, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
 ) -> Iterator[Ints]:
     """For each group, the indices of the pairs within it, ascending."""

@@ -254,7 +254,7 @@ def looks_missing(page: PageProbe, habits: HostHabits) -> str:
     if len(page.text) <= TEXT_CHARS and not _is_home(page.final_url):
         for where, words in (("title", page.title), ("heading", page.h1)):
             if says_missing(words) and not (
-                where == "heading" and len(page.title) > 0 and _is_of(page.title, page.url)
+                where == "heading" and len(page.title) > 0 and _matches_url(page.title, page.url)
             ):
                 return f"its {where} says: {words.strip()[:100]}"
     return ""
@@ -274,7 +274,7 @@ def _is_phrase(part: str) -> bool:
     return shorter in _PHRASES or _OPENING.sub("", shorter, count=1).strip(_EDGES) in _PHRASES
 
 
-def _is_of(title: str, url: str) -> bool:
+def _matches_url(title: str, url: str) -> bool:
     """Whether the title has a word of the URL's last segment: then the page is about the requested subject."""
     words = set(re.findall(r"\w{4,}", without_marks(unquote(urlsplit(url).path.rpartition("/")[2]))))
     return not words.isdisjoint(re.findall(r"\w{4,}", without_marks(title)))
@@ -421,17 +421,17 @@ def judged(evidence: Evidence, *, spacing_s: float) -> Judgement:
     attempts = [attempt for attempt in evidence.attempts if attempt.cause not in _OURS]
     if not attempts:
         return Judgement(Verdict.UNCHECKED, _OURS[evidence.attempts[-1].cause or Cause.BUG])
-    latest = _of_attempt(attempts[-1])
+    latest = _judge_attempt(attempts[-1])
     if latest.verdict is Verdict.REFUSED:
         return latest
     if latest.verdict is Verdict.OK:
-        return _alive(evidence, latest.why)
+        return _judge_answer(evidence, latest.why)
     if evidence.circle:
         latest = Judgement(Verdict.BROKEN, "its redirects form a loop")
-    return _confirmed(attempts, latest, spacing_s)
+    return _confirm(attempts, latest, spacing_s)
 
 
-def _of_attempt(attempt: Attempt) -> Judgement:
+def _judge_attempt(attempt: Attempt) -> Judgement:
     """The verdict of a single attempt."""
     status, cause = attempt.status, attempt.cause
     if cause in _GONE:
@@ -457,11 +457,11 @@ def _of_attempt(attempt: Attempt) -> Judgement:
     )
 
 
-def _confirmed(attempts: Sequence[Attempt], latest: Judgement, spacing_s: float) -> Judgement:
+def _confirm(attempts: Sequence[Attempt], latest: Judgement, spacing_s: float) -> Judgement:
     """Confirms a failure if there was another at least spacing_s earlier, with no successful answer in between."""
     last = since = attempts[-1].at
     for attempt in reversed(attempts):
-        if _of_attempt(attempt).verdict in (Verdict.OK, Verdict.REFUSED):
+        if _judge_attempt(attempt).verdict in (Verdict.OK, Verdict.REFUSED):
             break
         since = min(since, attempt.at)
     if since < last and last - since >= spacing_s:
@@ -469,7 +469,7 @@ def _confirmed(attempts: Sequence[Attempt], latest: Judgement, spacing_s: float)
     return Judgement(Verdict.SUSPECT, f"{latest.why}; to be checked again", ask_again_at=since + spacing_s)
 
 
-def _alive(evidence: Evidence, why: str) -> Judgement:
+def _judge_answer(evidence: Evidence, why: str) -> Judgement:
     """The target answered: is it the page, and at the URL of the link?"""
     if evidence.looks_missing:
         return Judgement(Verdict.MISSING, evidence.looks_missing)

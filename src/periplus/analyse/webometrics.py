@@ -47,11 +47,11 @@ def web_fragment(
     unknown URLs or redirect loops, and self-links. O(urls log urls + links log links).
     """
     fetched = _IS_FETCHED[urls.reasons] if len(urls.reasons) else np.zeros(0, np.bool_)
-    names = list(map(_bare, urls.texts))
+    names = list(map(_strip_scheme, urls.texts))
     place = _places_of_pages(urls, names, redirects, fetched)
     twin = _twins(urls, assigned.numbers, contents, fetched)
     place = np.where(place >= 0, twin[place], -1) if len(place) else place
-    sources, ends = _placed(urls.ids, links, place, fetched)
+    sources, ends = _counted_links(urls.ids, links, place, fetched)
     is_node = fetched | (_IS_WAITING[urls.reasons] if len(urls.reasons) else fetched)
     is_node &= place == np.arange(len(place))
     is_node[ends] = True
@@ -75,14 +75,14 @@ def web_fragment(
     )
 
 
-def _bare(url: Url) -> str:
+def _strip_scheme(url: Url) -> str:
     """The URL without scheme and `www.`."""
     return (url[8:] if url[4] == "s" else url[7:]).removeprefix("www.")
 
 
 def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, fetched: Mask) -> Ints:
     """For each URL, the index of the URL that represents its page: the end of redirects, and of URLs with the same name
-    (`_bare`) the fetched one, else the first. -1: none.
+    (`_strip_scheme`) the fetched one, else the first. -1: none.
     """
     ids, is_somewhere = resolved(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
@@ -90,10 +90,10 @@ def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, f
     read = np.flatnonzero(fetched)[::-1].tolist()
     standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
     first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
-    return np.where(place >= 0, _kept_if_fetched(first, place, fetched), -1) if len(place) else place
+    return np.where(place >= 0, _prefer_fetched(first, place, fetched), -1) if len(place) else place
 
 
-def _kept_if_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
+def _prefer_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
     """A fetched page represents itself: http and https may have answered differently, and equal contents are merged
     later.
     """
@@ -122,7 +122,7 @@ def _twins(urls: UrlRows, units: Ints32, contents: tuple[Ints, Ints], fetched: M
     return twin
 
 
-def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Ints, Ints]:
+def _counted_links(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Ints, Ints]:
     """The links that count, by index."""
     none = np.zeros(0, np.int64)
     if not len(ids):
@@ -137,7 +137,7 @@ def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Int
 
 
 def _folders(names: Iterable[str], units: Ints32) -> tuple[Ints32, Ints32]:
-    """(directory number of each URL, host number), each within one unit. names: of the URLs, from `_bare`."""
+    """(directory number of each URL, host number), each within one unit. names: of the URLs, from `_strip_scheme`."""
     numbers: dict[str, int] = {}
     folders = ((name.partition("?")[0] if "?" in name else name).rpartition("/")[0] for name in names)
     folder = np.array([numbers.setdefault(name, len(numbers)) for name in folders], np.int64)
@@ -206,17 +206,19 @@ def co_inlinks(
 
     left_out: sites that do not count.
     """
-    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
+    return _shared_pairs(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
 
 
 def couplings(
     links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
 ) -> tuple[CoLink, ...]:
     """Bibliographic coupling: for each pair of the first `chosen` units, the number of other sites both link to."""
-    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
+    return _shared_pairs(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
 
 
-def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None) -> tuple[CoLink, ...]:
+def _shared_pairs(
+    around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None
+) -> tuple[CoLink, ...]:
     """Pairs of members with a common `around`. limits: (members are below the first, most pairs).
 
     Multiplies the matrix by its transpose, BLOCK_ROWS rows at a time, so that a thousand fully linked sites need no
@@ -312,9 +314,9 @@ def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[
     )
     whole = between(links, every)
     return (
-        _connected("all", whole.sources, whole.ends, np.flatnonzero(every)),
-        _connected("official", *_ends(between(links, official)), np.flatnonzero(official)),
-        _connected("bundles", bundle[whole.sources], bundle[whole.ends], np.arange(len(bundles))),
+        _connectivity_of("all", whole.sources, whole.ends, np.flatnonzero(every)),
+        _connectivity_of("official", *_ends(between(links, official)), np.flatnonzero(official)),
+        _connectivity_of("bundles", bundle[whole.sources], bundle[whole.ends], np.arange(len(bundles))),
     )
 
 
@@ -322,14 +324,14 @@ def connectivity_with(links: UnitLinks, chosen: int, added: Sequence[int], count
     """Connectivity of the target set with some other sites as additional vertices. count: number of units."""
     chosen_units = np.arange(count) < chosen
     chosen_units[list(added)] = True
-    return _connected("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
+    return _connectivity_of("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
 
 
 def _ends(links: UnitLinks) -> tuple[Ints32, Ints32]:
     return links.sources, links.ends
 
 
-def _connected(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices: Ints) -> Connectivity:
+def _connectivity_of(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices: Ints) -> Connectivity:
     """vertices: ascending, including all ends. Parallel arcs and loops do not count."""
     size = max(len(vertices), 1)
     first, second = np.searchsorted(vertices, sources), np.searchsorted(vertices, ends)

@@ -543,7 +543,7 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
         race = _ranked(standing)
         if done == len(places) or _lead(race, data) > _BEHIND:
             break
-        standing = _without_the_last(standing, race[0].score - _BEHIND)
+        standing = _drop_trailing(standing, race[0].score - _BEHIND)
     best = race[0].score
     if best < _STRANGE * done or done < _FIRST_PLACES:
         paired = max(_paired(text, languages), default=(-math.inf, ""))
@@ -590,7 +590,7 @@ def _ranked(standing: _Standing) -> list[_Runner]:
 _Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 
 
-def _without_the_last(standing: _Standing, least: float) -> _Standing:
+def _drop_trailing(standing: _Standing, least: float) -> _Standing:
     left = {}
     for script, (chosen, scores) in standing.items():
         stays = scores.max(1) >= least

@@ -17,7 +17,7 @@ def reason_interpreted() -> str:
     if not missing:
         return ""
     if any(name.startswith(f"{missing[0]}.") and name.endswith((".so", ".pyd")) for name in names):
-        return "compiled for another Python version; reinstall Periplus with this one"
+        return "compiled for another Python; reinstall Periplus with this one"
     if missing != modules:
         return f"not compiled: {', '.join(missing)}; reinstall Periplus"
     return "not compiled; install a C compiler, then reinstall Periplus"

@@ -218,8 +218,8 @@ def _published(
     yield "meta", _machine(_contents(head.metas, _METAS_PUBLISHED))
     yield "microdata", _machine(_contents(signs.items, _ITEMS_PUBLISHED))
     times = [(mark, _written(text, language)) for mark, text in signs.times if not mark & MODIFIED]
-    yield "time", [date for mark, date in times if date and mark & DATE] or _few(date for _, date in times)
-    yield "class", _few(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
+    yield "time", [date for mark, date in times if date and mark & DATE] or _unless_list(date for _, date in times)
+    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
     yield "text", _of_texts(near, language)
 
 
@@ -229,8 +229,8 @@ def _modified(
     yield "json-ld", _of_things(head.things, ("datemodified",))
     yield "meta", _machine(_contents(head.metas, _METAS_MODIFIED))
     yield "microdata", _machine(_contents(signs.items, ("datemodified", "dcterms:modified", "dc:modified")))
-    yield "time", _few(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
-    yield "class", _few(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
+    yield "time", _unless_list(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
+    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
     yield "text", _of_labelled(dated, language, _WORDS_MODIFIED)
 
 
@@ -243,7 +243,7 @@ def _written(text: str, language: str) -> WrittenDate | None:
     return machine_date(text) if text[:4].isdigit() else next(written_dates(folded, language, short=True), None)
 
 
-def _few(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
+def _unless_list(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
     """The dates, or [] if they seem to be those of a list."""
     dates = [moment for moment in moments if moment]
     return dates if len({moment.iso()[:10] for moment in dates}) <= TIMES_MOST else []

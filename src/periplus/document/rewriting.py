@@ -120,7 +120,7 @@ def rewritten_html(text: str, change: Callable[[str], Change], policy: str = "",
         edits += _meta_edits(tag, changed) if tag.name == "meta" else _tag_edits(tag, changed, with_scripts)
         if tag.name == "style" and tag.text_end > tag.end:
             edits.append((tag.end, tag.text_end, rewritten_css(text[tag.end : tag.text_end], changed)))
-    return _edited(text, edits)
+    return _apply_edits(text, edits)
 
 
 def rewritten_xml(text: str, change: Callable[[str], Change], policy: str = "") -> bytes:
@@ -201,7 +201,7 @@ def rewritten_css(sheet: str, change: Change) -> str:
         written = match[2] or match[3]
         if not written:
             return match[0]
-        new = change(_plain(written[1:-1] if written[0] in "\"'" else written))
+        new = change(_unescape_css(written[1:-1] if written[0] in "\"'" else written))
         if new is None:
             return match[0]
         quoted = '"' + new.replace("\\", "\\\\").replace('"', "%22") + '"'
@@ -210,7 +210,7 @@ def rewritten_css(sheet: str, change: Change) -> str:
     return _SHEET_URL.sub(of_match, sheet)
 
 
-def _plain(written: str) -> str:
+def _unescape_css(written: str) -> str:
     def sign(match: re.Match[str]) -> str:
         code = int(match[1], 16) if match[1] else 0
         return match[2] or (chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd")
@@ -263,7 +263,7 @@ def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[
         name, new = attribute.name, _new_value(tag.name, attribute, change)
         if (tag.name, name) == ("iframe", "src") and _OUTSIDE.match(new or ""):
             name = "data-src"  # a browser connects to a frame's server before it checks the policy
-        if (is_hint and name == "href") or (not with_scripts and _runs(attribute)):
+        if (is_hint and name == "href") or (not with_scripts and _is_script(attribute)):
             yield attribute.start, attribute.end, ""
         elif new is not None and (new != attribute.value or name != attribute.name):
             is_changed |= (tag.name, name) in _URLS
@@ -274,7 +274,7 @@ def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[
         yield from ((one.start, one.end, "") for one in tag.attributes if one.name in _GUARDS)
 
 
-def _runs(attribute: _Attribute) -> bool:
+def _is_script(attribute: _Attribute) -> bool:
     """Whether the attribute contains a script."""
     return attribute.name.startswith("on") or _SCRIPT_URL.match("".join(attribute.value.split())) is not None
 
@@ -288,10 +288,10 @@ def _new_value(tag: str, attribute: _Attribute, change: Change) -> str | None:
     if (tag, name) not in _URLS:
         # in SVG, on any element
         return change(value) if name == "xlink:href" else None
-    return _with_list(value, change) if name in _LISTS else change(value)
+    return _rewrite_srcset(value, change) if name in _LISTS else change(value)
 
 
-def _with_list(value: str, change: Change) -> str:
+def _rewrite_srcset(value: str, change: Change) -> str:
     """A srcset with rewritten URLs."""
     parts, place = [], 0
     for written in of_srcset(value):
@@ -324,7 +324,7 @@ def _meta_edits(tag: _Tag, change: Change) -> Iterator[tuple[int, int, str]]:
             yield attribute.start, attribute.end, f'{attribute.name}="{html.escape(new)}"'
 
 
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
     parts, place = [], 0
     for start, end, new in sorted(edits):
         parts += [text[place:start], new]

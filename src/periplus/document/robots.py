@@ -170,7 +170,7 @@ class Robots:
             group for group in self.groups if "*" in group.agents
         ]
         delays = [group.crawl_delay for group in groups if group.crawl_delay is not None]
-        return _indexed((rule for group in groups for rule in group.rules), max(delays, default=None))
+        return _build_index((rule for group in groups for rule in group.rules), max(delays, default=None))
 
 
 def parse_robots(body: bytes) -> Robots:
@@ -180,7 +180,7 @@ def parse_robots(body: bytes) -> Robots:
     agents, so the following rules apply to all of them, and it does not apply to agents named later.
     """
     if why := _unreadable(body):
-        return _disallowing(f"the file {why}: what it forbids cannot be read", 1)
+        return _disallow_all(f"the file {why}: what it forbids cannot be read", 1)
     groups: list[Group] = []
     sitemaps: dict[str, None] = {}
     agents: list[str] = []
@@ -228,7 +228,7 @@ def _unreadable(body: bytes) -> str:
     return ""
 
 
-def _disallowing(why: str, line: int) -> Robots:
+def _disallow_all(why: str, line: int) -> Robots:
     """A file that disallows everything for all agents; line 0: there is no such line."""
     return Robots((Group(("*",), (RobotsRule(RobotsVerdict(False, why, line), ("/",), False),), None),), ())
 
@@ -273,10 +273,10 @@ def _escaped(octets: str) -> str:
     """Percent-encodes everything except unreserved and reserved characters, including `*` and `$`, which are literal
     here (2.2.3). Unreserved characters are decoded, escapes are in upper case.
     """
-    return _TO_CHANGE.sub(_changed, octets)
+    return _TO_CHANGE.sub(_normalise_escape, octets)
 
 
-def _changed(match: re.Match[str]) -> str:
+def _normalise_escape(match: re.Match[str]) -> str:
     text = match.group()
     if len(text) == 1:
         return f"%{ord(text):02X}"
@@ -294,7 +294,7 @@ def _with_bare_query(text: str) -> str:
     return head + mark + query.replace("%3A", ":").replace("%2F", "/")
 
 
-def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
+def _build_index(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
     """Builds the index of the rules."""
     plain: dict[str, tuple[int, RobotsVerdict]] = {}
     whole: dict[str, tuple[int, RobotsVerdict]] = {}
@@ -355,16 +355,16 @@ class RobotsAnswer:
     def robots(self) -> Robots:
         """The parsed file; for ALL and NONE one with the same effect, with the reason in line 0."""
         if self.access is Access.NONE:
-            return _disallowing(f"robots.txt is unreachable: {self.cause or f'status {self.status}'}", 0)
+            return _disallow_all(f"robots.txt is unreachable: {self.cause or f'status {self.status}'}", 0)
         return parse_robots(self.body)
 
     def life_s(self, cache_control: str = "") -> float:
         """How long the result may be used: at most a day (2.4); a shorter max-age applies down to SHORTEST_LIFE_S."""
         if self.access is Access.NONE:
             return ERROR_LIFE_S
-        wishes = cache_control.lower()
-        age = re.search(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,12})", wishes)
-        asked = float(age.group(1)) if age else 0.0 if "no-cache" in wishes or "no-store" in wishes else DAY_S
+        control = cache_control.lower()
+        age = re.search(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,12})", control)
+        asked = float(age.group(1)) if age else 0.0 if "no-cache" in control or "no-store" in control else DAY_S
         return min(max(asked, SHORTEST_LIFE_S), DAY_S)
 
 

@@ -98,8 +98,8 @@ _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 
 def read_sitemap(body: bytes, url: Url) -> Sitemap:
     """Parses a sitemap. url: the base for relative URLs. body: may be gzipped."""
-    plain, cut = _inflated(body)
-    plain = _UNMARKED.sub(_unmarked, _as_utf8(plain))
+    plain, cut = _decompress(body)
+    plain = _UNMARKED.sub(_mask_section, _as_utf8(plain))
     root = _ROOT.search(plain)
     if root is None:
         addresses, kind = _text_addresses(plain, url), SitemapKind.TEXT
@@ -125,7 +125,7 @@ def read_sitemap(body: bytes, url: Url) -> Sitemap:
     return Sitemap(kind, tuple(entries.values()), (), bad, cut)
 
 
-def _inflated(body: bytes) -> tuple[bytes, bool]:
+def _decompress(body: bytes) -> tuple[bytes, bool]:
     """(decompressed body, whether it was too long). A damaged end is dropped."""
     if not body.startswith(b"\x1f\x8b"):
         return body[:MAX_INFLATED_BYTES], len(body) > MAX_INFLATED_BYTES
@@ -151,7 +151,7 @@ def _as_utf8(body: bytes) -> bytes:
     return body.removeprefix(codecs.BOM_UTF8)
 
 
-def _unmarked(place: re.Match[bytes]) -> bytes:
+def _mask_section(place: re.Match[bytes]) -> bytes:
     """Replaces a comment with nothing, and a CDATA section with its text, markup characters masked."""
     return (place[1] or b"").translate(_MASKED)
 

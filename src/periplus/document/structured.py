@@ -71,8 +71,8 @@ def values_of(tree: html.Tree, url: Url) -> Iterator[StructuredValue]:
 
 def items_of(tree: html.Tree, url: Url) -> list[Item]:
     """The top-level items of a page, by syntax. url: as in `values_of`."""
-    room = _Room()
-    items = [item for script in json_scripts(tree) for item in _of_json(_loaded(script)[0], room)]
+    room = _Budget()
+    items = [item for script in json_scripts(tree) for item in _of_json(_load(script)[0], room)]
     items += [_of_microdata(item, room, 0) for item in html.microdata(tree)]
     items += [_of_rdfa(item, room, 0) for item in html.rdfa(tree)]
     return [*items, *_of_metas(tree), *_of_translations(tree, url)]
@@ -98,7 +98,7 @@ def _values(item: Item, number: int, before: str, above: str) -> Iterator[Struct
             yield StructuredValue(item.syntax, number, kind, before + name, value)
 
 
-class _Room:
+class _Budget:
     """Limits the number of items per page."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ def json_faults(tree: html.Tree) -> list[JsonFault]:
     """Faults in a page's JSON-LD scripts: invalid JSON (RFC 8259), or not readable for search engines."""
     faults = []
     for script in json_scripts(tree):
-        data, fault = _loaded(script)
+        data, fault = _load(script)
         objects = data if isinstance(data, list) else [data]
         if not fault and any(isinstance(one, dict) and _lacks_context(one) for one in objects):
             fault = "no @context"
@@ -147,7 +147,7 @@ def _lacks_context(node: Mapping[str, object]) -> bool:
     return "@context" not in node and ("@type" in node or "@graph" in node)
 
 
-def _loaded(script: html.Element) -> tuple[object, str]:
+def _load(script: html.Element) -> tuple[object, str]:
     """(contents of the script, or None if unreadable; the fault).
 
     Raw line breaks in strings, which JSON forbids, are reported but accepted.
@@ -177,7 +177,7 @@ def _is_schema(context: object) -> bool:
     return isinstance(context, list) and any(map(_is_schema, context))
 
 
-def _of_json(data: object, room: _Room, schema: bool = False) -> Iterator[Item]:
+def _of_json(data: object, room: _Budget, schema: bool = False) -> Iterator[Item]:
     """The top-level objects, also of a list or a @graph."""
     for node in data if isinstance(data, list) else [data]:
         if not isinstance(node, dict):
@@ -189,7 +189,7 @@ def _of_json(data: object, room: _Room, schema: bool = False) -> Iterator[Item]:
             yield item
 
 
-def _of_node(node: Mapping[str, object], room: _Room, depth: int, schema: bool) -> Item | None:
+def _of_node(node: Mapping[str, object], room: _Budget, depth: int, schema: bool) -> Item | None:
     if not room.take(depth):
         return None
     schema = schema or _is_schema(node.get("@context"))
@@ -209,7 +209,7 @@ def _of_node(node: Mapping[str, object], room: _Room, depth: int, schema: bool) 
     )
 
 
-def _of_values(value: object, room: _Room, depth: int, schema: bool) -> Iterator[str | Item]:
+def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterator[str | Item]:
     if isinstance(value, dict):
         if "@value" in value:
             yield from _of_values(value["@value"], room, depth, schema)
@@ -228,7 +228,7 @@ def _of_values(value: object, room: _Room, depth: int, schema: bool) -> Iterator
 # Microdata and RDFa, from the parser
 
 
-def _of_microdata(item: html.MicrodataItem, room: _Room, depth: int) -> Item:
+def _of_microdata(item: html.MicrodataItem, room: _Budget, depth: int) -> Item:
     types = (item.type or "").split()
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
@@ -241,7 +241,7 @@ def _of_microdata(item: html.MicrodataItem, room: _Room, depth: int) -> Item:
     )
 
 
-def _of_rdfa(item: html.RdfaItem, room: _Room, depth: int) -> Item:
+def _of_rdfa(item: html.RdfaItem, room: _Budget, depth: int) -> Item:
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
         for name, values in item.properties.items():
@@ -397,11 +397,11 @@ def lacks_of(items: Iterable[Item]) -> Lacks:
     """Checks the schema.org items. A part given by @id is looked up on the page."""
     items = list(items)
     by_id: dict[str, Item] = {}
-    for item, _ in _every(items, ""):
+    for item, _ in _walk(items, ""):
         if item.id and item.properties:
             by_id.setdefault(item.id, item)
     required, recommended, values = dict[str, None](), dict[str, None](), dict[str, None]()
-    for item, above in _every(items, ""):
+    for item, above in _walk(items, ""):
         if not item.schema or (item.id and not item.properties):  # just a reference
             continue
         for kind in item.types:
@@ -422,12 +422,12 @@ def lacks_of(items: Iterable[Item]) -> Lacks:
     return Lacks(*(tuple(words)[:_WORDS_MOST] for words in (required, recommended, values)))
 
 
-def _every(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
+def _walk(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
     """(item, the broadest type of the item that contains it), outer ones first."""
     for item in items:
         yield item, above
         kind = next((_BROADER.get(one, one) for one in item.types), "?")
-        yield from _every((value for _, value in item.properties if isinstance(value, Item)), kind)
+        yield from _walk((value for _, value in item.properties if isinstance(value, Item)), kind)
 
 
 def _missing(item: Item, paths: str, by_id: Mapping[str, Item]) -> list[str]:

@@ -144,7 +144,7 @@ def units(text: str) -> Iterator[tuple[str, int, int]]:
         yield match[0], *match.span()
 
 
-def _cut(form: str) -> str:
+def _truncate(form: str) -> str:
     return form[:WORD_CHARS]
 
 
@@ -188,7 +188,7 @@ class _Terms(dict[str, str]):
     def __missing__(self, form: str) -> str:
         if len(self) >= KEPT_WORDS:
             self.clear()
-        self[form] = term = " ".join(pairs(form)) if is_run(form) else self.term(_cut(form))
+        self[form] = term = " ".join(pairs(form)) if is_run(form) else self.term(_truncate(form))
         return term
 
     def learn(self, form: str) -> tuple[str, str]:
@@ -342,7 +342,7 @@ class FormMarker:
                 forms_of_blocks.append(self._table.take_terms())
                 if block < len(groups):  # has a character that the table does not know
                     read = [form for form in forms(texts(block)) if not is_run(form)]
-                    forms_of_blocks += [f"{self._learn(_cut(form))[1]} " for form in read]
+                    forms_of_blocks += [f"{self._learn(_truncate(form))[1]} " for form in read]
                     block += 1
         return "".join(forms_of_blocks)
 
@@ -416,7 +416,7 @@ def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
         return shown
     strange = {form for form in shown if len(form) > WORD_CHARS or not form.isascii()}
     shown -= strange
-    cut = [_cut(form) for form in strange if not is_run(form)]
+    cut = [_truncate(form) for form in strange if not is_run(form)]
     shown.update(cut)
     shown.update(["~" + plain_form for form in cut if (plain_form := _folded_form(form)) != form])
     return shown

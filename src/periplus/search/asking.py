@@ -78,9 +78,9 @@ def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
         if isinstance(word, Phrase) or word.prefix or word.within == "url":
             continue
         for form in forms(word.text):
-            better = _better(searcher, form) or _in_two(searcher, form)
+            better = _correction(searcher, form) or _split_word(searcher, form)
             if better:
-                other = other.replace(_as_typed(text, form), better)
+                other = other.replace(_typed_spelling(text, form), better)
     return other if other != text else ""
 
 
@@ -94,7 +94,7 @@ def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     return text
 
 
-def _in_two(searcher: tantivy.Searcher, form: str) -> str:
+def _split_word(searcher: tantivy.Searcher, form: str) -> str:
     """Splits a word that no page has into two that pages have: `filesystem` -> `file system`; empty if impossible."""
     if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
         return ""
@@ -119,12 +119,12 @@ def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)
     return words if least >= KNOWN_PAGES else ()
 
 
-def _as_typed(text: str, form: str) -> str:
+def _typed_spelling(text: str, form: str) -> str:
     place = text.lower().find(form)
     return text[place : place + len(form)] if place >= 0 else form
 
 
-def _better(searcher: tantivy.Searcher, form: str) -> str:
+def _correction(searcher: tantivy.Searcher, form: str) -> str:
     """A more frequent word close to this one; empty if there is none."""
     if len(form) < LEAST_CHARS or is_run(form) or not form.isalpha():
         return ""
@@ -181,7 +181,7 @@ def distance(one: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
-def _without(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
+def _excluding(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
 
 
@@ -285,7 +285,7 @@ class Searcher:
             return ()
         return tuple(
             value
-            for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values
+            for value, _ in self._count_facets(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values
             if value
         )
 
@@ -323,35 +323,37 @@ class Searcher:
         """
         query = narrowed(parse(text), pages_with)
         return (
-            self._by_words(query, text, window, rank) if near is None else self._fused(query, text, window, rank, near)
+            self._search_words(query, text, window, rank)
+            if near is None
+            else self._search_fused(query, text, window, rank, near)
         )
 
-    def _by_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
+    def _search_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
         """As `search`, without vectors."""
         if query.root is None:
             return Matches(0, (), (), query.notes or ("the query is empty",), "")
         most = max(LOOKED_AT, window.offset + window.limit)
-        wanting = self._wanting(query.root, ())
-        total, hits = self._answers(wanting.whole, most)
-        if total < ENOUGH and (nowhere := self._nowhere(wanting.words)):
-            wanting = self._wanting(query.root, nowhere)
-            total, hits = self._answers(wanting.whole, most)
+        wanting = self._build_queries(query.root, ())
+        total, hits = self._run(wanting.whole, most)
+        if total < ENOUGH and (nowhere := self._unknown_words(wanting.words)):
+            wanting = self._build_queries(query.root, nowhere)
+            total, hits = self._run(wanting.whole, most)
         whole, others = total, list[_Scored]()
         suggestion = suggested(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
         asked = wanting.whole
         if whole < ENOUGH and wanting.some is not None:
             asked = wanting.some
-            more, others = self._answers(_without(wanting.some, wanting.whole), most)
+            more, others = self._run(_excluding(wanting.some, wanting.whole), most)
             total += more
-        notes = (*query.notes, *_lacking(wanting, whole, total))
-        ordered = self._ordered(hits, others, rank)
+        notes = (*query.notes, *_missing_word_notes(wanting, whole, total))
+        ordered = self._rank_and_fold(hits, others, rank)
         total -= len(hits) + len(others) - sum(1 + len(match.twins) for match in ordered)
         matches = ordered[window.offset : window.offset + window.limit]
-        facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
+        facets = self._count_facets(asked, _FACETS, FACET_VALUES) if window.facets else ()
         words = wanting.words if others or wanting.nowhere else ()
         return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
 
-    def _fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
+    def _search_fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
         """Fuses the keyword ranking, if there are words, with the vector ranking.
 
         total counts the pages among the first LOOKED_AT if the keyword search finds fewer.
@@ -359,12 +361,12 @@ class Searcher:
         most = max(LOOKED_AT, window.offset + window.limit)
         _, rest = parted(query.root) if query.root is not None else ((), ())
         holding = self._matcher.query(All(rest), (), All(rest))
-        by_vector = near(most, lambda pages: self._among(holding, pages))
+        by_vector = near(most, lambda pages: self._filter_pages(holding, pages))
         by_words = Matches(0, (), (), query.notes, "")
         if asked_words(query.root):
-            by_words = self._by_words(query, text, MatchWindow(most, 0, window.facets), rank)
+            by_words = self._search_words(query, text, MatchWindow(most, 0, window.facets), rank)
         elif window.facets:
-            by_words = replace(by_words, facets=self._counted(holding, _FACETS, FACET_VALUES))
+            by_words = replace(by_words, facets=self._count_facets(holding, _FACETS, FACET_VALUES))
         by_id = {match.url_id: match for match in by_words.matches}
         # A page that the keyword search folded into a duplicate counts as that duplicate
         shown = {twin: match.url_id for match in by_words.matches for twin in match.twins}
@@ -374,7 +376,7 @@ class Searcher:
         chosen = tuple(matches[window.offset : window.offset + window.limit])
         return replace(by_words, total=max(by_words.total, len(matches)), matches=chosen)
 
-    def _among(self, query: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
+    def _filter_pages(self, query: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
         """The pages that are in the index and match the query."""
         if not pages:
             return ()
@@ -384,11 +386,11 @@ class Searcher:
         places = [place for _, place in self._searcher.search(asked, most, False).hits]
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
-    def _wanting(self, root: Node, nowhere: Sequence[Word]) -> _Wanting:
+    def _build_queries(self, root: Node, nowhere: Sequence[Word]) -> _WordQueries:
         """Builds the queries. nowhere: words that no page has; they are not required."""
         words, rest = parted(root)
         present = tuple(word for word in words if word not in nowhere) or words
-        telling = tuple(word for word in present if not self._says_little(word)) or present
+        telling = tuple(word for word in present if not self._is_common(word)) or present
         helpful = [word for word in present if word not in telling]
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
         pieces = [piece for word in (*telling, *nowhere) for piece in self._pieces(word)]
@@ -398,7 +400,7 @@ class Searcher:
             some = self._matcher.query(All(rest), [*pieces, *helpful], root)
         elif len(pieces) > 1:
             some = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
-        return _Wanting(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
+        return _WordQueries(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
 
     def _pieces(self, word: Word) -> tuple[Word, ...]:
         """As `pieces_of`, plus the parts of a compound: `Paketverwaltung`, `Paket`, `Verwaltung`."""
@@ -415,11 +417,11 @@ class Searcher:
         compounds = [joint.join(pair) for pair in pairs if len(pair) == 2 for joint in JOINTS]
         return [Word(form) for form in compounds if self._matcher.pages(form)]
 
-    def _nowhere(self, words: Sequence[Word]) -> list[Word]:
+    def _unknown_words(self, words: Sequence[Word]) -> list[Word]:
         """The words that no page has."""
-        return [word for word in words if not self._answers(self._matcher.query(word, (), word), 1)[0]]
+        return [word for word in words if not self._run(self._matcher.query(word, (), word), 1)[0]]
 
-    def _says_little(self, word: Word) -> bool:
+    def _is_common(self, word: Word) -> bool:
         """Whether most pages have the word, or it is a question word (`the`, `how`): pages need not have it."""
         read = forms(word.text)
         if only_asks(word, self.languages):
@@ -441,11 +443,11 @@ class Searcher:
             for match in matches
         )
 
-    def _answers(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
+    def _run(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
         answer = self._searcher.search(asked, most)
         return int(answer.count), list(answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
-    def _ordered(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
+    def _rank_and_fold(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
         """Pages with all words first, then the rest; each group by score and rank.
 
         Pages with equal text are folded into the best. A URL that is in several indexes counts once, with its best
@@ -478,9 +480,9 @@ class Searcher:
         """The duplicated ids that belong to local folders: equal folder names there mean different hosts."""
         doubles = [url_id for url_id, times in Counter(ids).items() if times > 1]
         local = tantivy.Query.regex_query(self._index.schema, HOST, ".*" + re.escape(FOLDER_DOMAIN))
-        return set(self._among(local, doubles))
+        return set(self._filter_pages(local, doubles))
 
-    def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
+    def _count_facets(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
         aggregations = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}
         counted = self._searcher.aggregate(query, aggregations)
         return tuple(
@@ -489,7 +491,7 @@ class Searcher:
         )
 
 
-class _Wanting(NamedTuple):
+class _WordQueries(NamedTuple):
     """The engine's queries for a user query."""
 
     whole: tantivy.Query  # pages with all discriminating words
@@ -498,7 +500,7 @@ class _Wanting(NamedTuple):
     nowhere: tuple[Word, ...]  # words that no page has
 
 
-def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
+def _missing_word_notes(wanting: _WordQueries, whole: int, total: int) -> Iterator[str]:
     """Notes about missing words. whole: number of pages with all available words; total: of all matches."""
     if wanting.nowhere and total:
         yield f"no page has {', '.join(word.text for word in wanting.nowhere)}"

@@ -312,7 +312,7 @@ class Drafts:
             self._held[draft.url_id] = draft
             self._held_bytes += size
             return
-        data = self._writer.compress(_packed(draft))
+        data = self._writer.compress(_pack(draft))
         with contextlib.suppress(OSError):  # the disk is full; drafts are only a cache
             self._file.seek(self._end)
             self._file.write(data)
@@ -347,7 +347,7 @@ class Drafts:
         if not place:
             return self._held.get(url_id)
         self._file.seek(place >> _SIZE_BITS)
-        return _unpacked(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
+        return _unpack(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
 
 
 def _size_bytes(draft: Draft) -> int:
@@ -355,7 +355,7 @@ def _size_bytes(draft: Draft) -> int:
     return sum([120 + sys.getsizeof(text) for _, text in draft.texts]) + sys.getsizeof(draft.spellings)
 
 
-def _packed(draft: Draft) -> bytes:
+def _pack(draft: Draft) -> bytes:
     """A line of JSON, then one line per terms text and the spellings: they have no line feeds, and JSON is slow."""
     terms = [(field, text) for field, text in draft.texts if field in TERM_FIELDS]
     others = [(field, text) for field, text in draft.texts if field not in TERM_FIELDS]
@@ -363,7 +363,7 @@ def _packed(draft: Draft) -> bytes:
     return "\n".join([head, *(text for _, text in terms), draft.spellings]).encode("utf-8", "surrogatepass")
 
 
-def _unpacked(data: bytes) -> Draft:
+def _unpack(data: bytes) -> Draft:
     head, *texts, spellings = data.decode("utf-8", "surrogatepass").split("\n")
     url_id, twin, when, language, fields, others = json.loads(head)
     return Draft(url_id, twin, when, language, [*zip(fields, texts, strict=True), *others], spellings)
@@ -434,7 +434,7 @@ def open_index(folder: Path) -> tantivy.Index | None:
         index = tantivy.Index.open(str(folder / FOLDER))
     except (ValueError, OSError):  # the engine's errors
         return None
-    return _prepared(index)
+    return _register_analysers(index)
 
 
 def joined(folders: Sequence[Path], into: Path) -> list[int]:
@@ -464,7 +464,7 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
     return origins
 
 
-def _prepared(index: tantivy.Index) -> tantivy.Index:
+def _register_analysers(index: tantivy.Index) -> tantivy.Index:
     index.register_tokenizer(WORDS, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
     index.register_tokenizer(WHOLE, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).build())
     return index
@@ -485,7 +485,7 @@ class IndexWriter:
             state = read_state(folder)
             index = open_index(folder) if state is not None and state.collection == collection else None
             if index is None or state is None:
-                index, state = _emptied(folder), IndexState(collection, NOTHING)
+                index, state = _create_empty(folder), IndexState(collection, NOTHING)
                 write_state(folder, state)
             self._state, self._cutter = state, TextCutter(BETWEEN)
             with translated(folder):
@@ -562,13 +562,13 @@ class IndexWriter:
             self._writer.wait_merging_threads()
 
 
-def _emptied(folder: Path) -> tantivy.Index:
+def _create_empty(folder: Path) -> tantivy.Index:
     """A new index in place of the existing one."""
     where = folder / FOLDER
     with translated(folder):
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True, exist_ok=True)
-        return _prepared(tantivy.Index(schema(), str(where)))
+        return _register_analysers(tantivy.Index(schema(), str(where)))
 
 
 def ask(folder: Path, now: float) -> bool:

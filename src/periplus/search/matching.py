@@ -81,7 +81,7 @@ class Matcher:
 
         helpful: optional words that raise the score. asked: the whole query, for exact titles and definitions.
         """
-        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._silent(self._only(IS, NOINDEX)))]
+        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._unscored(self._only(IS, NOINDEX)))]
         extra = [
             *map(self._word, helpful),
             *self._whole_titles(asked),
@@ -91,17 +91,17 @@ class Matcher:
         return tantivy.Query.boolean_query(
             [
                 (tantivy.Occur.Must, self._node(root)),
-                *self._beyond_menus(root),
+                *self._outside_menus(root),
                 *shown,
                 *((tantivy.Occur.Should, query) for query in extra),
             ]
         )
 
-    def _beyond_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+    def _outside_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """At least one of several words must occur outside of menus: menus alone are not a match."""
         words, _ = parted(root)
         several = [self._word(replace(word, within=CONTENT)) for word in words] if len(words) > 1 else []
-        return [(tantivy.Occur.Must, self._silent(either(several)))] if several else []
+        return [(tantivy.Occur.Must, self._unscored(either(several)))] if several else []
 
     def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
         """The pages among ids that have a word."""
@@ -113,7 +113,7 @@ class Matcher:
         """Pages with these ids, all with the same score: 100,000 take 0.1 s."""
         if not pages:
             return tantivy.Query.empty_query()
-        return self._silent(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
+        return self._unscored(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
 
     def _node(self, node: Node) -> tantivy.Query:
         match node:
@@ -122,12 +122,12 @@ class Matcher:
             case Phrase(text, within):
                 return self._phrase(forms(text), within, 1.0)
             case Only(field, value):
-                return self._silent(self._only(field, value))
+                return self._unscored(self._only(field, value))
             case Among(pages):
                 return self.among(pages)
             case During(after, before):
                 low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
-                return self._silent(
+                return self._unscored(
                     tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False)
                 )
             case Not():
@@ -144,10 +144,10 @@ class Matcher:
             for item in items
         ]  # fmt: skip
         if all(isinstance(item, Not) for item in items):  # a query of exclusions only excludes from all pages
-            clauses.append((tantivy.Occur.Must, self._silent(tantivy.Query.all_query())))
+            clauses.append((tantivy.Occur.Must, self._unscored(tantivy.Query.all_query())))
         return tantivy.Query.boolean_query(clauses)
 
-    def _silent(self, query: tantivy.Query) -> tantivy.Query:
+    def _unscored(self, query: tantivy.Query) -> tantivy.Query:
         """A filter: does not affect the score."""
         return tantivy.Query.const_score_query(query, 0.0)
 
@@ -170,8 +170,8 @@ class Matcher:
             return self._phrase(read, word.within, 1.0, prefix=word.prefix)
         form = read[0]
         if word.prefix:
-            return either(self._beginnings(form, word.within))
-        spelled = [] if word.within else self._spelled(form, exact=word.exact)
+            return either(self._prefix_queries(form, word.within))
+        spelled = [] if word.within else self._spelling_queries(form, exact=word.exact)
         exact = word.exact and not word.within
         fields = [field for field in _WITHIN[word.within] if not (exact and field == NAVIGATION)]
         by_place = [self._weighed(self._term(field, term), field) for field in fields for term in self._terms(form)]
@@ -195,7 +195,7 @@ class Matcher:
             return self.languages
         return [*self.languages, *(one for one in others if one not in self.languages)]
 
-    def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
+    def _spelling_queries(self, form: str, *, exact: bool) -> list[tantivy.Query]:
         """By spelling: the exact one, the same without diacritics, then others with equal letters but other diacritics.
 
         If the index has several of these, pages with the exact spelling come first.
@@ -214,7 +214,7 @@ class Matcher:
         marked = self.pages("~" + plain)
         return marked > 0 if form == plain else self.pages(plain) > 0 or marked > self.pages(form)
 
-    def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
+    def _prefix_queries(self, form: str, within: str) -> list[tantivy.Query]:
         pattern = re.escape(folded(form)) + ".*"
         fields = _WITHIN[within]
         queries = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
@@ -226,12 +226,12 @@ class Matcher:
         """Consecutive forms in one field. With prefix, the last is the beginning of a word."""
         rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self._languages_of(read[0]), ""])
         return either(
-            self._weighed(self._in_row(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
+            self._weighed(self._adjacent(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
             for terms in rows
             for field in (_WITHIN[within] if terms else ())
         )
 
-    def _in_row(
+    def _adjacent(
         self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False, apart: int = 0
     ) -> tantivy.Query:
         """Consecutive terms.
@@ -285,14 +285,14 @@ class Matcher:
         weight = self.weights.weight_phrase
         share = weight * (len(plain) - 1)  # two words may be adjacent by chance, ten are not
         beside = [
-            self._weighed(self._in_row(field, terms), field, share)
+            self._weighed(self._adjacent(field, terms), field, share)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, ANCHOR, HEADING, TEXT)
         ]
         asked = [word for word in plain if not only_asks(word, self.languages)]
         read = [form for word in asked for form in forms(word.text)]
         return beside + [
-            self._weighed(self._in_row(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
+            self._weighed(self._adjacent(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, HEADING, TEXT)
             if len(asked) > 1

@@ -99,8 +99,8 @@ class Highlighter:
     def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
         """(start, end, word number) of the matches in a text, in order."""
         line, algorithm = ascii_line(text), algorithm_of(language)
-        if line is not None and algorithm in _READ_AT_SIGHT and not self._runs and not _SIGNS.search(line):
-            return self._hits_at_sight(line, algorithm, language)
+        if line is not None and algorithm in _SUFFIX_STEMMERS and not self._runs and not _SIGNS.search(line):
+            return self._ascii_hits(line, algorithm, language)
         verdicts, hits = self._verdicts.setdefault(language, {}), list[tuple[int, int, int]]()
         initials = self._initials(algorithm)
         for written, start, end in units(text):
@@ -111,7 +111,7 @@ class Highlighter:
                 form = plain(written)[:WORD_CHARS]
                 word = verdicts[written] = NOWHERE if is_run(form) else self._word(form, language)
             if word == NOWHERE:
-                hits += self._within_run(text, start, end)
+                hits += self._run_hits(text, start, end)
             elif word >= 0:
                 hits.append((start, end, word))
         return hits
@@ -122,7 +122,7 @@ class Highlighter:
             return set()
         return {stretch[0] for _, stretches in self._stretches_of(algorithm) for stretch in stretches}
 
-    def _hits_at_sight(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
+    def _ascii_hits(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
         """As `hits`, for an `ascii_line` without signs: examines only words that contain a stretch."""
         spaced = f" {line.translate(_ONLY_WORDS)} "
         hits = {}
@@ -190,7 +190,7 @@ class Highlighter:
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.hits(text, language))
 
-    def _within_run(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
+    def _run_hits(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
         stretch = text[begin:end].lower()
         hits = []
         for number, run in enumerate(self._runs):
@@ -225,7 +225,7 @@ def _occurrences(stretch: str, text: str) -> Iterator[int]:
         place = text.find(stretch, place + 1)
 
 
-_READ_AT_SIGHT = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
+_SUFFIX_STEMMERS = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
 _SIGNS = re.compile(r"\+\+|#")  # may be parts of words
 _ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 # By stemmer: (last letters of stems that may differ from the beginning of the form, ignoring diacritics; how many
@@ -256,12 +256,12 @@ def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
     stretches = {word.plain} | {
         term[: max(1, len(term) - most)] if letters and term.endswith(tuple(letters)) else term for term in word.terms
     }
-    if algorithm not in _READ_AT_SIGHT:
-        stretches = set(map(_without_digraphs, stretches))
+    if algorithm not in _SUFFIX_STEMMERS:
+        stretches = set(map(_fold_digraphs, stretches))
     return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
 
 
-def _without_digraphs(text: str) -> str:
+def _fold_digraphs(text: str) -> str:
     """With a, o, u, s for ae, oe, ue, ss, to compare with text in which ä, ö, ü, ß, æ, œ are folded."""
     return _SECONDS.sub("", text)
 
@@ -309,7 +309,7 @@ class PageLines:
     def folded(self, algorithm: str) -> tuple[str, Ints]:
         """(the lines folded to lower-case ASCII, comparable with stems; offsets of all lines but the first)."""
         codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
-        if algorithm not in _READ_AT_SIGHT:  # as `_without_digraphs`
+        if algorithm not in _SUFFIX_STEMMERS:  # as `_fold_digraphs`
             before, after = codes[:-1], codes[1:]
             second = ((after == ord("e")) & _BEFORE_E[before]) | ((after == ord("s")) & (before == ord("s")))
             codes = np.concatenate((codes[:1], after[~second]))
@@ -358,7 +358,7 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
     languages = [own or language for own in blocks.own_languages()] if blocks.language_names else [language]
     counts, unread = highlighter.candidates(page, languages)
     numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8) != _TITLE))
-    worths = _most_worths(counts[:, numbers], unread[numbers], numbers, page)
+    worths = _worth_bounds(counts[:, numbers], unread[numbers], numbers, page)
     # Blocks that may be ample first, in page order, then by upper bound: if the whole page is about the query, this
     # reads about 5 blocks instead of 26.
     ample = -highlighter.ample
@@ -396,11 +396,11 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
     beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
-    return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
+    return _combine_worth(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worths(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
-    """Upper bounds of the worth of these blocks: `_valued`, vectorised."""
+def _worth_bounds(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
+    """Upper bounds of the worth of these blocks: `_combine_worth`, vectorised."""
     beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
     length = np.minimum(page.lengths[numbers], CHARS) / CHARS
     of_kind = _KIND_TABLE[np.frombuffer(page.blocks.kinds, np.uint8)[numbers]]
@@ -409,7 +409,7 @@ def _most_worths(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> 
     return np.where(unread, inf, worths)
 
 
-def _valued(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
+def _combine_worth(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
     length = min(chars, CHARS) / CHARS  # a line of three words is less informative than a paragraph
     return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
 

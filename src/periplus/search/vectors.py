@@ -67,7 +67,7 @@ class Vectors:
         """
         scores, looked_at = self.scores(vector), 4 * most
         while True:
-            rows = _greatest(scores, looked_at)
+            rows = _top_indices(scores, looked_at)
             best: dict[UrlId, float] = {}
             for page, score in zip(self.pages[rows].tolist(), scores[rows].tolist(), strict=True):
                 best.setdefault(UrlId(page), score)
@@ -85,7 +85,7 @@ class Vectors:
         return [float(number) for number in self.matrix[rows].astype(np.float32).mean(axis=0)]
 
 
-def _greatest(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
     """Indices of the greatest scores, descending; ties in index order."""
     if most < len(scores):
         places = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
@@ -158,7 +158,7 @@ def take_in(
         draft.mkdir(0o700)
         with (draft / "matrix.f16").open("wb") as matrix, (draft / "pages.i64").open("wb") as pages:
             for keys, block in _rows(path):
-                ids, lines = _named(keys, block)
+                ids, lines = _with_pages(keys, block)
                 dimensions = dimensions or block.shape[1]
                 if block.shape[1] != dimensions or not 0 < dimensions <= WIDEST:
                     raise UsageError(f"{path}: its vectors must all have the same dimensions, at most {WIDEST:,}")
@@ -180,7 +180,7 @@ def take_in(
     return note
 
 
-def _named(
+def _with_pages(
     keys: Sequence[str | None], block: NDArray[np.floating[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """(pages, unit vectors) of the rows that have both. Raises UsageError for numbers that are not finite."""
@@ -256,12 +256,12 @@ def _rows_of_table(path: Path) -> Rows:
             if keys and len(flat) % len(keys):
                 raise UsageError(f"{path}: its vectors must all have the same dimensions")
             if keys:
-                yield keys, _even(path, vectors, flat.reshape(len(keys), -1))
+                yield keys, _check_block(path, vectors, flat.reshape(len(keys), -1))
     except (arrow.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def _even(path: Path, vectors: Any, block: NDArray[Any]) -> NDArray[Any]:
+def _check_block(path: Path, vectors: Any, block: NDArray[Any]) -> NDArray[Any]:
     """The block, if all vectors have the same number of floating-point dimensions. Raises UsageError."""
     from pyarrow import compute
 

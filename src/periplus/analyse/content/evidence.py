@@ -308,7 +308,7 @@ class SiteEvidence:
         if self._texts.count > TEXTS_KEPT:
             self._texts.keep(TEXTS_KEPT // 2)
         if len(self._paths) > PATHS_KEPT:
-            self._paths = _most_paged(self._paths, PATHS_KEPT // 2)
+            self._paths = _most_frequent(self._paths, PATHS_KEPT // 2)
 
     def forget(self, blocks: Blocks) -> None:
         """Reverts `learn` of a page."""
@@ -382,7 +382,7 @@ def _blocks_on(traces: Traces) -> list[int]:
     return counts
 
 
-def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
+def _most_frequent(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
     least = 1
     while len(paths) > most:
         paths = {key: row for key, row in paths.items() if row[0] > least}

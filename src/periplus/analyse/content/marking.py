@@ -265,7 +265,7 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
-    for some in _gathered(pages):
+    for some in _batches(pages):
         full = [page for page in some if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
         at = 0
@@ -274,7 +274,7 @@ def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext,
             at += len(page.blocks)
 
 
-def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
+def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
     """Batches of pages with up to _AT_ONCE blocks, or a single page with more."""
     some: list[PageContext] = []
     size = 0
@@ -301,7 +301,7 @@ def _scores(some: Sequence[PageContext]) -> Floats32:
         others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
-        alone = _scores_by_site([page._replace(seen=_nothing_seen(page.seen)) for page in doubted])
+        alone = _scores_by_site([page._replace(seen=_no_evidence(page.seen)) for page in doubted])
         odds: Floats32 = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
         scores[blocks] = _share(odds)
     return scores
@@ -313,15 +313,15 @@ def _odds(share: Floats32) -> Floats32:
     return odds
 
 
-def _nothing_seen(seen: PageEvidence) -> PageEvidence:
+def _no_evidence(seen: PageEvidence) -> PageEvidence:
     return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
 def _scores_by_site(some: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
     measures = features.matrix(pages, joined([page.seen for page in some]), _step_weights())
-    first = _judged(weights().first, measures)
-    second = _judged(weights().second, measures, matrix(pages, first))
+    first = _predict(weights().first, measures)
+    second = _predict(weights().second, measures, matrix(pages, first))
     return both(first, second)
 
 
@@ -353,7 +353,7 @@ def _step_weights() -> StepWeights:
     return StepWeights(weights().names)
 
 
-def _judged(learnt: Forest | Net, *parts: Floats32) -> Floats32:
+def _predict(learnt: Forest | Net, *parts: Floats32) -> Floats32:
     return np.concatenate(
         [
             learnt.scores(*(part[:, start : start + _JUDGED_AT_ONCE] for part in parts))

@@ -102,8 +102,8 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
     owners = []
     count = 0
     with TableWriter(folder, "urls", TABLES["urls"].columns) as writer:
-        for block in _merged(
-            [_marked(blocks(dataset, "urls", columns, _ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
+        for block in _merge(
+            [_with_dataset(blocks(dataset, "urls", columns, _ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
             "text",
         ):
             text = block.column("text").combine_chunks()
@@ -115,7 +115,7 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
                 own = of == which
                 numbers[which][old[own]] = count + group[own]
                 host[own] = host_numbers[which][np.asarray(block.column("host"))[own]]
-            chosen = _owned(block, group, of)
+            chosen = _choose_rows(block, group, of)
             rows = block.take(chosen)
             first = np.flatnonzero(begins)
             written = {name: rows.column(name) for name in columns} | {
@@ -127,7 +127,7 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
             }
             for name in ("in_sitemap", "is_start"):
                 written[name] = np.logical_or.reduceat(np.asarray(block.column(name).fill_null(False), np.bool_), first)
-            writer.add({name: _plain(values) for name, values in written.items()})
+            writer.add({name: _as_array(values) for name, values in written.items()})
             owners.append(of[chosen].astype(np.int16))
             count += len(first)
     return numbers, np.concatenate(owners) if owners else np.zeros(0, np.int16)
@@ -140,7 +140,7 @@ def _differs(text: pa.StringArray) -> pa.BooleanArray:
     return pc.not_equal(text.slice(1), text.slice(0, max(len(text) - 1, 0)))
 
 
-def _owned(block: pa.Table, group: Ints, of: Ints) -> Ints:
+def _choose_rows(block: pa.Table, group: Ints, of: Ints) -> Ints:
     """The row of each group to use: visited last; else on a host of its dataset; else in scope; else the first."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -178,11 +178,11 @@ def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints
             yield given.filter(pa.array(owners[np.asarray(given.column(ends[0]))] == of))
 
     with TableWriter(folder, table, TABLES[table].columns) as writer:
-        for block in _merged([own(of) for of in range(len(datasets))], ends[0]):
-            writer.add({name: _plain(block.column(name)) for name in columns})
+        for block in _merge([own(of) for of in range(len(datasets))], ends[0]):
+            writer.add({name: _as_array(block.column(name)) for name in columns})
 
 
-def _marked(batches: Iterable[pa.RecordBatch], of: int) -> Iterator[pa.Table]:
+def _with_dataset(batches: Iterable[pa.RecordBatch], of: int) -> Iterator[pa.Table]:
     """Adds a column with the index of the dataset."""
     import pyarrow as pa
 
@@ -190,11 +190,11 @@ def _marked(batches: Iterable[pa.RecordBatch], of: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch]).append_column("of", pa.array(np.full(batch.num_rows, of, np.int64)))
 
 
-def _plain(values: pa.ChunkedArray | pa.Array | Ints) -> pa.Array | Ints:
+def _as_array(values: pa.ChunkedArray | pa.Array | Ints) -> pa.Array | Ints:
     return values.combine_chunks() if hasattr(values, "combine_chunks") else values
 
 
-def _merged(streams: Sequence[Iterator[pa.Table]], key: str) -> Iterator[pa.Table]:
+def _merge(streams: Sequence[Iterator[pa.Table]], key: str) -> Iterator[pa.Table]:
     """Merges streams that are sorted by key; all rows with the same key are in one block.
 
     Rows with equal keys keep the order of the streams.

@@ -97,14 +97,14 @@ def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
     """The keywords of one text, best first, each stem once."""
     result = scored(text, counts, method)
-    best = _apart(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
+    best = _without_extensions(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
     return [
         Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.phrases.times[at]), 1)
         for at in best
     ]
 
 
-def _apart(result: Scored, order: list[int], most: int) -> list[int]:
+def _without_extensions(result: Scored, order: list[int], most: int) -> list[int]:
     """The first `most` in order, without phrases that extend an earlier one by at least WRAPPING words and are not more
     frequent than it.
     """
@@ -161,17 +161,19 @@ def keywords_of_all(
     scores = np.array(list(total.values())) / max(1, number)
     on = np.array([pages[key] for key in total], np.float64)
     if contrast.rest.texts:
-        scores = scores * _telling(all_keys, on, number, contrast.rest)
+        scores = scores * _contrast_scores(all_keys, on, number, contrast.rest)
     if contrast.framed and number >= FRAMED_TEXTS:
         scores = scores * np.minimum(1.0, 2 * (1 - on / number))
         often = np.array([times[key] for key in total], np.float64)
         scores = np.where((on >= FRAME_SHARE * number) & (often <= FRAME_TIMES * on), 0.0, scores)
     order = np.argsort(-scores, kind="stable")[: LOOKED_AT * most]
     best = [(int(all_keys[at]), float(scores[at])) for at in order if scores[at] > 0]
-    return _whole([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[:most]
+    return _drop_redundant([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[
+        :most
+    ]
 
 
-def _whole(keywords: list[Keyword]) -> list[Keyword]:
+def _drop_redundant(keywords: list[Keyword]) -> list[Keyword]:
     """Drops keywords that rarely occur outside a longer one, and repeated spellings."""
     texts = [f" {keyword.text.casefold()} " for keyword in keywords]
     return [
@@ -191,7 +193,7 @@ def _shares(scores: Floats) -> Floats:
     return finite / max(float(finite.max(initial=0.0)), 1e-12)
 
 
-def _telling(keys: Unsigned64, pages: Floats, number: int, rest: Counts) -> Floats:
+def _contrast_scores(keys: Unsigned64, pages: Floats, number: int, rest: Counts) -> Floats:
     """Log of how many times as frequent here as in `rest`; 0 if not more frequent."""
     there = rest.of(keys) - 1  # counts of 0 and 1 are not distinguished
     rarity: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)

@@ -36,9 +36,9 @@ WINDOW = 4  # words on either side that count as neighbours
 def measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
     """float32[len(NAMES), n]: a row for each measure."""
     rows: list[Floats] = [
-        *_where(text, phrases),
+        *_positions(text, phrases),
         *_rarity(text, phrases, counts),
-        *_looks(text, phrases),
+        *_spelling_features(text, phrases),
         *_surroundings(text, phrases),
         *_of_words(text, phrases),
         np.full(len(phrases.keys), np.log1p(len(text.words))),
@@ -66,7 +66,7 @@ def _mean(values: npt.NDArray[np.generic], phrases: Candidates) -> Floats:
     return np.bincount(phrases.owner, values, len(phrases.keys)) / phrases.times
 
 
-def _where(text: Reading, phrases: Candidates) -> list[Floats]:
+def _positions(text: Reading, phrases: Candidates) -> list[Floats]:
     n, words = len(phrases.keys), max(1, len(text.words))
     first = phrases.places[phrases.first]
     last = np.zeros(n, np.intp)
@@ -90,7 +90,7 @@ def idf(counts: Counts, keys: Unsigned64) -> Floats:
 def _rarity(text: Reading, phrases: Candidates, counts: Counts) -> list[Floats]:
     words = idf(counts, text.keys)
     own = idf(counts, phrases.keys)
-    parts = np.array([_at(words, phrases, step) for step in range(int(phrases.sizes.max(initial=1)))])
+    parts = np.array([_word_values(words, phrases, step) for step in range(int(phrases.sizes.max(initial=1)))])
     least, most, mean = np.nanmin(parts, 0), np.nanmax(parts, 0), np.nanmean(parts, 0)
     weight = phrases.times * own
     order = np.argsort(-weight, kind="stable")
@@ -109,7 +109,7 @@ def _rarity(text: Reading, phrases: Candidates, counts: Counts) -> list[Floats]:
     ]
 
 
-def _at(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floats:
+def _word_values(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floats:
     """The value of the candidate's word number `step`; nan if the candidate is shorter."""
     begin = phrases.places[phrases.first]
     inside = phrases.sizes > step
@@ -124,7 +124,7 @@ def sums(values: npt.NDArray[np.generic], begins: Ints, sizes: Ints) -> Floats:
     return sums
 
 
-def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
+def _spelling_features(text: Reading, phrases: Candidates) -> list[Floats]:
     begins = phrases.places[phrases.first]
     starts = np.ones(len(text.words), bool)
     starts[1:] = text.sentences[1:] != text.sentences[:-1]
@@ -311,19 +311,19 @@ def _phrases(text: Reading, phrases: Candidates, words: Floats) -> Floats:
     return np.where(runs(text, phrases), sums(words, phrases.places[phrases.first], phrases.sizes), -np.inf)
 
 
-def _spread(graph: WordGraph, scores: Floats) -> Floats:
+def _per_word(graph: WordGraph, scores: Floats) -> Floats:
     """Scores per word of the text; 0 for function words."""
     return np.append(scores, 0.0)[graph.owner]
 
 
-def _even(n: int) -> Floats:
+def _uniform(n: int) -> Floats:
     return np.full(n, 1 / max(1, n))
 
 
 def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """Every run, scored by the sum of its words."""
     graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, phrases, _spread(graph, ranked(graph.weights, _even(graph.weights.shape[0]))))
+    return _phrases(text, phrases, _per_word(graph, ranked(graph.weights, _uniform(graph.weights.shape[0]))))
 
 
 def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
@@ -331,11 +331,11 @@ def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     graph = word_graph(text, TEXTRANK_WINDOW)
     links = graph.weights.copy()
     links.data[:] = 1.0
-    scores = ranked(links, _even(links.shape[0]))
+    scores = ranked(links, _uniform(links.shape[0]))
     chosen = np.zeros(len(scores), bool)
     chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
     of_words = np.append(chosen, False)[graph.owner]
-    return _phrases(text._replace(stops=~of_words), phrases, _spread(graph, scores))
+    return _phrases(text._replace(stops=~of_words), phrases, _per_word(graph, scores))
 
 
 def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
@@ -344,7 +344,7 @@ def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     free = np.flatnonzero(graph.owner >= 0)
     start = np.bincount(graph.owner[free], 1 / (free + 1), graph.weights.shape[0])
     scores = ranked(graph.weights, start / max(start.sum(), 1e-12))
-    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _spread(graph, scores)), -np.inf)
+    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _per_word(graph, scores)), -np.inf)
 
 
 # Topics are clusters (average linkage) of runs of content words that share a quarter of their stems. Sources: Bougouin,
@@ -355,7 +355,7 @@ MOST_PHRASES = 1_000  # the graph is complete: in a longer text only the first o
 EARLY = 1.1  # weight of a topic's first phrase (alpha of MultipartiteRank)
 
 
-def _kept(text: Reading, phrases: Candidates) -> Ints:
+def _run_candidates(text: Reading, phrases: Candidates) -> Ints:
     """The candidates that are runs, in text order."""
     whole = np.flatnonzero(runs(text, phrases))
     return whole[np.argsort(phrases.places[phrases.first[whole]], kind="stable")][:MOST_PHRASES]
@@ -392,29 +392,29 @@ def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
 
 def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """One phrase per topic: the first."""
-    chosen = _kept(text, phrases)
+    chosen = _run_candidates(text, phrases)
     topics = _topics(text, phrases, chosen)
     member = np.zeros((int(topics.max(initial=-1)) + 1, len(chosen)))
     member[topics, np.arange(len(chosen))] = 1.0
     between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _even(len(between)))
+    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _uniform(len(between)))
     return scores
 
 
 def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """All phrases in one graph without links within a topic; links to the first phrase of a topic weigh more."""
-    chosen = _kept(text, phrases)
+    chosen = _run_candidates(text, phrases)
     topics = _topics(text, phrases, chosen)
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
-    weights = _adjusted(weights, topics, phrases.places[phrases.first[chosen]])
+    weights = _boost_first(weights, topics, phrases.places[phrases.first[chosen]])
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen] = ranked(sparse.csr_array(weights), _even(len(chosen)))
+    scores[chosen] = ranked(sparse.csr_array(weights), _uniform(len(chosen)))
     return scores
 
 
-def _adjusted(weights: Floats, topics: Ints, places: npt.NDArray[np.intp]) -> Floats:
+def _boost_first(weights: Floats, topics: Ints, places: npt.NDArray[np.intp]) -> Floats:
     """Adds to the links to each topic's first phrase the weight of links to its other phrases."""
     result = weights.copy()
     _, firsts = np.unique(topics, return_index=True)

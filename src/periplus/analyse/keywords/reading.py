@@ -140,7 +140,7 @@ def read(text: str, language: str) -> Reading:
     if words and not words[-1]:
         words.pop()
     gaps = [*gaps[: len(words) - 1], "\n\n"] if words else []
-    return _arranged(language, words, gaps, _keys(words, language))
+    return _build_reading(language, words, gaps, _keys(words, language))
 
 
 def _keys(words: Sequence[str], language: str) -> Keys:
@@ -150,7 +150,7 @@ def _keys(words: Sequence[str], language: str) -> Keys:
     return np.fromiter(map(_keys_of(language).__getitem__, forms), np.uint64, len(forms))
 
 
-def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> Reading:
+def _build_reading(language: str, words: list[str], gaps: list[str], keys: Keys) -> Reading:
     count = len(words)
     capitals = np.fromiter(map(str.isupper, [word[0] for word in words]), bool, count)
     kinds = np.fromiter(map(_KINDS.__getitem__, gaps), np.int8, count)
@@ -165,8 +165,8 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
         kinds=kinds,
         keys=keys & ~np.uint64(1),
         stops=(keys & np.uint64(1)).astype(bool),
-        chunks=_numbered(pauses),
-        sentences=_numbered(ends),
+        chunks=_stretch_numbers(pauses),
+        sentences=_stretch_numbers(ends),
         capitals=capitals,
         loud=np.fromiter(map(str.isupper, words), bool, count) & (lengths > 1),
         lengths=lengths,
@@ -177,7 +177,7 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
     )
 
 
-def _numbered(ends: Bits) -> npt.NDArray[np.int32]:
+def _stretch_numbers(ends: Bits) -> npt.NDArray[np.int32]:
     """Number of the stretch of each word; `ends` marks the last word of each stretch."""
     numbers = np.cumsum(ends, dtype=np.int32)
     return numbers - ends
@@ -206,11 +206,11 @@ class Candidates(NamedTuple):
 
 def candidates(text: Reading) -> Candidates:
     """Candidates: phrases that neither begin nor end with a function word."""
-    places, counts, keys = _found(text)
+    places, counts, keys = _occurrences(text)
     phrases = _grouped(places, counts, keys)
     if len(text.words) <= LONG:
         return phrases
-    return _those(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
+    return _select(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
 
 
 def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
@@ -218,7 +218,7 @@ def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
     return Candidates(distinct, first, times, counts[first], places, counts, owner)
 
 
-def _those(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
+def _select(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
     """The selected candidates."""
     at = chosen[phrases.owner]
     number, place = np.cumsum(chosen) - 1, np.cumsum(at) - 1
@@ -233,7 +233,7 @@ def _those(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
     )
 
 
-def _found(text: Reading) -> tuple[Ints, Ints, Keys]:
+def _occurrences(text: Reading) -> tuple[Ints, Ints, Keys]:
     """(first word, words, key) of each occurrence, by number of words, then in text order.
 
     So the first occurrence of a key is the earliest.
@@ -289,9 +289,9 @@ def counted(texts: Iterable[Reading]) -> Counts:
         waiting.append(np.unique(np.concatenate((candidates(text).keys, text.keys))))
         size += len(waiting[-1])
         if size > MOST_KEYS:
-            keys, numbers = _added(keys, numbers, waiting)
+            keys, numbers = _merge_counts(keys, numbers, waiting)
             waiting, size = [], 0
-    keys, numbers = _added(keys, numbers, waiting)
+    keys, numbers = _merge_counts(keys, numbers, waiting)
     return Counts(number, keys, numbers)
 
 
@@ -302,7 +302,9 @@ def together(one: Counts, other: Counts) -> Counts:
     return Counts(one.texts + other.texts, keys, numbers)
 
 
-def _added(before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> tuple[Keys, npt.NDArray[np.int64]]:
+def _merge_counts(
+    before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]
+) -> tuple[Keys, npt.NDArray[np.int64]]:
     keys, owner = np.unique(np.concatenate((before, *waiting)), return_inverse=True)
     weights = np.ones(len(owner), np.int64)
     weights[: len(before)] = numbers

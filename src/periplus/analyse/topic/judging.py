@@ -251,7 +251,7 @@ def chance(table: WeightTable, text: Input) -> float:
 def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
     """Trains a table for ROUNDS epochs, alternating between both classes as far as possible."""
     table = WeightTable(np.zeros(BUCKETS, np.float32), 0.0)
-    mixed = _mixed(examples)
+    mixed = _interleave(examples)
     positives = sum(label for _, label in mixed)
     for turn in range(ROUNDS):
         for at, (text, label) in enumerate(mixed):
@@ -271,7 +271,7 @@ def learned_on(topic: Topic, example: Example) -> Topic:
     return replace(topic, hashed=table.weights, threshold=-table.bias)
 
 
-def _mixed(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
+def _interleave(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
     """Interleaves both classes evenly, because the last examples weigh most."""
     places = {kind: [at for at, (_, label) in enumerate(examples) if label is kind] for kind in (True, False)}
     order = sorted((rank / len(own), at) for own in places.values() for rank, at in enumerate(own))

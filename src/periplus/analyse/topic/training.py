@@ -423,7 +423,7 @@ FEW = 10  # least positive examples for warnings
 
 def assessed(model: Learned, examples: Examples) -> Topic:
     """The topic with its full report."""
-    telling, held_out = _telling(model, examples), _held_out(model, examples)
+    telling, held_out = _characteristic_words(model, examples), _held_out_recall(model, examples)
     sketched = model.topic.report
     assert sketched is not None
     report = replace(sketched, curve=_curve(model, examples), held_out=held_out, telling=telling)
@@ -433,7 +433,7 @@ def assessed(model: Learned, examples: Examples) -> Topic:
     return replace(model.topic, report=replace(report, warnings=warnings))
 
 
-def _telling(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
+def _characteristic_words(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
     """The words that contribute most to the score of a text that has them once."""
     topic, labels = model.topic, examples.labels
     if not topic.words:
@@ -470,7 +470,7 @@ def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
     return tuple(points)
 
 
-def _held_out(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
+def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
     """For each source with enough positives: recall on them of a model trained on the other sources."""
     sources = np.array([item.source for item in examples.items])
     own = Counter(sources[examples.labels].tolist())

@@ -47,14 +47,14 @@ def html_of(text: str, wiki_links: bool = False) -> Converted:
     if matter := _FRONT_MATTER.match(text):
         title_match = _TITLE.search(matter[1] or "")
         title, text = title_match[1] if title_match else "", text[matter.end() :]
-    end = _end(text)
+    end = _markdown_end(text)
     fault = f"long: the text after {end:,} characters was read as plain text" if end < len(text) else ""
     if not is_installed("markdown_it"):
         return Converted(page((block("pre", text),), title), absence("markdown_it"))
-    return Converted(page((_rendered(text[:end], wiki_links), block("pre", text[end:])), title), fault)
+    return Converted(page((_render(text[:end], wiki_links), block("pre", text[end:])), title), fault)
 
 
-def _rendered(text: str, wiki_links: bool) -> str:
+def _render(text: str, wiki_links: bool) -> str:
     """HTML with ids for headings: see `_heading_names`."""
     renderer, met = _renderer(wiki_links), Counter[str]()
     tokens = renderer.parse(text)
@@ -65,11 +65,11 @@ def _rendered(text: str, wiki_links: bool) -> str:
             names = _heading_names(_OWN_NAME.sub("", words), met)
             opening.attrSet("id", names[0])
             further = {own[1] if own else names[0], *names} - {names[0], ""}
-            content.children = [*map(_place, sorted(further)), *(content.children or ())]
+            content.children = [*map(_anchor_token, sorted(further)), *(content.children or ())]
     return str(renderer.renderer.render(tokens, renderer.options, {}))
 
 
-def _place(name: str) -> Token:
+def _anchor_token(name: str) -> Token:
     from markdown_it.token import Token
 
     return Token("html_inline", "", 0, content=f'<a name="{escape(name)}"></a>')
@@ -92,7 +92,7 @@ def _heading_names(words: str, met: Counter[str]) -> list[str]:
     return names
 
 
-def _end(text: str) -> int:
+def _markdown_end(text: str) -> int:
     """The end of the part that is read as Markdown: the whole text, or up to a line end, or within a long line."""
     one_more = next(islice(_SIGN.finditer(text), SIGNS_MOST + len(text) // CHARS_A_SIGN, None), None)
     end = min(one_more.start() if one_more else len(text), TEXT_CHARS)

@@ -56,7 +56,7 @@ def _converted(document: PdfDocument) -> Converted:
         parts += _blocks(text, levels)
         read += 1
     parts += [f'<a href="{escape(target)}" title="{escape(words)}"></a>' for target, words in links.items()]
-    facts = {name: _plain(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
+    facts = {name: _clean(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
     fault = f"long: {read} of {pages} pages were read" if read < pages else ""
     return Converted(page(parts, facts.get("Title", ""), description=facts.get("Subject", "")), fault)
 
@@ -73,7 +73,7 @@ def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str
                 count = text_page.count_chars()
                 text = text_page.get_text_range(0, min(count, PAGE_CHARS)) if count > 0 else ""
                 _add_links(document, sheet, text_page, links)
-                return _plain(text)
+                return _clean(text)
             finally:
                 text_page.close()
         finally:
@@ -99,7 +99,7 @@ def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, li
             if is_absolute(target) and target not in links:
                 on = raw.FPDFLink_GetAnnotRect(link, box)
                 links[target] = (
-                    folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
+                    folded(_clean(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
                     if on
                     else ""
                 )
@@ -109,7 +109,7 @@ def _outline(document: PdfDocument) -> dict[str, int]:
     """The level of each title in the outline, from 1."""
     levels: dict[str, int] = {}
     for mark in document.get_toc(max_depth=6):
-        levels.setdefault(folded(_plain(mark.get_title())), min(mark.level + 1, 6))
+        levels.setdefault(folded(_clean(mark.get_title())), min(mark.level + 1, 6))
         if len(levels) >= TITLES_MOST:
             break
     levels.pop("", None)
@@ -128,7 +128,7 @@ def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
         level = levels.get(line, 0)
         bullet = _BULLET.match(line)
         if not line or level or bullet:
-            yield _written(tag, pending)
+            yield _block_html(tag, pending)
             pending, tag = "", "p"
         if level:
             yield block(f"h{level}", line)
@@ -136,23 +136,23 @@ def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
         words = line
         if bullet:
             words, tag = line[bullet.end() :], "li"
-        pending = pending[:-1] + words if _is_divided(pending, words) else f"{pending} {words}"
+        pending = pending[:-1] + words if _is_hyphenated(pending, words) else f"{pending} {words}"
         if len(line) < usual * _SHORT and line.endswith(_SENTENCE_END):
-            yield _written(tag, pending)
+            yield _block_html(tag, pending)
             pending, tag = "", "p"
-    yield _written(tag, pending)
+    yield _block_html(tag, pending)
 
 
-def _is_divided(before: str, after: str) -> bool:
+def _is_hyphenated(before: str, after: str) -> bool:
     """Whether a word was hyphenated at the line end: a letter and a hyphen, then a lower-case letter."""
     return before[-1:] in ("-", "\xad", "\x02") and before[-2:-1].isalpha() and after[:1].islower()
 
 
-def _written(tag: str, text: str) -> str:
+def _block_html(tag: str, text: str) -> str:
     text = text.strip()
     return f"<ul>{block('li', text)}</ul>" if tag == "li" and text else block("p", text)
 
 
-def _plain(text: str) -> str:
+def _clean(text: str) -> str:
     """PDFium marks hyphens of divided words with U+0002, and characters without mapping with U+FFFE."""
     return text.replace("\ufffe", "-").replace("\x00", "")

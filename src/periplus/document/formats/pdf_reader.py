@@ -41,8 +41,8 @@ class PdfReader:
     def html_of(self, body: bytes) -> Converted:
         """Total: a file that crashes the reader has a fault."""
         with self._turn:
-            child = self._started()
-            with _ended_after(self._limit_s, child) as late:
+            child = self._ensure_child()
+            with _kill_after(self._limit_s, child) as late:
                 converted = _converted(child, body)
             if converted is not None:
                 return converted
@@ -52,7 +52,7 @@ class PdfReader:
             f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it",
         )
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _ensure_child(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = start_child(*self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -67,7 +67,7 @@ class PdfReader:
 
 
 @contextlib.contextmanager
-def _ended_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list[bool]]:
+def _kill_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list[bool]]:
     """Kills the child if the block takes longer; the list is then not empty."""
     late: list[bool] = []
 
@@ -88,7 +88,7 @@ def _converted(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
     assert child.stdin is not None and child.stdout is not None
     try:
         _send(child.stdin, body)
-        answer = _received(child.stdout)
+        answer = _receive(child.stdout)
         return None if answer is None else Converted(*json.loads(answer))
     except OSError:
         return None
@@ -100,7 +100,7 @@ def _send(pipe: IO[bytes], data: bytes) -> None:
     pipe.flush()
 
 
-def _received(pipe: IO[bytes]) -> bytes | None:
+def _receive(pipe: IO[bytes]) -> bytes | None:
     """The next message; None at the end of the stream, even within a message."""
     length = int.from_bytes(pipe.read(_LENGTH_BYTES), "little")
     data = pipe.read(length)
@@ -121,7 +121,7 @@ def html_of(body: bytes) -> Converted:
     return _reader().html_of(body)
 
 
-def _bound() -> None:
+def _limit_resources() -> None:
     """Limits the resources of this process, where supported."""
     try:
         import resource
@@ -136,8 +136,8 @@ def main() -> None:
     """Main loop of the child: reads files until the parent exits."""
     from periplus.document.formats import pdf
 
-    _bound()
-    while (body := _received(sys.stdin.buffer)) is not None:
+    _limit_resources()
+    while (body := _receive(sys.stdin.buffer)) is not None:
         _send(sys.stdout.buffer, json.dumps(pdf.html_of(body)).encode())
 
 

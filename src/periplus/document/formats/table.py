@@ -41,7 +41,7 @@ TEXTS: dict[str, Callable[[str], Converted]] = {
 WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
 
 
-def _imported(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:
+def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:
     """A reader whose module is imported on first use: lxml takes 0.2 s, PDFium 0.3 s."""
 
     def read(body: bytes) -> Converted:
@@ -51,7 +51,7 @@ def _imported(module: str, name: str = "html_of") -> Callable[[bytes], Converted
     return read
 
 
-_docx, _rtf, _odt = _imported("zipped", "docx"), _imported("rtf"), _imported("zipped", "odt")
+_docx, _rtf, _odt = _lazy_reader("zipped", "docx"), _lazy_reader("rtf"), _lazy_reader("zipped", "odt")
 
 
 def _word(body: bytes) -> Converted:
@@ -62,7 +62,7 @@ def _word(body: bytes) -> Converted:
 # the binary format of 1997 to 2003 is unsupported, but DOCX and RTF with its media type are read
 BINARY_WORD = "application/msword"
 FILES: dict[str, Callable[[bytes], Converted]] = {
-    **dict.fromkeys(("application/pdf", "application/x-pdf"), _imported("pdf_reader")),
+    **dict.fromkeys(("application/pdf", "application/x-pdf"), _lazy_reader("pdf_reader")),
     **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
     **dict.fromkeys((BINARY_WORD, "application/vnd.ms-word"), _word),
     _OFFICE: _word,
@@ -70,7 +70,7 @@ FILES: dict[str, Callable[[bytes], Converted]] = {
     "application/vnd.ms-word.document.macroenabled.12": _word,
     _OPEN: _odt,
     _OPEN + "-template": _odt,
-    "application/epub+zip": _imported("zipped", "epub"),
+    "application/epub+zip": _lazy_reader("zipped", "epub"),
 }
 READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 
@@ -79,14 +79,14 @@ READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 def file_readers() -> Mapping[str, Callable[[bytes], Converted]]:
     """FILES, and the readers of installed packages for other media types, in lower case."""
     added = {
-        name: _total(guarded(package, cast("Callable[[bytes], Converted]", reader)))
+        name: _with_fault(guarded(package, cast("Callable[[bytes], Converted]", reader)))
         for name, (package, reader) in loaded("formats", object).items()
         if name not in READ_MEDIA_TYPES
     }
     return FILES | added
 
 
-def _total(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
+def _with_fault(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
     """Wraps a package's reader: an error becomes a fault of the document."""
 
     def read(body: bytes) -> Converted:
