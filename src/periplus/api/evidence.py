@@ -52,7 +52,7 @@ _LEFT = frozenset({reason for reason, state in STATE_OF.items() if state is Stat
 _NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
 _OF_FILES = {
     "it answers 404": "there is no such file",
-    "it answers 403: refused to us, perhaps not to others": "not readable, or a link out of the folder",
+    "it answers 403: refused to crawlers, perhaps not to browsers": "not readable, or a link out of the folder",
 }
 # of a URL that nobody was asked for because of its host
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})

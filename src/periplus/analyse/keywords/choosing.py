@@ -1,4 +1,4 @@
-"""Chooses the keywords of one text, of a group, or of a group in contrast to others, and their spelling."""
+"""Chooses the keywords of a text, of a group, or of a group in contrast to others, and their spelling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOOKED_AT = 4  # candidates examined per requested keyword
 WRAPPING = 2
 OF_EACH = 50  # candidates of each text of a group
 FRAMED_TEXTS = 10  # smaller groups are too small to detect boilerplate
-# Share of a site's pages. A phrase that occurs about once on each is boilerplate, such as the title of a book
+# Share of a site's pages. A phrase that occurs about once on each is boilerplate, for example the title of a book
 FRAME_SHARE, FRAME_TIMES = 0.5, 1.25
 WITHIN = 1.25  # a keyword at most this many times as frequent as a longer one that contains it is redundant
 RARE = 0.5  # added to document counts in a comparison, so that rare phrases get little weight
@@ -46,7 +46,7 @@ def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
 
 
 def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """tf-idf that prefers longer phrases and ignores those that first occur late. Source: El-Beltagy and Rafea 2009."""
+    """tf-idf that prefers longer phrases and ignores phrases that first occur late. Source: El-Beltagy and Rafea 2009."""
     begins = phrases.places[phrases.first]
     within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word inside
     least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
@@ -70,7 +70,7 @@ METHODS: dict[str, Method] = {
 
 
 class Scored(NamedTuple):
-    """The candidates of one text with their scores."""
+    """The candidates of a text with their scores."""
 
     text: Reading
     phrases: Candidates
@@ -95,7 +95,7 @@ def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
 
 
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
-    """The keywords of one text, best first, each stem once."""
+    """The keywords of a text, best first, each stem once."""
     result = scored(text, counts, method)
     best = _without_extensions(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
     return [
@@ -138,7 +138,7 @@ ALONE = Contrast()
 def keywords_of_all(
     texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", contrast: Contrast = ALONE
 ) -> list[Keyword]:
-    """The keywords of several texts: those that are keywords of many.
+    """The keywords of several texts: the keywords that many of them share.
 
     counts: of a collection that includes the texts.
     """

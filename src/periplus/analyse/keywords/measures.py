@@ -83,7 +83,7 @@ def _positions(text: Reading, phrases: Candidates) -> list[Floats]:
 
 
 def idf(counts: Counts, keys: Unsigned64) -> Floats:
-    """Inverse document frequency, natural logarithm; 0 for a collection of one text."""
+    """Inverse document frequency, natural logarithm; 0 for a collection of a single text."""
     return np.log(max(1, counts.texts) / np.minimum(counts.of(keys), max(1, counts.texts)))
 
 
@@ -227,13 +227,13 @@ SCALE = 1000  # leaves and borders in the table are integers: thousandths
 
 
 def is_passage(text: Reading) -> bool:
-    """Whether the text is scored as a passage, such as an abstract."""
+    """Whether the text is scored as a passage, for example an abstract."""
     words = len(text.words)
     return PARAGRAPH_WORDS * text.paragraphs <= words <= PASSAGE_WORDS and text.paragraphs <= PASSAGE_PARAGRAPHS
 
 
 def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """The likelihood of each candidate, float64[n], 0 to 1; comparable only within one text."""
+    """The likelihood of each candidate, float64[n], 0 to 1; comparable only within the same text."""
     if not len(phrases.keys):
         return np.zeros(0)
     if not is_passage(text):

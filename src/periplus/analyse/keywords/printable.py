@@ -14,7 +14,7 @@ from periplus.analyse.keywords.reading import function_words
 from periplus.document.dates import months
 from periplus.document.words import folded, plain
 
-# Most words of a keyword that is not a name, and of one that contains a function word: longer ones are sentence
+# Most words of a keyword that is not a name, and of a keyword that contains a function word: longer ones are sentence
 # fragments
 WORDS_MOST, WORDS_BOUND = 4, 3
 FRAME_SHARE = 0.5  # a block on this share of a site's pages is boilerplate
@@ -33,7 +33,7 @@ class _Words(NamedTuple):
 
 @cache
 def _words(language: str) -> _Words:
-    """The word lists of a language; English ones if it has none."""
+    """The word lists of a language; the English lists if it has none."""
     stored = json.loads((files("periplus.analyse.keywords") / "unprintable_words.json").read_text(encoding="utf-8"))
     lists = stored.get(language, stored["en"])
     of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}

@@ -99,7 +99,7 @@ def _lists() -> dict[str, frozenset[str]]:
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Function words of a language, with and without diacritics; English ones if it has no list."""
+    """Function words of a language, with and without diacritics; English words if it has no list."""
     words = _lists().get(language, _lists()["en"]) | _ENGLISH
     return words | {folded(word) for word in words}
 
@@ -187,7 +187,7 @@ Ints = npt.NDArray[np.intp]
 
 MOST = 5  # words; one in forty of the authors' keywords in quality/keywords is longer
 LONG = 300  # words: in a longer text ...
-# ... a longer phrase counts only if it is repeated. Unrepeated ones are half of all candidates and hardly ever keywords
+# ... a longer phrase counts only if it is repeated. Half of all candidates are unrepeated phrases, which are hardly ever keywords
 ONCE = 3
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication is invertible
 
@@ -262,7 +262,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Counts(NamedTuple):
-    """Document frequencies of phrases, by key (ascending); those of a single text are left out."""
+    """Document frequencies of phrases, by key (ascending); phrases of a single text are left out."""
 
     texts: int
     keys: Keys

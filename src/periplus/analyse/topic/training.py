@@ -25,7 +25,7 @@ STEEPEST = 8.0  # separable examples would make it infinite, and pages of other 
 
 
 def scores_of(truth: Mask, chances: Floats) -> TopicScores:
-    """Scores of pages judged positive from one half on. truth, chances: [n]."""
+    """Scores of pages judged positive from 0.5. truth, chances: [n]."""
     judged = chances >= 0.5
     hits = float((truth & judged).sum())
     precision, recall = hits / max(float(judged.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
@@ -224,7 +224,7 @@ def log_odds(rows: csr_array, labels: Mask) -> Floats:
 # The default score is that of the SVM plus a quarter of the log-odds, each divided by the standard deviation of its
 # cross-validated scores. On 36 topics held out by source the ranking of the SVM alone is as good (average precision
 # .716 and .717), but log-odds generalise better to sources with other words (synthetic texts .995 and .998; with a
-# weight of one half it loses on real pages, .708). The threshold is the mean of the best one on bootstrap samples of
+# weight of 0.5 it loses on real pages, .708). The threshold is the mean of the best one on bootstrap samples of
 # the examples and the expected best one on unlabelled pages: F .648, where the best threshold has .719; the first alone
 # .628, the second .641, the midpoint of both classes' medians .612. Measured by `quality/relevance`.
 
@@ -406,7 +406,7 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
 # a few words are on nearly all pages of one class; texts of one class are much longer; a source of positives is not
 # recognised when it was left out.
 
-CURVE = (10, 30, 100, 300, 1_000)  # positive examples; each point needs half as many again for testing
+CURVE = (10, 30, 100, 300, 1_000)  # positive examples; each point needs 50 % more for testing
 CURVE_FEWEST_LEFT = 10
 TELLING = 20  # words of each class
 HELD_OUT_LEAST = 5  # least examples of a source for testing on it
@@ -489,7 +489,7 @@ def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, flo
 
 
 # Nine rules were simulated with 20 labels on eight labelled tasks, by `quality/relevance/measure.py --labels`: this
-# rule .784 (F) and .884 (average precision), the most uncertain page .754 and .848, pages unlike earlier ones .758 and
+# rule .784 (F) and .884 (average precision), the most uncertain page .754 and .848, pages unlike earlier pages .758 and
 # .856, the most likely page .744 and .875, the last two in turn .771 and .879.
 def next_asked(chances: Floats, answers: Sequence[bool]) -> int:
     """Index of the next page to label: the most uncertain one, or the most likely while under half of the answers are
