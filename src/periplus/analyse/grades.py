@@ -45,8 +45,8 @@ def graded(
 ) -> tuple[FieldGrade, ...]:
     """The grade of each field: 100 minus points for each kind of issue, by the share of affected pages.
 
-    pages_with: affected pages by kind of issue, with the user's grades. pages: of the site. Without pages nothing is
-    graded; unmeasured fields are left out.
+    pages_with: affected pages by kind of issue, with the user's severities. pages: of the site. Without pages nothing
+    is graded; unmeasured fields are left out.
     """
     if not pages:
         return ()

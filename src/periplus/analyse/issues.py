@@ -57,7 +57,7 @@ class AuditRules:
 
 
 def audit_rules(severities: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
-    """Parses the rules. severities: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError."""
+    """Parses rules. severities: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError."""
     chosen: dict[str, Severity] = {}
     off = set()
     for text in severities:

@@ -46,7 +46,7 @@ def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
 
 
 def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """tf-idf that prefers longer phrases and ignores phrases that first occur late. Source: El-Beltagy and Rafea 2009."""
+    """tf-idf that prefers longer phrases and ignores late first occurrences. Source: El-Beltagy and Rafea 2009."""
     begins = phrases.places[phrases.first]
     within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word inside
     least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)

@@ -187,7 +187,7 @@ Ints = npt.NDArray[np.intp]
 
 MOST = 5  # words; one in forty of the authors' keywords in quality/keywords is longer
 LONG = 300  # words: in a longer text ...
-# ... a longer phrase counts only if it is repeated. Half of all candidates are unrepeated phrases, which are hardly ever keywords
+# ... a longer phrase counts only if it is repeated. Half of all candidates are not, and are hardly ever keywords
 ONCE = 3
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication is invertible
 
