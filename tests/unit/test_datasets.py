@@ -139,7 +139,7 @@ def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_a
     assert export_dataset(folder, exported, 1.0).rows("urls") == len(rows_of(exported, "urls"))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").touch()
-    with pytest.raises(UsageError, match=r"is not empty: it holds mine\.txt"):
+    with pytest.raises(UsageError, match=r"is not empty: it contains mine\.txt"):
         export_dataset(folder, tmp_path / "other", 1.0)
 
 

@@ -97,9 +97,7 @@ class Reader:
         self.roots = NumberColumn(0)  # of open root elements: start of their text, number of links before
 
     def _take(self, tree: PageTree) -> int:
-        """Takes the tree's columns and creates those by attribute and tag; a method of its own, because these
-        assignments are typed only outside `__init__`.
-        """
+        """Takes the tree's columns and creates those by attribute and tag: assignments untyped in `__init__`."""
         cells = NumberColumn(2 * 64 + 5 * TAGS_KNOWN)  # one buffer for all columns by attribute or tag
         # By attribute slot: its row, valid if the stamp equals the serial
         self.slots, self.stamps = cells.values[:64], cells.values[64:128]
@@ -367,9 +365,7 @@ class Reader:
         return self.class_ends[tag] - before == end - start and stands_at(self.chars, before, self.chars, start, end)
 
     def _add_name(self, slot: int, separator: int) -> int:
-        """Appends the first characters of an attribute to a path part. A slash is replaced, since it
-        separates parts.
-        """
+        """Appends the first characters of an attribute to a path part, without slashes: they separate parts."""
         part, row = self.blocks.scratch, self.slots[slot]
         at, end = self.value_starts[row], self.value_ends[row]
         count = pending = 0
@@ -611,9 +607,7 @@ class Reader:
         return starts.values[anchor - 1], (starts.values[anchor] if anchor < starts.size else last) - 1
 
     def fragments_by_head(self) -> tuple[list[str], bytes]:
-        """(fragments of each head in page order, separated by blanks; 1 for each head whose fragments are omitted,
-        because there are too many or they need percent-encoding).
-        """
+        """(fragments of each head in page order, separated by blanks; 1 for each head with too many or unencodable)."""
         self._group_entries()
         entries, chars, ends, by_head = self.entries, self.entries.text.chars, self.ends_by_head, self.by_head
         fragments, others, place = Text(1024), bytearray(self.heads.count), 0
