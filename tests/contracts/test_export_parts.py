@@ -207,4 +207,4 @@ def test_the_command_writes_as_many_parts_as_it_is_told(made, tmp_path):
     assert ended.exit_code == 0, ended.output
     assert sorted(path.name for path in (out / "links").iterdir()) == [f"part-0000{n}.parquet" for n in range(3)]
     again = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made)])
-    assert "holds a dataset already" in again.output
+    assert "already contains a dataset" in again.output

@@ -101,5 +101,5 @@ def test_a_folder_is_made_once_and_never_overwritten(tmp_path):
     combined(shares, tmp_path / "all", 5.0)
     assert "texts" not in tables_of(tmp_path / "all"), "one has none"
     assert combined(shares, tmp_path / "all", 9.0).made == 5.0
-    with pytest.raises(UsageError, match="holds another dataset"):
+    with pytest.raises(UsageError, match="contains another dataset"):
         combined(shares[:1], tmp_path / "all", 9.0)

@@ -189,7 +189,7 @@ def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
 
 @pytest.mark.parametrize("stored", [b"", b"SE2\n", b"SE1\n" + bytes(24), SiteEvidence().to_bytes() + b"x"])
 def test_other_bytes_are_refused(stored):
-    with pytest.raises(ValueError, match="learn the site's pages anew"):
+    with pytest.raises(ValueError, match="learn the site's pages again"):
         SiteEvidence.from_bytes(stored)
 
 

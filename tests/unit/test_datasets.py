@@ -133,13 +133,13 @@ def test_equal_collections_give_equal_files_in_whatever_order_they_were_made(fol
 
 
 def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_again(folder, exported, tmp_path):
-    with pytest.raises(UsageError, match="holds a dataset already"):
+    with pytest.raises(UsageError, match="already contains a dataset"):
         export_dataset(folder, exported, 1.0)
     (exported / MANIFEST).unlink()
     assert export_dataset(folder, exported, 1.0).rows("urls") == len(rows_of(exported, "urls"))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").touch()
-    with pytest.raises(UsageError, match=r"is not empty: it holds mine\.txt"):
+    with pytest.raises(UsageError, match=r"is not empty: it contains mine\.txt"):
         export_dataset(folder, tmp_path / "other", 1.0)
 
 

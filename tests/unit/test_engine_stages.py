@@ -97,13 +97,13 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
     dataset = write_dataset(
         tmp_path / "web", {"hosts": hosts, "urls": urls, "redirects": [], "pages": [], "links": rows}, parts=3
     )
-    with pytest.raises(StoreError, match="order of their sources"):
+    with pytest.raises(StoreError, match="not sorted by source"):
         compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", ENGINE), silent)
 
 
 def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
     (dataset / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="not whole"):
+    with pytest.raises(StoreError, match="incomplete"):
         compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("stream", ENGINE), silent)
 
 
@@ -123,7 +123,7 @@ def test_auto_takes_the_engine_that_ends_first_among_those_that_the_dataset_fits
     choice = chosen(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
-    assert ("no cluster was named" in choice.why) == (not cores)
+    assert ("no cluster is given" in choice.why) == (not cores)
     assert (f"{cores} cores of spark" in choice.why) == bool(cores)
 
 

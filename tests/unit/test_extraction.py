@@ -79,7 +79,7 @@ def test_json_of_a_page_is_asked_by_paths(rule, expected):
     ("text", "words"),
     [
         ('price = "p["', "[extract] price: invalid CSS"),
-        ('price = { xpath = "//p[" }', "[extract] price: '//p[' is no XPath"),
+        ('price = { xpath = "//p[" }', "[extract] price: '//p[' is not an XPath"),
         ('price = { xpath = "foo(//p)" }', "unknown function"),
         ('price = { regex = "(" }', "[extract] price: '(' is not a regular expression"),
         ('price = { csss = "p" }', "there is no 'csss'"),
@@ -100,7 +100,7 @@ def test_errors_name_the_rule(text, words):
 
 def test_a_wrong_path_and_a_missing_package_are_named(monkeypatch):
     pytest.importorskip("jsonpath")
-    with pytest.raises(UsageError, match=r"\[extract\] price: '\$\[' is no JSONPath"):
+    with pytest.raises(UsageError, match=r"\[extract\] price: '\$\[' is not a JSONPath"):
         extract_rules('[extract]\nprice = { jsonpath = "$[" }')
     monkeypatch.setitem(__import__("sys").modules, "jsonpath", None)
     with pytest.raises(UsageError, match=r"pip install 'periplus\[jsonpath\]'"):

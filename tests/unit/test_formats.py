@@ -237,7 +237,7 @@ def test_a_bound_of_any_format_is_told(monkeypatch):
     monkeypatch.setattr(markdown, "TEXT_CHARS", 3)
     assert (
         document(b"abc [d](http://e.org/)", "text/markdown").fault
-        == "long: what stands behind 3 characters was read as plain text"
+        == "long: the text after 3 characters was read as plain text"
     )
     monkeypatch.setattr(archive_formats, "CHAPTERS_MOST", 1)
     assert document(
@@ -312,7 +312,7 @@ def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
     and the page says that it was not read whole.
     """
     dense = markdown.html_of("# Title\n\n" + "[x](/y) " * 20_000)
-    assert re.fullmatch("long: what stands behind [0-9]+,[0-9]+ characters was read as plain text", dense.fault)
+    assert re.fullmatch("long: the text after [0-9]+,[0-9]+ characters was read as plain text", dense.fault)
     assert dense.html.count("[x](/y)") + dense.html.count('<a href="/y">x</a>') == 20_000
     assert 0 < dense.html.count("<a ") < 20_000
     items = markdown.html_of("* a\n" * 50_000)

@@ -81,7 +81,7 @@ def test_gates():
     assert below(grades, least_grades("maintenance=C,performance=A")) == ["maintenance is D (60), below 70"]
     assert below(graded({}, 1, [GradedField.SECURITY]), least_grades("security=A")) == []
     for wrong in ("security", "security=G", "beauty=A", "performance=101", "performance=-1", "=A"):
-        with pytest.raises(UsageError, match="is no grade limit"):
+        with pytest.raises(UsageError, match="is not a grade limit"):
             least_grades(wrong)
 
 

@@ -83,9 +83,9 @@ def test_what_is_older_than_its_source_is_seen(tmp_path):
 @pytest.mark.parametrize(
     ("added", "reason"),
     [
-        ((), "not compiled; install a C compiler, then Periplus anew"),
-        (("a.cpython-27-x86_64-linux-gnu.so",), "compiled for another Python; install Periplus anew with this one"),
-        ((f"a{EXTENSION_SUFFIXES[0]}",), "not compiled: b; install Periplus anew"),
+        ((), "not compiled; install a C compiler, then reinstall Periplus"),
+        (("a.cpython-27-x86_64-linux-gnu.so",), "compiled for another Python; reinstall Periplus with this one"),
+        ((f"a{EXTENSION_SUFFIXES[0]}",), "not compiled: b; reinstall Periplus"),
         ((f"a{EXTENSION_SUFFIXES[0]}", f"b{EXTENSION_SUFFIXES[-1]}"), ""),
     ],
 )

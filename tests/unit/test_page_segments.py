@@ -117,7 +117,7 @@ def test_paths_and_patterns(rule, inside, outside):
         ("docs = { in_sitemap = 3 }", "in_sitemap is true or false, not '3'"),
         ('other = "/a"', "is not 'other'"),
         ('"" = "/a"', "a name has 1 to 60 letters"),
-        ('"-" = "/a"', "begins with none of ! ~ -"),
+        ('"-" = "/a"', "does not begin with ! ~ or -"),
     ],
 )
 def test_a_wrong_rule_is_named_with_what_would_be_right(toml, message, tmp_path):

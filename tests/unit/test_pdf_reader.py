@@ -15,7 +15,8 @@ ANSWERS = "import json; told = json.dumps(['<p>' + data.decode(), '']).encode();
 SAYS = "out.write(len(told).to_bytes(8, 'little') + told); out.flush(); "
 HALF = "out.write((len(told) + 5).to_bytes(8, 'little') + told); out.flush(); "
 FILLS = (
-    "import periplus.document.formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._bound(); x = b'x' * (1 << 30); "
+    "import periplus.document.formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._limit_resources(); "
+    "x = b'x' * (1 << 30); "
 )
 
 

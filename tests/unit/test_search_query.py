@@ -66,7 +66,7 @@ def test_columns_of_pages_narrow_a_query():
         return [1, 2]
 
     assert narrowed(query, pages_with) == Query(
-        All((Word("lights"), Among((1, 2)), Not(Among((1, 2))))), ("size:many was left aside: size is a number",)
+        All((Word("lights"), Among((1, 2)), Not(Among((1, 2))))), ("size:many was ignored: size is a number",)
     )
     assert asked == [("status", "4xx"), ("author", "Jane Doe"), ("size", "many")]
 
@@ -77,8 +77,8 @@ def test_columns_of_pages_narrow_a_query():
         ("a)", "closing parenthesis"),
         ("(a", "not closed"),
         ('"a b', "a quote is not closed"),
-        ("after:soon a", "no date"),
-        ("a -", "left aside"),
+        ("after:soon a", "not a date"),
+        ("a -", "ignored"),
         ("OR a", "nothing before it"),
         ('"" a', "empty phrase"),
         ("site: a", ""),

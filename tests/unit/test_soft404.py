@@ -98,7 +98,7 @@ def test_ours_a_long_page_is_an_article_whatever_its_title():
 
 def test_the_text_of_a_page_that_cannot_exist():
     gone = look("http://h.example/old/item", ERROR, "Ropes")
-    assert "cannot exist" in looks_missing(gone, HostHabits([PROBE], HOME))
+    assert "nonexistent URLs" in looks_missing(gone, HostHabits([PROBE], HOME))
     assert looks_missing(look("http://h.example/sailing", ARTICLE, "Ropes"), HostHabits([PROBE], HOME)) == ""
 
 

@@ -88,7 +88,7 @@ def test_numpy_files_have_their_keys_beside_them(folder, tmp_path):
     (tmp_path / "v.txt").write_text("\n".join(map(chunk, NEAR)), "utf-8")
     assert embedding.take_in(folder, tmp_path / "v.npy").pages_here == 5
     (tmp_path / "v.txt").write_text("https://e.org/", "utf-8")
-    with pytest.raises(UsageError, match="1 keys stand beside"):
+    with pytest.raises(UsageError, match="but there are 1 keys"):
         embedding.take_in(folder, tmp_path / "v.npy")
 
 
@@ -156,7 +156,7 @@ def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
 
 
 @pytest.mark.parametrize(("rows", "match"), [
-    ([[1.0, 2.0], [1.0, 2.0, 3.0], [1.0]], "one width"), ([[1.0, float("nan")]], "not finite"),
+    ([[1.0, 2.0], [1.0, 2.0, 3.0], [1.0]], "the same dimensions"), ([[1.0, float("nan")]], "not finite"),
     ([[1.0, 1.0]], "names no page"),
 ])  # fmt: skip
 def test_files_that_are_none_leave_the_vectors_that_there_are(folder, tmp_path, rows, match):
@@ -213,7 +213,8 @@ def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypa
     assert run("ships", "site:e.org", "--embed-with", EMBED) == "/sea"
     for words, match in (((), "no query"), (("x", "--vectors", str(file)), "--like VECTOR"),
                          (("x", "--like", "-", "--embed-with", "cat"), "use only one"),
-                         (("x", "--embed-with", "cat"), "no vector"), (("x", "--embed-with", "false"), "ended with 1"),
+                         (("x", "--embed-with", "cat"), "not a vector"),
+                         (("x", "--embed-with", "false"), "ended with 1"),
                          (("x", "--embed-with", str(tmp_path / "none")), "cannot be run")):  # fmt: skip
         with pytest.raises(UsageError, match=match):
             run(*words)

@@ -137,7 +137,7 @@ def test_queries_choose_by_columns_of_pages_segments_and_sets(tmp_path):
         answers = collection.search("harbour segment:lo set:near depth:deep")
     assert HOME in [hit.url for hit in answers.hits]
     for part, why in zip(answers.notes, ("no segment 'lo'", "no set 'near'", "depth is a number"), strict=True):
-        assert why in part and "left aside" in part
+        assert why in part and "ignored" in part
 
 
 class Killed(BaseException):

@@ -1,1 +1,1 @@
-"""What do the pages and links that are known say about a site? Values in, values out."""
+"""Analyses of the known pages and links of a site. Pure functions on values."""

@@ -1,4 +1,4 @@
-"""Pages that may tell stories: their own texts, and what is compared of them, as columns."""
+"""Candidate pages for stories: their own texts and the data compared between them, as columns."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from periplus.model.story import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
 
-TEMPLATE_PAGES = 8  # of a site with fewer pages nothing is known to be its template, but by its landmarks
-TEMPLATE_SHARE = 0.4  # of a site's pages: a block on so many is the site's own
-WORDS_MOST = 2_000  # of one page that are compared: an article has some hundreds
+TEMPLATE_PAGES = 8  # in a smaller site, boilerplate is recognised by landmarks only
+TEMPLATE_SHARE = 0.4  # a block on this share of a site's pages is boilerplate
+WORDS_MOST = 2_000  # compared per page: an article has some hundreds
 DATE_ORIGINS = tuple(DateOrigin)
 TRUSTED = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
 _IS_TRUSTED = np.array([origin in TRUSTED for origin in DATE_ORIGINS])
@@ -40,18 +40,18 @@ class Article:
 
     url: Url
     site: SiteKey
-    title: str  # as the page has it
+    title: str  # as on the page
     language: str
     date: PageDate
     first_seen: float
-    shingles: Hashes  # of its own text, ascending
-    words: Unsigned32  # of its title and text, hashes, ascending
-    counts: Unsigned16  # how often each word stands there
+    shingles: Hashes  # of its own text (without boilerplate), ascending
+    words: Unsigned32  # hashes of the words of title and text, ascending
+    counts: Unsigned16  # count of each word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
-    """Of each page some values: one column, and where each page's begin."""
+    """A variable number of values per page: one column, and the offset of each page."""
 
     offsets: Ints  # pages + 1
     values: NDArray[Any]
@@ -66,7 +66,7 @@ class Ragged:
 
 
 class Texts:
-    """Texts as one column of UTF-8, which grows: a tenth of a kilobyte less a text than as objects."""
+    """Texts as one growing column of UTF-8: saves 0.1 kB per text compared to string objects."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._column, self._ends = bytearray(), array("q", [0])
@@ -86,15 +86,15 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Articles:
-    """Many articles as columns: an `Article` is made where one is looked at."""
+    """Many articles as columns; an `Article` is created on access."""
 
     urls: Texts
     titles: Texts
     languages: Texts
     site_names: Sequence[SiteKey]
-    sites: Ints32  # of each page, its place in site_names
+    sites: Ints32  # for each page, index in site_names
     when: Floats  # seconds since the epoch
-    origins: Unsigned8  # places in DATE_ORIGINS
+    origins: Unsigned8  # indices in DATE_ORIGINS
     whole_days: Mask
     first_seen: Floats
     shingles: Ragged
@@ -133,14 +133,14 @@ class Articles:
 
     @property
     def is_dated(self) -> Mask:
-        """Of each page, whether its date is its own, not what a server or the crawl says."""
+        """Whether each page's date comes from the page itself, not from the server or the crawl."""
         return np.asarray(_IS_TRUSTED[self.origins])
 
 
 def candidate_texts(blocks: Blocks, parts: Sequence[Part] | None) -> tuple[list[str], Hashes]:
-    """(a page's texts in no menu, of each a mark: a hash, its lowest bit set where it is content).
+    """(texts of a page outside menus; a mark for each: its hash, with the lowest bit set if it is content).
 
-    parts: one for each block; None: all is content.
+    parts: one per block; None: everything is content.
     """
     whole = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
     texts, marks = [], []
@@ -156,9 +156,9 @@ def _hash_of(text: str) -> int:
 
 
 def own_places(pages: Ragged, *, content: bool = True) -> Mask:
-    """Of each candidate text of a site's pages, whether it is the page's own: not on many of them.
+    """Whether each candidate text is the page's own, that is, not on many pages of the site.
 
-    pages: of each the marks of its texts. content: only those that are marked as content; else all of them.
+    pages: the marks of each page's texts. content: only texts marked as content can be own.
     """
     every, count = pages.values, len(pages.offsets) - 1
     own = (every & np.uint64(1)).astype(np.bool_) if content else np.ones(len(every), np.bool_)
@@ -171,7 +171,7 @@ def own_places(pages: Ragged, *, content: bool = True) -> Mask:
 
 
 def own_titles(titles: Sequence[str]) -> list[str]:
-    """A site's titles without the site's name: the last or first part, where two pages or more have the same one."""
+    """A site's titles without the site's name: the first or last part, if at least two pages share it."""
     split = [_PARTING.split(title) for title in titles]
     last = Counter(parts[-1] for parts in split if len(parts) > 1)
     first = Counter(parts[0] for parts in split if len(parts) > 1)
@@ -187,17 +187,17 @@ def own_titles(titles: Sequence[str]) -> list[str]:
 
 
 def shingles_of(texts: Iterable[str]) -> Hashes:
-    """Runs of five words of the own text."""
+    """Hashes of runs of five words of the page's own text."""
     return shingles("\n".join(texts))
 
 
-# The runs are a sample by hash, so that the share of the samples is the share of the whole (FracMinHash: Irber et al.
-# 2022).
-SHINGLES_IN_ALL = 32_000_000  # kept at most: comparing them takes some two gigabytes
+# Shingles are sampled by hash, so that the similarity of samples estimates the similarity of the texts (FracMinHash:
+# Irber et al. 2022).
+SHINGLES_IN_ALL = 32_000_000  # kept at most: comparing them takes about 2 GB
 
 
 def sampling_of(runs: int) -> int:
-    """One in how many of all pages' runs is kept, by hash: all where memory allows, else a power of two."""
+    """The sampling rate, one in 1, 2, 4 ...: the least for which the shingles of all pages fit in memory."""
     share = 1
     while runs > SHINGLES_IN_ALL * share:
         share *= 2
@@ -205,7 +205,7 @@ def sampling_of(runs: int) -> int:
 
 
 def words_of(title: str, texts: Iterable[str]) -> tuple[Unsigned32, Unsigned16]:
-    """(the words, how often each stands there): lower case, no diacritics, at least two letters or digits."""
+    """(words, count of each): lower case, no diacritics, at least two letters or digits."""
     spellings = _WORDS.findall(without_marks(" ".join((title, title, *texts))))[:WORDS_MOST]
     words, counts = np.unique(np.fromiter(map(_hash, spellings), np.uint32, len(spellings)), return_counts=True)
     return words, counts.astype(np.uint16)

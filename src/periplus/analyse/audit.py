@@ -1,4 +1,4 @@
-"""Finds what is wrong with a site's pages, links and redirects: one table of findings, each row with its check."""
+"""Checks a site's pages, links and redirects: a table of findings, each with its check function."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ Check = Callable[[AuditInput], IssueColumns]
 
 @frozen
 class Finding:
-    """One row of the table: a kind of issue, and the function that finds all of its issues."""
+    """One row of the table: a kind of issue, and the function that finds all issues of this kind."""
 
     kind: IssueKind
-    check: Check  # over the whole input: only where text is looked at does a loop in Python visit pages or links
+    check: Check  # array operations over the whole input; only text is processed page by page in Python
 
 
 def audit(site: AuditInput) -> dict[str, IssueColumns]:
-    """All that is wrong, by code in the order of the table; kinds without issues are left out.
+    """All issues, by code in the order of the table; kinds without issues are left out.
 
-    A page that is no answer to a reader (a soft 404), asks not to be indexed or names another page as canonical is not
-    asked for title, description or text of its own.
-    O(u + p log p + m log m).
+    Pages that are soft 404s, have noindex or name another page as canonical need no title, description or text of their
+    own. O(u + p log p + m log m).
     """
     columns = ((finding.kind, finding.check(site)) for finding in findings())
     return {kind.code: _with_cause(kind, issues, site) for kind, issues in columns if len(issues)}
@@ -60,19 +59,19 @@ def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> Issu
     return replace(issues, words=folder_causes(issues.subjects, site.pages.place, site.urls.url))
 
 
-# From where on a page is long, slow, heavy or deep.
+# Thresholds for long, slow, heavy and deep pages.
 
-TITLE_CHARS = 60  # what result pages show is about 600 px; audit programs warn from 60 on
+TITLE_CHARS = 60  # search results show about 600 px; SEO tools warn from 60 on
 DESCRIPTION_CHARS = 160  # result pages show 155 to 160
 SLOW_S = 1.8  # "poor" time to first byte by the Web Vitals thresholds; ours is to the last byte of the HTML
 HEAVY_BYTES = 3_000_000  # the median page of the HTTP Archive weighs about 2.6 MB
-DEEP_CLICKS = 6  # ours: from there on pages are found by search, not by clicking
+DEEP_CLICKS = 6  # our choice: deeper pages are found by search, not by clicking
 URL_CHARS = 2_047  # sitemaps.org: a location has fewer than 2,048 characters
-CHAIN_HOPS = 2  # the first hop that can be saved
+CHAIN_HOPS = 2  # from two hops on, one can be saved
 
-# by which a reader comes to a page
+# kinds of links by which a reader reaches a page
 _WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
-# by browsers, or warned of, where a secure page fetches them insecurely (Mixed Content, W3C)
+# kinds that browsers block, or warn about, on a secure page if insecure (Mixed Content, W3C)
 _BLOCKED = PULLED_KINDS - {LinkKind.ICON}
 _OTHER_VERDICTS = [  # each has a finding of its own
     VERDICTS.index(verdict) for verdict in (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED)
@@ -80,14 +79,14 @@ _OTHER_VERDICTS = [  # each has a finding of its own
 
 
 def _links(site: AuditInput, mask: Mask) -> IssueColumns:
-    """An issue for each of these links, by page."""
+    """One issue per link, sorted by page."""
     rows = np.flatnonzero(mask)
     rows = rows[np.argsort(site.links.source[rows], kind="stable")]
     return IssueColumns(site.links.source[rows], site.links.linked[rows], links=rows)
 
 
 def _broken(*, parts: bool) -> Check:
-    """Followed links of own pages to what is dead and has no verdict with a finding of its own."""
+    """Followed links of own pages to dead URLs whose verdict has no finding of its own."""
 
     def check(site: AuditInput) -> IssueColumns:
         broken = site.dead & ~np.isin(site.urls.verdict, _OTHER_VERDICTS)
@@ -97,13 +96,13 @@ def _broken(*, parts: bool) -> Check:
 
 
 def _judged(verdict: Verdict) -> Check:
-    """Followed links of own pages to what has this verdict."""
+    """Followed links of own pages to URLs with this verdict."""
     code = VERDICTS.index(verdict)
     return lambda site: _links(site, site.followed & (site.urls.verdict[site.links.target] == code))
 
 
 def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueColumns:
-    """Links of own pages whose target lacks the place that they name. fragments: as in Remarks."""
+    """Links of own pages whose target lacks the named anchor. fragments: as in Remarks."""
     rows = np.array([row for row, _ in fragments], np.int64)
     own = site.urls.own[site.links.source[rows]]
     words = [fragment for (_, fragment), is_own in zip(fragments, own.tolist(), strict=True) if is_own]
@@ -112,7 +111,7 @@ def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueC
 
 
 def _worded(rows: list[tuple[int, str]]) -> IssueColumns:
-    """Pages, each with words. rows: (place, words)."""
+    """Pages, each with a text. rows: (place, text)."""
     return IssueColumns(np.array([place for place, _ in rows], np.int64), words=[words for _, words in rows])
 
 
@@ -134,7 +133,7 @@ def _nofollow(site: AuditInput) -> IssueColumns:
 
 
 def _insecure(kinds: frozenset[LinkKind]) -> Check:
-    """What secure pages fetch or send insecurely."""
+    """Insecure resources and form targets of secure pages."""
 
     def check(site: AuditInput) -> IssueColumns:
         urls, links = site.urls, site.links
@@ -149,9 +148,9 @@ def _insecure(kinds: frozenset[LinkKind]) -> Check:
 
 
 def _moved(site: AuditInput) -> IssueColumns:
-    """Followed links of own pages to what has moved; what leads to nothing is a broken link.
+    """Followed links of own pages to moved URLs; links that end at a dead URL are broken links instead.
 
-    Own URLs count that redirect by another status than 303, others when they moved for good.
+    Own URLs count if they redirect with a status other than 303, external ones if they moved permanently.
     """
     urls, redirects = site.urls, site.redirects
     moved = ((site.redirecting & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~site.dead
@@ -160,7 +159,7 @@ def _moved(site: AuditInput) -> IssueColumns:
 
 
 def _redirects(which: Callable[[AuditInput], Mask]) -> Check:
-    """Own URLs that redirect, of which this holds. which: bool[r], in the order of the redirects."""
+    """Own URLs that redirect and satisfy a condition. which: bool[r], in the order of the redirects."""
 
     def check(site: AuditInput) -> IssueColumns:
         sources, chains = site.redirects.sources, site.chains
@@ -172,7 +171,7 @@ def _redirects(which: Callable[[AuditInput], Mask]) -> Check:
 
 
 def _orphans(site: AuditInput) -> IssueColumns:
-    """Own pages that no other page leads to, be it over redirects; known from a sitemap or an earlier run."""
+    """Own pages without links from other pages, even via redirects; known from a sitemap or an earlier run."""
     urls, links = site.urls, site.links
     end = site.ends[links.target]
     led = site.is_kind(_WAYS) & (end != links.source)
@@ -189,19 +188,19 @@ def _orphans(site: AuditInput) -> IssueColumns:
 
 
 def _pages(which: Callable[[AuditInput], Mask]) -> Check:
-    """Pages of which this holds. which: bool[p]."""
+    """Pages that satisfy a condition. which: bool[p]."""
     return lambda site: IssueColumns(site.pages.place[which(site)])
 
 
 def _shown(which: Callable[[PageTraits], Mask]) -> Check:
-    """The same among pages that want to be found by themselves."""
+    """As `_pages`, but only indexable pages (`AuditInput.shown`)."""
     return _pages(lambda site: site.shown & which(site.pages))
 
 
 def _beyond(
     limit: float, values: Callable[[AuditInput], Numbers], among: Callable[[AuditInput], Mask] | None = None
 ) -> Check:
-    """Pages whose value is greater than the limit. values: number[p]; among: bool[p]; None: all."""
+    """Pages whose value exceeds the limit. values: number[p]; among: bool[p], or None for all pages."""
 
     def check(site: AuditInput) -> IssueColumns:
         numbers = values(site)
@@ -218,9 +217,9 @@ def _is_shown(site: AuditInput) -> Mask:
 
 
 def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
-    """Pages that want to be found, whose key (not 0) others have too.
+    """Indexable pages that share a non-zero key.
 
-    related: the first of the others; number: how many have it.
+    related: the first other page with the key; number: pages with the key.
     """
 
     def check(site: AuditInput) -> IssueColumns:
@@ -230,7 +229,7 @@ def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
         several = counts[inverse] > 1
         heads = rows[first[inverse]][several]
         rows, sizes = rows[several], counts[inverse][several]
-        # the first page of a group has the second as its other
+        # for the first page of a group, the related page is the second
         order = np.lexsort((rows, heads))
         second = np.zeros(len(rows), np.int64)
         second[order[:-1]] = rows[order[1:]]
@@ -241,12 +240,12 @@ def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
 
 
 def _unread(*reasons: Reason) -> Check:
-    """Pages that could not be read, or not whole: of these, nothing else that is found is sure to be all."""
+    """Pages that could not be read, or only in part; further findings on them may be incomplete."""
     return lambda site: _worded([(place, why) for place, reason, why in site.remarks.unread if reason in reasons])
 
 
 def _duplicates(site: AuditInput) -> IssueColumns:
-    """Pages whose text others have, and pages with each of their addresses elsewhere that have the same bytes."""
+    """Pages with the same text, and pages with copies (the same bytes) at other addresses."""
     texts = _shared(lambda pages: pages.text)(site)
     shown = set(site.pages.place[site.shown].tolist())
     rows = [row for row in site.remarks.copies if row[0] in shown]
@@ -260,7 +259,7 @@ def _duplicates(site: AuditInput) -> IssueColumns:
 
 
 def _near(site: AuditInput) -> IssueColumns:
-    """Pages of nearly one text, each with the first of its group; number: per cent of the text that they share."""
+    """Near-duplicate pages, each with the leader of its group; number: percentage of the text that they share."""
     shown = np.zeros(len(site.urls.url), np.bool_)
     shown[site.pages.place[site.shown]] = True
     rows = [
@@ -280,7 +279,7 @@ def _long_urls(site: AuditInput) -> IssueColumns:
 
 
 def _noted(code: str) -> Check:
-    """Own pages with this note, as `document.static_checks` and `header_checks` take them."""
+    """Own pages with this note, from `document.static_checks` or `header_checks`."""
 
     def check(site: AuditInput) -> IssueColumns:
         notes = site.remarks.notes.get(code, NO_NOTES)
@@ -301,7 +300,7 @@ def _note(
     source: str = "",
     caused_by: CausedBy = CausedBy.PAGE,
 ) -> Finding:
-    """A finding made of notes. texts: title, why, remedy, detail of IssueKind."""
+    """A finding based on notes. texts: title, why, remedy, detail of IssueKind."""
     title, why, remedy, *detail = texts
     kind = IssueKind(code, severity, category, title, why, remedy, "".join(detail), caused_by, source)
     return Finding(kind, _noted(code))
@@ -313,13 +312,14 @@ def _series(site: AuditInput) -> IssueColumns:
     return IssueColumns(places, numbers=left.astype(np.float64), words=[pattern for _, pattern, _ in rows])
 
 
-# What search engines are told
+# Indexing signals
 
-_ELSEWHERE, _BROKEN, _REDIRECT, _NOINDEX, _CHAIN = range(5)  # what is wrong with a canonical page; of several the first
+# problems of a canonical URL; the first that applies is reported
+_ELSEWHERE, _BROKEN, _REDIRECT, _NOINDEX, _CHAIN = range(5)
 
 
 def _canonical(problem: int) -> Check:
-    """Pages that name another as canonical, with which this is wrong."""
+    """Pages with a canonical URL that has this problem."""
 
     def check(site: AuditInput) -> IssueColumns:
         pages = site.pages
@@ -336,7 +336,7 @@ def _canonical(problem: int) -> Check:
 
 
 def _listed(which: Callable[[AuditInput], Mask]) -> Check:
-    """Own URLs in the sitemap of which this holds. which: bool[u]."""
+    """Own URLs in the sitemap that satisfy a condition. which: bool[u]."""
     return lambda site: IssueColumns(np.flatnonzero(site.listed & which(site)))
 
 
@@ -346,7 +346,7 @@ def _canonical_elsewhere_listed(site: AuditInput) -> IssueColumns:
 
 
 def _not_listed(site: AuditInput) -> IssueColumns:
-    """Pages that want to be found and are not in the sitemap, where there is one."""
+    """Indexable pages missing from the sitemap, if there is a sitemap."""
     place = site.pages.place
     return IssueColumns(place[site.shown & ~site.listed[place]] if site.listed.any() else place[:0])
 
@@ -368,7 +368,7 @@ def _broken_translations(site: AuditInput) -> IssueColumns:
 
 
 def _translations_without_return(site: AuditInput) -> IssueColumns:
-    """Translations that are pages of ours and do not name the page as theirs."""
+    """Translations on own pages that do not link back."""
     (source, target), count = site.translations, len(site.urls.url)
     fetched = np.zeros(count, np.bool_)
     fetched[site.pages.place] = True
@@ -379,14 +379,14 @@ def _translations_without_return(site: AuditInput) -> IssueColumns:
 
 
 def _without_themselves(site: AuditInput) -> IssueColumns:
-    """Pages that want to be found, with translations of which none is the page itself."""
+    """Indexable pages with translations, none of which is the page itself."""
     source, target = site.translations
     places = np.setdiff1d(source, source[source == target])
     return IssueColumns(places[np.isin(places, site.pages.place[site.shown])])
 
 
 def _translated_twice(site: AuditInput) -> IssueColumns:
-    """Translations in a language that another translation of the page has too: the page itself, or else the first."""
+    """Second and further translations of a page in the same language; the page itself, or else the first, is kept."""
     by_language: dict[tuple[int, str], set[int]] = {}
     for page, other, language in site.remarks.hreflangs:
         by_language.setdefault((page, language.lower()), set()).add(other)
@@ -402,8 +402,8 @@ _C, _E, _W, _N = Category, Severity.ERROR, Severity.WARNING, Severity.NOTICE
 _BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
 _BY_HOST, _BY_GROUP, _BY_FOLDER = CausedBy.HOST, CausedBy.GROUP, CausedBy.FOLDER
 
-# Codes never change their meaning. A new finding whose facts are loaded is a row here with its check, or an entry point
-# of `periplus.findings` in an installed package.
+# Codes never change their meaning. A new finding on existing input is a row here with its check, or an entry point of
+# `periplus.findings` in an installed package.
 # fmt: off
 FINDINGS = (
     Finding(IssueKind("broken-link", _E, _C.LINKS, "Broken links", "The link leads to a page that does not exist.",
@@ -667,7 +667,7 @@ FINDINGS = (
 
 @cache
 def findings() -> tuple[Finding, ...]:
-    """FINDINGS, then those of installed packages, with codes that none of ours has."""
+    """FINDINGS, then those of installed packages whose codes are new."""
     codes = {finding.kind.code for finding in FINDINGS}
     added = (
         replace(finding, check=_harmless(guarded(package, finding.check)))
@@ -678,7 +678,7 @@ def findings() -> tuple[Finding, ...]:
 
 
 def _harmless(check: Check) -> Check:
-    """The check of a package: where it fails there is a warning, and no issue."""
+    """Wraps a package's check: if it fails, a warning is logged and there are no issues."""
 
     def checked(site: AuditInput) -> IssueColumns:
         try:
@@ -692,5 +692,5 @@ def _harmless(check: Check) -> Check:
 
 @cache
 def issue_kinds() -> Mapping[str, IssueKind]:
-    """Every kind by its code, in the order of lists."""
+    """Every kind by code, in display order."""
     return {finding.kind.code: finding.kind for finding in findings()}

@@ -1,6 +1,7 @@
-"""What an audit needs of a site, as columns fit for a million pages and ten million links.
+"""The input of an audit, as columns that scale to a million pages and ten million links.
 
-A URL's *place* is its index in AuditUrls; every other column names URLs by place, so that checks are array work.
+A URL's *place* is its index in AuditUrls; every other column refers to URLs by place, so that checks are array
+operations.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from periplus.values import frozen
 
 Numbers = Ints32 | Ints | Floats
 POSITIONS = tuple(Position)
-"""A position's place here stands for it in arrays."""
-# What has checks of its own, or is no invitation to follow: a form's target expects what is
-# typed, a citation is a name.
+"""A position is stored as its index here."""
+# Kinds that have checks of their own or are not meant to be followed: a form's target expects input, a citation is a
+# name.
 NOT_FOLLOWED = frozenset(
     {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
 )
@@ -42,53 +43,53 @@ _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.M
 
 @frozen
 class AuditUrls:
-    """u URLs: the site's own, and all that these link to. In ascending order of text, so that lists need no sorting."""
+    """u URLs: the site's own, and all link targets. In ascending order of text, so that lists need no sorting."""
 
     url: Sequence[Url]
-    reason: Unsigned8  # u: place in model.graph.REASONS
-    verdict: Unsigned8  # u: place in model.audit.VERDICTS; UNCHECKED where nobody judged
-    depth: Ints32  # u: clicks from the start; -1 where no link leads
+    reason: Unsigned8  # u: index in model.graph.REASONS
+    verdict: Unsigned8  # u: index in model.audit.VERDICTS; UNCHECKED if not judged
+    depth: Ints32  # u: clicks from the start; -1 if not reachable by links
     own: Mask  # u: of the site under audit
-    start: Mask  # u: the home page, which no link need lead to
+    start: Mask  # u: the home page, which needs no link
     in_sitemap: Mask  # u
 
 
 @frozen
 class PageTraits:
-    """p own HTML pages that were fetched and answered 200: one value a page."""
+    """p own HTML pages that were fetched with status 200: one value per page."""
 
     place: Ints  # p, ascending
     title: Unsigned64  # from `text_keys`; 0: none
     title_chars: Ints32
     description: Unsigned64  # from `text_keys`; 0: none
     description_chars: Ints32
-    # pages with the same number say the same, diacritics and case apart; 0: says what no other page does
+    # equal for pages with equal text, ignoring diacritics and case; 0 if the text is unique
     text: Unsigned64
-    h1s: Ints32  # main headings; -1: not known
-    canonical: Ints  # the place that the page names; -1: none
+    h1s: Ints32  # main headings; -1: unknown
+    canonical: Ints  # place of the canonical URL; -1: none
     noindex: Mask
     has_language: Mask
-    # header and document name different encodings, or the text contradicts what they name
+    # header and document declare different encodings, or the text contradicts the declaration
     charset_mismatch: Mask
-    took_s: Floats  # from the request sent to the last byte read
-    weight_bytes: Ints  # with all it pulls in: as sizes.pulled_bytes has them
-    images_without_alt: Ints32  # -1: not known
+    took_s: Floats  # from sending the request to the last byte
+    weight_bytes: Ints  # including its resources: see sizes.pulled_bytes
+    images_without_alt: Ints32  # -1: unknown
 
 
 @frozen
 class LinkFacts:
-    """m links, in any order; a row is one (source, target, kind, position, nofollow)."""
+    """m links, in any order; one row per (source, target, kind, position, nofollow)."""
 
     source: Ints
     target: Ints
-    kind: Unsigned8  # place in analyse.sizes.KINDS
-    position: Unsigned8  # place in POSITIONS
+    kind: Unsigned8  # index in analyse.sizes.KINDS
+    position: Unsigned8  # index in POSITIONS
     nofollow: Mask
-    linked: Ints  # the URL that is written: the target, or another address of it
+    linked: Ints  # the URL as written: the target, or an alias of it
 
 
 class NoteColumns(NamedTuple):
-    """What the markup or header of pages lacks: k notes of one kind, in any order."""
+    """k notes of one kind about the markup or headers of pages, in any order."""
 
     place: Ints  # k
     numbers: Floats  # k
@@ -100,26 +101,26 @@ NO_NOTES = NoteColumns(np.zeros(0, np.int64), np.zeros(0), ())
 
 @frozen
 class Remarks:
-    """What stands at few links only: rows as tuples, in any order."""
+    """Rare facts, as rows of tuples in any order."""
 
-    fragments: Sequence[tuple[int, str]] = ()  # (index of a link, fragment that its target lacks)
-    texts: Sequence[tuple[int, str]] = ()  # (index of a link, fragment whose `:~:text=` its target lacks)
-    mails: Sequence[tuple[int, str, str]] = ()  # (place of the page, mailto: as written, what is wrong)
-    malformed: Sequence[tuple[int, str]] = ()  # (place of the page, what stood where a URL belongs)
+    fragments: Sequence[tuple[int, str]] = ()  # (index of a link, fragment missing on its target)
+    texts: Sequence[tuple[int, str]] = ()  # (index of a link, fragment with a `:~:text=` missing on its target)
+    mails: Sequence[tuple[int, str, str]] = ()  # (place of the page, mailto: as written, problem)
+    malformed: Sequence[tuple[int, str]] = ()  # (place of the page, the invalid URL as written)
     # (place of the page, place of the translation, its language as written)
     hreflangs: Sequence[tuple[int, int, str]] = ()
     near: Sequence[NearGroup] = ()  # indices are places
-    copies: Sequence[tuple[int, int]] = ()  # (place of a page, place of its address elsewhere with the same bytes)
-    # (place of an own page that was not read, or not whole; its reason, why)
+    copies: Sequence[tuple[int, int]] = ()  # (place of a page, place of a copy with the same bytes)
+    # (place of an own page that was not read, or only in part; its reason; details)
     unread: Sequence[tuple[int, Reason, str]] = ()
-    # (place of the first URL that was left as part of an endless series, the pattern, how many were)
+    # (place of the first skipped URL of an endless series, the pattern, number of skipped URLs)
     series: Sequence[tuple[int, str, int]] = ()
-    notes: Mapping[str, NoteColumns] = field(default_factory=dict)  # by code of finding
+    notes: Mapping[str, NoteColumns] = field(default_factory=dict)  # by code of the finding
 
 
 @dataclass(frozen=True)
 class AuditInput:
-    """All that the checks need; what several of them derive from it is computed once."""
+    """The input of all checks; values shared by several checks are computed once."""
 
     urls: AuditUrls
     pages: PageTraits
@@ -129,62 +130,62 @@ class AuditInput:
 
     @cached_property
     def dead(self) -> Mask:
-        """bool[u]: not there. The verdict decides; where nobody judged, what the crawl saw."""
+        """bool[u]: dead, by verdict; unjudged URLs by the result of the crawl."""
         unchecked = self.urls.verdict == VERDICTS.index(Verdict.UNCHECKED)
         dead: Mask = _IS_DEAD[self.urls.verdict] | (unchecked & _IS_FAILED[self.urls.reason])
         return dead
 
     @cached_property
     def redirecting(self) -> Mask:
-        """bool[u]: leads to another URL."""
+        """bool[u]: redirects."""
         redirecting: Mask = self.urls.reason == REASONS.index(Reason.REDIRECT)
         return redirecting
 
     @cached_property
     def chains(self) -> ChainEnds:
-        """Where each redirect ends, in the order of the redirects."""
+        """The end of each redirect chain, in the order of the redirects."""
         return chain_ends(self.redirects)
 
     @cached_property
     def ends(self) -> Ints:
-        """int64[u]: where each URL leads by redirects, itself where it does not redirect."""
+        """int64[u]: the end of each URL's redirect chain, or the URL itself."""
         ends = np.arange(len(self.urls.url))
         ends[self.redirects.sources] = self.chains.ends
         return ends
 
     @cached_property
     def listed(self) -> Mask:
-        """bool[u]: of the site, and in its sitemap."""
+        """bool[u]: own URLs in the sitemap."""
         return self.urls.in_sitemap & self.urls.own
 
     @cached_property
     def noindex(self) -> Mask:
-        """bool[u]: an own page that asks not to be indexed."""
+        """bool[u]: own pages with noindex."""
         noindex = np.zeros(len(self.urls.url), np.bool_)
         noindex[self.pages.place] = self.pages.noindex
         return noindex
 
     @cached_property
     def elsewhere(self) -> Mask:
-        """bool[p]: names another page as canonical."""
+        """bool[p]: has another page as canonical URL."""
         elsewhere: Mask = (self.pages.canonical >= 0) & (self.pages.canonical != self.pages.place)
         return elsewhere
 
     @cached_property
     def shown(self) -> Mask:
-        """bool[p]: wants to be found by itself."""
+        """bool[p]: indexable, that is, meant to be found by itself."""
         missing = self.urls.verdict[self.pages.place] == VERDICTS.index(Verdict.MISSING)
         shown: Mask = ~self.pages.noindex & ~missing & ~self.elsewhere
         return shown
 
     @cached_property
     def followed(self) -> Mask:
-        """bool[m]: a link of an own page that is to be followed, or a part of the page."""
+        """bool[m]: links of own pages that are to be followed, or resources."""
         return self.urls.own[self.links.source] & ~self.is_kind(NOT_FOLLOWED)
 
     @cached_property
     def translations(self) -> tuple[Ints, Ints]:
-        """(pages, their translations by hreflang), each pair once, whatever the languages."""
+        """(pages, their hreflang translations), each pair once, regardless of languages."""
         count = max(len(self.urls.url), 1)
         pairs = [source * count + target for source, target, _ in self.remarks.hreflangs]
         distinct = np.unique(np.array(pairs, np.int64))
@@ -196,7 +197,7 @@ class AuditInput:
 
 
 def text_keys(texts: Iterable[str]) -> Unsigned64:
-    """One number a text: equal for texts that differ in case and white space only, 0 for empty ones."""
+    """A hash per text, ignoring case and white space; 0 for empty texts."""
     folded = (" ".join(text.lower().split()) for text in texts)
     return np.array(
         [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64

@@ -1,4 +1,4 @@
-"""Makes cascades of a file, or of stories: which site had which story when."""
+"""Builds cascades from a file or from stories: the times at which sites published each story."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ HOUR_S = 3600.0
 
 
 def cascades_of_lines(lines: Iterable[str]) -> Cascades:
-    """A story a line: `site,hours site,hours ...`, hours on any clock that all stories share.
+    """Parses one story per line: `site,hours site,hours ...`; all stories use the same clock.
 
-    Empty lines and `#` lines are passed over.
-
-    A site that stands twice in a story counts where it is earliest. Raises UsageError, naming the line.
+    Empty lines and `#` lines are skipped. If a site occurs twice in a story, its earliest time counts. Raises
+    UsageError with the line number.
     """
     events: list[list[tuple[float, str]]] = []
     for number, line in enumerate(lines, 1):
@@ -35,15 +34,16 @@ def _event(part: str, line: int) -> tuple[float, str]:
         when = float("nan")
     if not comma or not site or not isfinite(when):
         raise UsageError(
-            f"line {line} of the cascades has {part[:60]!r} where site,hours belongs, as in: "
+            f"line {line} of the cascades has {part[:60]!r} instead of site,hours, as in: "
             "example.org,338200.5 other.example,338214"
         )
     return when, site
 
 
 def cascades_of_stories(stories: Stories) -> Cascades:
-    """A site has a story when its first page of it is out; one that the order puts later than its date says is as
-    late as the page before it.
+    """Uses the time of each site's first page of a story.
+
+    If the order of pages contradicts the dates, a page gets the time of the page before it.
     """
     events = []
     for story in stories.stories:
@@ -59,16 +59,16 @@ def cascades_of_stories(stories: Stories) -> Cascades:
 
 
 def _cascades(events: Sequence[Sequence[tuple[float, str]]], titles: Sequence[str], posts: dict[str, int]) -> Cascades:
-    """events: by story, (hours, site) in any order.
+    """events: per story, (hours, site) in any order.
 
-    posts: by site; without them a site's are the stories that it has.
+    posts: by site; the default is the site's number of stories.
     """
     names: dict[str, int] = {}
     members: list[int] = []
     delays: list[float] = []
     offsets, starts = [0], []
     for rows in events:
-        ordered = sorted(rows, key=lambda row: row[0])  # of the same hour as they were given
+        ordered = sorted(rows, key=lambda row: row[0])  # ties keep the given order
         first = ordered[0][0] if ordered else 0.0
         seen: set[str] = set()
         for when, site in ordered:
@@ -92,21 +92,21 @@ def _cascades(events: Sequence[Sequence[tuple[float, str]]], titles: Sequence[st
 
 
 def halves(cascades: Cascades) -> tuple[Cascades, Cascades]:
-    """(the stories that began first, the others): to choose by the past and score on what came after.
+    """(earlier half of the stories, later half): to choose sites on the past and evaluate on the future.
 
-    Posts of the earlier half are the stories of it, so that nothing is known of the future; sites keep their places.
+    Posts of the earlier half count its stories only, so nothing leaks from the future; sites keep their indices.
     """
     return before_and_after(cascades, 0.5, 1.0)
 
 
 def before_and_after(cascades: Cascades, now: float, end: float) -> tuple[Cascades, Cascades]:
-    """(the stories that began first, as a share of all; those that began next, until the share `end`)."""
+    """(the first stories, up to the share `now`; the following stories, up to the share `end`), by start time."""
     order = np.argsort(cascades.starts_h, kind="stable")
     middle, last = ceil(now * len(order)), ceil(end * len(order))
-    return _some(cascades, np.sort(order[:middle])), _some(cascades, np.sort(order[middle:last]))
+    return _select(cascades, np.sort(order[:middle])), _select(cascades, np.sort(order[middle:last]))
 
 
-def _some(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:
+def _select(cascades: Cascades, stories: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Cascades:
     counts = np.diff(cascades.offsets)
     chosen = np.isin(np.repeat(np.arange(len(counts)), counts), stories)
     members = cascades.members[chosen]

@@ -1,4 +1,4 @@
-"""What came, went, changed and moved between two views of a site? Pure; columns are compared as arrays."""
+"""Compares two views of a site: pages added, removed, changed and moved. Pure; works on arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Texts = NDArray[np.object_]
 
 
 def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Comparison:
-    """Everything that differs. texts: the URL of each id that `changed_links` names. O((pages + links) log)."""
+    """All differences. texts: the URL of each id in `changed_links`. O((pages + links) log)."""
     old, new = _common(before.graph.pages, after.graph.pages)
     both = before.graph.fetched[old] & after.graph.fetched[new]
     changed = _changed(before, after, old[both], new[both])
@@ -57,7 +57,7 @@ def side(view: RunView) -> Side:
 
 
 def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChanges:
-    """By `Issue.key`: another wording or severity makes no issue new."""
+    """Compares by `Issue.key`: a different wording or severity does not make an issue new."""
     was = {issue.key: issue for issue in before}
     now = {issue.key: issue for issue in after}
     new = tuple(issue for key, issue in sorted(now.items()) if key not in was)
@@ -66,7 +66,7 @@ def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChang
 
 
 def changed_links(before: LinkRows, after: LinkRows) -> tuple[LinkRows, LinkRows]:
-    """(links that came, links that went), by source and target."""
+    """(added links, removed links), sorted by source and target."""
     ids = distinct_sorted(np.concatenate([before.sources, before.targets, after.sources, after.targets]))
     count = max(len(ids), 1)
     was, now = (
@@ -84,7 +84,7 @@ def _notes(rows: LinkRows, texts: Mapping[int, Url]) -> tuple[LinkNote, ...]:
 
 
 def _common(before: Sequence[Url], after: Sequence[Url]) -> tuple[Ints, Ints]:
-    """(places in before, places in after) of the pages in both."""
+    """(indices in before, indices in after) of the pages in both."""
     place = {url: at for at, url in enumerate(before)}
     pairs = [(place[url], at) for at, url in enumerate(after) if url in place]
     ids = np.array(pairs, np.int64).reshape(-1, 2)
@@ -98,7 +98,7 @@ def _column(values: Sequence[object]) -> Texts:
 
 
 def _only(view: RunView, other: RunView, shared: Ints) -> tuple[PageNote, ...]:
-    """Pages that view fetched and other did not; shared: places of those that both did."""
+    """Pages that only view fetched. shared: indices of pages that both fetched."""
     alone = view.graph.fetched.copy()
     alone[shared] = False
     titles, depths = view.fields["title"], view.site_map.depth if view.site_map else np.full(len(alone), -1)
@@ -109,8 +109,10 @@ def _only(view: RunView, other: RunView, shared: Ints) -> tuple[PageNote, ...]:
 
 
 def _changed(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[ChangedPage, ...]:
-    """Pages fetched by both whose fields differ. The fields that both views have are compared.
-    By URL, those that only stand in another depth last: one link can lift a thousand pages."""
+    """Pages fetched in both views whose fields differ; compares the fields that both views have.
+
+    Sorted by URL, pages whose depth is the only change last: one new link can change the depth of a thousand pages.
+    """
     changes: dict[int, list[FieldChange]] = {}
     for field in before.fields:
         if field not in after.fields:
@@ -124,9 +126,9 @@ def _changed(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Cha
 
 
 def branch_of(site_map: SiteMap) -> Ints:
-    """int64[n]: the page of depth 1 above each page, or itself; the home page for itself; -1 where no link leads."""
+    """int64[n]: the ancestor at depth 1 of each page (itself at depth 1, home for home); -1 if unreachable."""
     order = site_map.order.astype(np.int64)
-    begins = np.flatnonzero(site_map.depth[order] <= 1)  # depth first: a branch follows its page at once
+    begins = np.flatnonzero(site_map.depth[order] <= 1)  # in depth-first order a branch directly follows its head
     heads = np.repeat(order[begins], np.diff(np.append(begins, len(order))))
     branch = np.full(len(site_map.depth), -1, np.int64)
     branch[order] = heads
@@ -134,7 +136,7 @@ def branch_of(site_map: SiteMap) -> Ints:
 
 
 def _in_both_maps(before: SiteMap, after: SiteMap, old: Ints, new: Ints) -> tuple[Ints, Ints]:
-    """The common pages below both home pages."""
+    """The common pages, below the home page in both maps."""
     placed = (before.depth[old] > 0) & (after.depth[new] > 0)
     return old[placed], new[placed]
 
@@ -158,9 +160,9 @@ def _moves(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Move,
 
 
 def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[BranchChange, ...]:
-    """The branches whose pages are not the same, by URL.
+    """Branches whose pages changed, by URL.
 
-    Pages that came or went as a whole count in before and after only.
+    Pages that were added or removed altogether count in before and after only.
     """
     if before.site_map is None or after.site_map is None:
         return ()
@@ -179,7 +181,7 @@ def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Br
 
 
 def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
-    """Pages of each branch, its head among them."""
+    """Pages per branch, including its head."""
     heads = np.flatnonzero(site_map.depth == 1).tolist()
     return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
 

@@ -1,4 +1,4 @@
-"""Finds pages that say the same or nearly so, and which one stands for all."""
+"""Finds duplicate and near-duplicate pages, and chooses the page that represents each group."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Grou
 from periplus.model.web import UrlId
 from periplus.values import frozen
 
-# Repeats are looked for among pages that are shown together, where a millisecond counts; nearness, below, compares runs
-# of words instead, in any number of pages.
+# `repeated` compares a few pages that are shown together, within milliseconds; the functions below compare shingles of
+# any number of pages.
 
-CHARS_LEAST = 200  # of content; of fewer, a sentence or two being alike says nothing
+CHARS_LEAST = 200  # characters of content: shorter pages match by accident
 _ROUNDING = 1e-9
 
 
 def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
-    """Of each page the place of the earlier one that it nearly repeats, else its own.
+    """For each page, the index of the earlier page that it nearly repeats, or its own.
 
-    contents: blocks of each. Two are alike as the characters of the blocks that both have, of all that either
-    has; each block counts once.
+    contents: blocks of each page. Similarity is the share of characters in common blocks among those of all blocks of
+    both; each block counts once.
     """
     heads_of: list[int] = []
-    heads: list[tuple[int, int, set[str]]] = []  # place, characters and blocks of each that repeats no other
+    heads: list[tuple[int, int, set[str]]] = []  # index, characters and blocks of each page that repeats no other
     for place, content in enumerate(contents):
         own = set(content)
         size = sum(map(len, own))
         alike: dict[int, float] = {}
         for head, head_size, blocks in heads if size >= CHARS_LEAST else ():
-            # at best one has all of the other: hardly any two pages need be compared
+            # upper bound of the similarity: excludes nearly all pairs
             if min(size, head_size) >= (threshold - _ROUNDING) * max(size, head_size):
                 chars = sum(map(len, own & blocks))
                 alike[head] = chars / (size + head_size - chars)
@@ -46,29 +46,29 @@ def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]
     return heads_of
 
 
-# Two pages are as near as the Jaccard similarity of their shingles: runs of five words. Candidates come from
-# one-permutation MinHash, and each is confirmed by the exact similarity. Measured on 1,200 pages of cppreference
-# (358 pairs from 0.8 on): bands of four or eight bins found all of them; SimHash within 3 bits found 8 in 100 of
-# them, within 10 bits 88, and beside these as many false pairs; sixty-four permutations cost 159 us a page instead
-# of 23 and found no more.
+# The similarity of two pages is the Jaccard similarity of their shingles: runs of five words. Candidates come from
+# one-permutation MinHash, and each is confirmed by the exact similarity. Measured on 1,200 pages of cppreference (358
+# pairs from 0.8 on): bands of four or eight bins found all of them; SimHash within 3 bits found 8 in 100 of them,
+# within 10 bits 88, plus as many false pairs; sixty-four permutations cost 159 us a page instead of 23 and found no
+# more.
 
 Hashes = Unsigned64
 
 SHINGLE_WORDS = 5
-SHINGLES_LEAST = 20  # distinct; of fewer words than a paragraph, half the words being alike says nothing
+SHINGLES_LEAST = 20  # distinct; shorter texts match by accident
 BINS = 128
-# of the pairs just at the threshold, by the binomial law: at 0.8 bands of six bins find 998 in 1,000, and
-# look at 28 in 100 at 0.5
+# Least share of pairs exactly at the threshold that are found, by the binomial distribution: at 0.8, bands of six bins
+# find 998 in 1,000, and examine 28 in 100 at 0.5
 FOUND_LEAST = 0.995
-PAGES_AT_ONCE = 1 << 19  # whose bands are mixed at once: 4 MB a column
-LEADERS_MOST = 16  # of one bucket: bounds the work where a template fills thousands of pages alike
-CONFIRMED_MOST = 8  # candidates of one page whose shingles are compared, best estimate first
-ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, and 0.133 at most
+PAGES_AT_ONCE = 1 << 19  # per batch of band hashing: 4 MB per column
+LEADERS_MOST = 16  # per bucket: bounds the work if a template produces thousands of similar pages
+CONFIRMED_MOST = 8  # candidates per page whose shingles are compared, best estimates first
+ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, at most 0.133
 
 _EMPTY = np.uint64(2**64 - 1)
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: Knuth's multiplicative hashing
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hashing
 _MIX = np.uint64(0xBF58476D1CE4E5B9)  # from the finaliser of splitmix64 (Steele, Lea, Flood 2014)
-# scripts without spaces: a sign is a word
+# scripts without spaces: each character is a word
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _WORDS = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
@@ -76,23 +76,23 @@ _WORDS = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 @frozen
 class NearGroup:
-    """Pages near to one of them, its leader: the first in the order given."""
+    """Pages similar to their leader, the first of them in the given order."""
 
     leader: int
     members: tuple[int, ...]  # without the leader, ascending
-    similarity: tuple[float, ...]  # of each member to the leader: exact Jaccard of their shingles
+    similarity: tuple[float, ...]  # of each member to the leader: exact Jaccard similarity of their shingles
 
 
 @frozen
 class Sketches:
-    """What is kept of each of n texts to find the near ones: 1 kB a page."""
+    """Data of n texts for finding near-duplicates: 1 kB per page."""
 
     bins: Hashes  # n x BINS
-    shingles: Ints32  # n: how many distinct ones; under SHINGLES_LEAST the page is compared with none
+    shingles: Ints32  # n: distinct shingles; pages with fewer than SHINGLES_LEAST are not compared
 
 
 def shingles(text: str) -> Hashes:
-    """The text's runs of five words as hashes, ascending and distinct; case and white space do not count."""
+    """Hashes of the text's runs of five words, ascending and distinct; case and white space are ignored."""
     text = text.lower()
     words = _WORDS.findall(text) if _HAS_UNSPACED.search(text) else text.split()
     count = len(words) - SHINGLE_WORDS + 1
@@ -116,10 +116,10 @@ _word_hash = lru_cache(maxsize=65_536)(_hash)
 
 
 def sketch(hashes: Hashes) -> Hashes:
-    """uint64[BINS]: the least shingle of each bin, empty bins filled from the next full one.
+    """uint64[BINS]: the least shingle of each bin; empty bins are filled from the next full bin.
 
-    hashes: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in
-    Shrivastava and Li 2014 (rotation).
+    hashes: `shingles`, ascending, at least one. Source: Li, Owen, Zhang 2012; filling as in Shrivastava and Li 2014
+    (rotation).
     """
     bins = (hashes >> np.uint64(57)).astype(np.int64)
     first = np.searchsorted(bins, np.arange(BINS))
@@ -136,7 +136,7 @@ def sketch(hashes: Hashes) -> Hashes:
 
 
 def sketches(texts: Iterable[str]) -> Sketches:
-    """Of each text, in order. 200 us for a page of 4,000 characters, most of it for the words."""
+    """The sketch of each text, in order. 200 us for a page of 4,000 characters, mostly for hashing words."""
     rows, counts = [], []
     for text in texts:
         hashes = shingles(text)
@@ -146,7 +146,7 @@ def sketches(texts: Iterable[str]) -> Sketches:
 
 
 def jaccard(one: Hashes, other: Hashes) -> float:
-    """Shared shingles over all; 0 where both have none."""
+    """Jaccard similarity; 0 if one is empty."""
     if not len(one) or not len(other):
         return 0.0
     both = np.intersect1d(one, other, assume_unique=True).size
@@ -154,11 +154,11 @@ def jaccard(one: Hashes, other: Hashes) -> float:
 
 
 def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, threshold: float = 0.8) -> list[NearGroup]:
-    """Groups of pages, each within threshold of its leader, largest groups first; no page is in two.
+    """Disjoint groups of pages, each within threshold of its leader, largest first.
 
-    Each page in turn joins the nearest leader before it, or becomes a leader. So a group cannot drift along a chain of
-    small steps, the outcome depends on the order of the pages only, and the work grows with the pages and not with
-    their pairs. shingles_of: a page's shingles again, asked for candidates only; the last few hundred are remembered.
+    Each page in turn joins the most similar earlier leader, or becomes a leader. So groups cannot drift along chains of
+    small differences, the result depends on the order of pages only, and the work grows with pages, not pairs.
+    shingles_of: recomputes a page's shingles, called for candidates only; the last few hundred are cached.
     """
     remembered = lru_cache(maxsize=512)(shingles_of)
     pages = np.flatnonzero(sketches.shingles >= SHINGLES_LEAST)
@@ -182,10 +182,10 @@ def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, thr
 def led(
     rows: Iterable[tuple[int, Sequence[int]]], nearest: Callable[[int, Set[int]], tuple[int, float]]
 ) -> Iterator[tuple[int, int, float]]:
-    """(page, the leader that it joins, how like it is) of each page that joins one; the others become leaders.
+    """Yields (page, leader, similarity) for each page that joins a leader; the rest become leaders.
 
-    rows: each page in turn with its buckets, negative ones those that it has for itself. nearest: of a page and some
-    leaders, those of its buckets, the one that it joins and how like it is; -1: none.
+    rows: each page in turn with its buckets; negative buckets are ignored. nearest: returns the best leader of the
+    page's buckets and its similarity, or -1.
     """
     leaders: dict[int, list[int]] = {}
     for page, row in rows:
@@ -202,23 +202,22 @@ def led(
 
 
 def band_bins(threshold: float) -> int:
-    """How many bins a band has: as many as still let pairs at the threshold be found, for fewer make more work."""
+    """Bins per band: as many as possible while pairs at the threshold are still found, since fewer make more work."""
     fit = [bins for bins in range(2, BINS) if 1 - (1 - threshold**bins) ** (BINS // bins) >= FOUND_LEAST]
     return max(fit, default=1)
 
 
 def fill_buckets(bins: Hashes, pages: Ints, buckets: Ints) -> None:
-    """Writes into buckets, int64[bands, pages], the bucket of each page in each band: equal where the values of the
-    band are, other ones in each band; -1 for one that the page has for itself.
+    """Fills buckets, int64[bands, pages]. Pages with equal values in a band share its bucket; -1 if a page shares none.
 
-    bins: of more pages, perhaps in a file; pages: rows of it.
+    Bucket numbers are unique across bands. bins: sketches, perhaps in a file; pages: the rows to use.
     """
     for band in range(len(buckets)):
         buckets[band] = band_buckets(bins, pages, band, len(buckets))
 
 
 def band_buckets(bins: Hashes, pages: Ints, band: int, bands: int) -> Ints:
-    """The bucket of each page in one of the bands."""
+    """The buckets of the pages in one band."""
     width = BINS // bands
     keys = np.empty(len(pages), np.uint64)
     for start in range(0, len(pages), PAGES_AT_ONCE):
@@ -239,7 +238,7 @@ def band_buckets(bins: Hashes, pages: Ints, band: int, bands: int) -> Ints:
 def _nearest(
     page: int, candidates: Set[int], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
 ) -> tuple[int, float]:
-    """(the nearest candidate within threshold, its similarity); (-1, 0.0): none."""
+    """(most similar candidate within threshold, its similarity), or (-1, 0.0)."""
     rows = np.array(sorted(candidates), np.int64)
     estimates = (sketches.bins[rows] == sketches.bins[page]).mean(axis=1)
     order = np.argsort(-estimates, kind="stable")[:CONFIRMED_MOST]
@@ -253,29 +252,27 @@ def _nearest(
     return best, similarity
 
 
-# A page with diacritics goes before one without: its text can be made into the other, but not the other way round. Then
-# what the owner says (a page names it as its canonical), then of nearly equal texts the one that most pages have, then
-# the nearest to the start, for there readers find it, then the shorter URL, at last the alphabet.
-# Links to a page are not counted: menus and calendars decide such counts, and to count them all of a
-# collection's links must be read.
+# Order of merit: a page with diacritics before one without, since its text can be converted to the other but not back;
+# then a page named as canonical; among near-duplicates the text that most pages have; then the page with fewest clicks
+# from the start, where readers find it; then the shorter URL; then alphabetical order. Inbound links are not used:
+# menus and calendars dominate them, and counting them would require reading all links of a collection.
 
-# of a text's characters that are not ASCII, where its language is written with diacritics: see
-# tests/unit/test_duplicate_groups.py
+# Least share of non-ASCII characters in a text of a language with diacritics: see tests/unit/test_duplicate_groups.py
 IN_FULL = 0.01
 
-Merit = tuple[int, bool, int, int, int, str]  # in the order of Ground, least first
+Merit = tuple[int, bool, int, int, int, str]  # in the order of Ground, best first
 
 
 class Head(NamedTuple):
-    """A page that no other with the same text stands for."""
+    """The representative of the pages with one text."""
 
     page: Contender
-    is_full: bool  # written with diacritics, or in another script
+    is_full: bool  # with diacritics, or in a non-Latin script
     copies: int  # other pages with its text
 
 
 class NearPage(NamedTuple):
-    """A head, and how near it is to the one that stands for it."""
+    """A head, and its similarity to the head of its group."""
 
     head: Head
     similarity: float
@@ -286,30 +283,30 @@ class NearHeads(NamedTuple):
     """Heads whose content is nearly that of the first."""
 
     first: Head
-    others: Sequence[NearPage]  # nearest first
+    others: Sequence[NearPage]  # most similar first
 
 
-# pages of one text, the one that stands for all first; whether the texts were compared
+# (pages with one text, representative first; whether the texts were compared)
 Same = tuple[Sequence[SameText], bool]
 
 
 def merit(page: Contender, marks: int, copies: int = 0) -> Merit:
-    """By which pages are put in order: the least is the one that stands for all.
+    """Sort key of pages: the least represents the group.
 
-    copies: of pages of one text all have as many.
+    copies: equal for all pages with one text.
     """
     return -marks, not page.is_named, -copies, page.depth, len(page.url), page.url
 
 
 def best_first(pages: Iterable[SameText]) -> list[SameText]:
-    """Pages of one text, the one that stands for all first."""
+    """Pages with one text, the representative first."""
     return sorted(pages, key=lambda same: merit(same.page, same.marks))
 
 
 def is_in_full(text: str) -> bool:
-    """Whether a text has the diacritics, or the letters, of a language that has any.
+    """Whether a text uses the diacritics or letters of a non-ASCII language.
 
-    Of nearly equal texts the longer one has more of them, so that they are not counted there.
+    A flag, not a count: among near-duplicates the longer text has more of them.
     """
     return len(text) - len(text.encode("ascii", "ignore")) >= IN_FULL * len(text) > 0
 
@@ -317,7 +314,7 @@ def is_in_full(text: str) -> bool:
 def near_heads(
     heads: Sequence[Head], sketches: Sketches, shingles_of: Callable[[int], Hashes], threshold: float
 ) -> list[NearHeads]:
-    """Heads in groups, each within threshold of the best of its group. known, shingles_of: by the head's place."""
+    """Groups heads, each within threshold of the best of its group. sketches, shingles_of: by index of the head."""
     order = sorted(range(len(heads)), key=lambda place: _merit_of(heads[place]))
     sorted_known = Sketches(sketches.bins[order], sketches.shingles[order]) if order else sketches
     counts = sorted_known.shingles.tolist()
@@ -336,16 +333,14 @@ def _merit_of(head: Head) -> Merit:
 
 
 def _contained(similarity: float, own: int, other: int) -> float:
-    """The share of own shingles that are shared; from the Jaccard similarity of the two sets,
-    which tells how many are.
-    """
+    """Share of the page's own shingles that are shared, computed from the Jaccard similarity."""
     return round(similarity * (own + other) / (1 + similarity)) / own
 
 
 def grouped(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGroup]:
-    """Each page in one group at most, the largest groups first.
+    """Duplicate groups, largest first; each page is in at most one.
 
-    same: pages of one text; near: whose heads are near one another.
+    same: pages with one text. near: groups of heads that are near-duplicates.
     """
     by_head = {pages[0].page.url_id: (pages, is_confirmed) for pages, is_confirmed in same}
     groups = [_near_group(heads, by_head) for heads in near]
@@ -389,7 +384,7 @@ def _group(first: Contender, pages: Sequence[Duplicate], grounds: set[Ground], i
 
 
 def _twins(pages: Sequence[SameText]) -> list[Duplicate]:
-    """All but the first, the most alike first."""
+    """All but the first, most similar first."""
     first, *others = pages
     duplicates = [
         Duplicate(page.page.url_id, page.page.url, page.page.charset, _likeness(first, page), 1.0, 1.0, 0)

@@ -1,4 +1,4 @@
-"""Chooses the stories of a portal's edition, their order, keys and leading sentences."""
+"""Selects the stories of a portal's edition: their order, keys and lead sentences."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
-# a telling counts half after three days: eight sites last week weigh as two today, so a weekly portal still turns over
+# A publication counts half after three days: eight sites last week weigh as much as two today, so a weekly portal still
+# turns over
 HALF_LIFE_S = 3 * 86_400.0
-RELEVANT = 0.5  # relevance models are calibrated: from here on a page is more likely of the topic than not
-LEAST_SITES = 2  # that tell a story, as those who find stories have it
-WEEK_MOST = 40  # stories of one week in the archive: more than an editor reads
-_KEY_BYTES = 5  # 40 bits: among 10,000 stories two meet once in 20,000 portals, and then the later one gets another key
+RELEVANT = 0.5  # relevance models are calibrated: above this a page is more likely on topic than not
+LEAST_SITES = 2  # per story, as in story detection
+WEEK_MOST = 40  # stories per week in the archive: more than an editor reads
+# 40 bits: among 10,000 stories a collision occurs in one of 20,000 portals; the later story then gets another key
+_KEY_BYTES = 5
 
 
 @frozen
 class Selection:
-    """What becomes of the stories in an edition. Each by weight, pinned ones first."""
+    """The fate of the stories in an edition. Each list by weight, pinned ones first."""
 
     published: tuple[Entry, ...]
     waiting: tuple[Entry, ...]
@@ -34,11 +36,11 @@ class Selection:
 
 
 def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
-    """The stories as they are without the pages of these sites; what one site is left to tell is none."""
-    return [left for story in stories if (left := _without(story, banned)) is not None]
+    """The stories without pages of these sites; stories left with a single site are dropped."""
+    return [left for story in stories if (left := _drop_sites(story, banned)) is not None]
 
 
-def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
+def _drop_sites(story: Story, banned: Collection[SiteKey]) -> Story | None:
     places = [place for place, page in enumerate(story.pages) if page.site not in banned]
     if len(places) == len(story.pages):
         return story
@@ -51,11 +53,10 @@ def _without(story: Story, banned: Collection[SiteKey]) -> Story | None:
 
 
 def entry_keys(stories: Sequence[Story], keys_by_url: Mapping[Url, EntryKey]) -> tuple[EntryKey, ...]:
-    """A key for each story, all different: the one under which most of its pages were shown before,
-    else one made from its first page.
+    """A unique key for each story: the key under which most of its pages were published, else a new one from its first
+    page.
 
-    Of two stories that want one key (a story that fell apart) the one with more of its pages keeps
-    it, of equals the first.
+    If two stories claim a key (a story was split), the story with more of its pages keeps it; ties go to the first.
     """
     wishes = [
         Counter(keys_by_url[page.url] for page in story.pages if page.url in keys_by_url).most_common(1)
@@ -89,9 +90,7 @@ def _new_key(url: Url, taken: Collection[EntryKey]) -> EntryKey:
 
 
 def weight(story: Story, moment: float) -> float:
-    """How much a story weighs at a moment: each site that tells it counts once, by its first page,
-    and half as much every HALF_LIFE_S.
-    """
+    """The weight of a story at a time: the sum over its sites, each by its first page, halved every HALF_LIFE_S."""
     first: dict[SiteKey, float] = {}
     for page in story.pages:
         first[page.site] = min(page.date.when, first.get(page.site, page.date.when))
@@ -108,14 +107,13 @@ def selection(
 ) -> Selection:
     """The entries of an edition, without their texts.
 
-    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages that it lacks do
-    not count; None: no topic.
-    A story off the topic is left out unless the editor approved or pinned it; so is what is beyond
-    WEEK_MOST in its week and not on the front page. With portal.approve only approved and pinned entries
-    are published, and the others wait.
+    stories: without those of banned sites. relevance: of pages to the topic, 0 to 1; pages without a value do not
+    count; None: no topic. A story off topic is left out unless the editor approved or pinned it; so are stories beyond
+    WEEK_MOST in a week that are not on the front page. With portal.approve only approved and pinned entries are
+    published; the rest wait.
     """
     entries = []
-    # an old collection is as it was when it was new
+    # weights in an old collection are computed as of its newest page
     moment = min(now, max((page.date.when for story in stories for page in story.pages), default=now))
     for key, story in zip(entry_keys(stories, keys_by_url), stories, strict=True):
         verdict, score = decisions.entries.get(key), _relevance(story, relevance)
@@ -140,7 +138,10 @@ def _relevance(story: Story, relevance: Mapping[Url, float] | None) -> float | N
 
 
 def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
-    """The first of all, and of each week the first WEEK_MOST; what was decided stays. entries: in order."""
+    """The first `front` entries, and the first WEEK_MOST of each week; entries with a verdict are always kept.
+
+    entries: in order.
+    """
     of_week: dict[str, int] = defaultdict(int)
     chosen = []
     for place, entry in enumerate(entries):
@@ -150,18 +151,18 @@ def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
     return chosen
 
 
-LEAST_CHARS = 60  # of a paragraph: shorter ones are by-lines and dates
-ENOUGH_CHARS = 90  # a sentence that is shorter is joined by the next
+LEAST_CHARS = 60  # of a paragraph: shorter ones are bylines and dates
+ENOUGH_CHARS = 90  # a shorter sentence is followed by the next one
 MOST_CHARS = 260  # three lines in a column of a portal
-LINKS_MOST = 0.5  # of a paragraph's signs: beyond, it is a list of links
+LINKS_MOST = 0.5  # of a paragraph's characters: beyond, it is a list of links
 _ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  # Chinese and Japanese have no blank after a sentence
 
 
 def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, title: str = "") -> str:
-    """The beginning of the first running text of the content: a sentence, or some that are short;
-    cut at a word where it is too long.
+    """The beginning of the first running text of the content: a sentence, or a few short ones; a long one is cut at a
+    word.
 
-    parts: one for each block; None: all is content. title: that is not to be said twice. Empty: there is no such text.
+    parts: one per block; None: everything is content. title: must not be repeated. Returns '' if there is no such text.
     """
     marked = parts if parts is not None and len(parts) == len(blocks) else [Part.CONTENT] * len(blocks)
     plain_title = without_marks(title)
@@ -173,7 +174,7 @@ def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, titl
 
 
 def _beginning(text: str) -> str:
-    """One sentence or a few, at most MOST_CHARS."""
+    """One or a few sentences, at most MOST_CHARS."""
     end = 0
     for place in _ends(text):
         if place > MOST_CHARS:
@@ -190,9 +191,7 @@ def _beginning(text: str) -> str:
 
 
 def _ends(text: str) -> list[int]:
-    """Where sentences end: at their marks before what does not go on in small letters;
-    not after one letter (`J. Smith`).
-    """
+    """Ends of sentences: after a mark not followed by a lower-case letter, and not after an initial (`J. Smith`)."""
     ends = []
     for match in _ENDS.finditer(text):
         follows = text[match.end() :].lstrip()[:1]

@@ -1,4 +1,4 @@
-"""Finds who is near a page, a directory or a site, by links in either direction, and who of them counts most."""
+"""Finds the neighbourhood of a page, directory or site by links in both directions, ranked."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from periplus.model.graph import NAV, PART, InlinkIndex, LinkGraph, place_of_end
 from periplus.model.web import Url
 from periplus.values import frozen
 
-MENU_SHARE = 0.5  # of a site's fetched pages that link to a page: then the link is one of its menu, wherever it stands
-MENU_PAGES = 10  # of a smaller site no such share is told
-EXPANDED = 2_000  # neighbours whose own neighbours are looked for: of a home page a million would be asked
+# A page linked from this share of its site's fetched pages is in a menu, regardless of where the link is
+MENU_SHARE = 0.5
+MENU_PAGES = 10  # smaller sites are too small for this estimate
+EXPANDED = 2_000  # neighbours that are expanded in the second step: a home page may have a million
 
 
 class Grouping(StrEnum):
-    """What one node of a neighbourhood stands for."""
+    """What a node represents."""
 
     PAGE = "page"
     DIRECTORY = "directory"
@@ -30,7 +31,7 @@ class Grouping(StrEnum):
 
 @frozen
 class NeighbourhoodQuery:
-    """Of which neighbourhood is asked. middle: a node; steps: 1 or 2; most: nodes that are named, the middle apart."""
+    """A query. middle: the central node. steps: 1 or 2. most: nodes to return, without the middle."""
 
     middle: int
     steps: int = 1
@@ -39,26 +40,25 @@ class NeighbourhoodQuery:
 
 @frozen
 class Web:
-    """k nodes, each standing for pages of a book, and the links between them that count.
+    """k nodes, each for a set of pages of a book, and the links between them.
 
-    links: (nodes, into) -> (node, other end, links) of each pair with links to (into) or from the
-    nodes; never to themselves.
+    links: (nodes, into) -> (node, other end, links) for each pair with links to (into) or from the nodes, without
+    self-links.
     """
 
-    groups: Ints  # u: the node of each URL
-    best: Ints  # k: its URL of greatest rank
-    pages: Ints  # k: URLs that it stands for
-    fetched: Ints  # k: of them
-    weight: Floats  # k: the sum of their ranks
+    groups: Ints  # u: node of each URL
+    best: Ints  # k: the URL with the greatest rank
+    pages: Ints  # k: number of URLs
+    fetched: Ints  # k: fetched URLs
+    weight: Floats  # k: sum of ranks
     links: Callable[[Ints, bool], tuple[Ints, Ints, Ints]]
 
 
 @frozen
 class Near:
-    """A node.
+    """A node of the result.
 
-    place: its URL, of several the one of greatest rank; links_here, linked: links from it to the middle,
-    and from the middle to it.
+    place: its URL with the greatest rank. links_here, linked: links from it to the middle, and from the middle to it.
     """
 
     place: int
@@ -72,10 +72,11 @@ class Near:
 
 @frozen
 class Neighbourhood:
-    """Nodes, the middle first, then by step and rank; links between them as (source, end, links) by place in nodes,
-    most links first.
+    """Nodes: the middle first, then by step and rank.
 
-    neighbours: how many there are within the steps; bounded: at least so many, for not all were followed.
+    Links between them as (source, end, links) by index in nodes, most links first.
+
+    neighbours: their number within the steps. bounded: neighbours is a lower bound, because not all were expanded.
     """
 
     nodes: tuple[Near, ...]
@@ -87,7 +88,8 @@ class Neighbourhood:
 def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
     """The nodes of a book.
 
-    menus: whether links of menus count. Of pages at once; else it looks at each link: 1 s for ten million.
+    menus: whether links in menus count. Immediate for pages; for other groupings it reads each link: 1 s for ten
+    million.
     """
     menu = _menu_ends(book)
     count = len(book.ids)
@@ -103,7 +105,7 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         )
     groups = book.sites if grouping is Grouping.SITE else book.directories
     nodes = int(groups.max()) + 1 if count else 0
-    # of several writes to one place the last stays: the greatest rank's
+    # of several writes to one index the last remains: the greatest rank
     by_rank = np.lexsort((-np.arange(count), book.rank))
     best = np.full(nodes, -1, np.int64)
     best[groups[by_rank]] = by_rank
@@ -120,9 +122,9 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
 
 
 def _menu_ends(book: InlinkIndex) -> Mask:
-    """Of each URL, whether so many fetched pages of its site link to it that the links are a menu's.
+    """Whether each URL is linked from so many fetched pages of its site that the links are in a menu.
 
-    Links from other sites count too, for they are few.
+    Links from other sites are included; they are few.
     """
     mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
     is_menu: Mask = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
@@ -130,7 +132,7 @@ def _menu_ends(book: InlinkIndex) -> Mask:
 
 
 def _counts(ends: Unsigned32, of: Ints, menu: Mask, menus: bool, *, into: bool) -> tuple[Mask, Ints]:
-    """(which of the links to or from `of` count, their other ends)."""
+    """(mask of the links to or from `of` that count, their other ends)."""
     places = place_of_ends(ends)
     counted = ((ends & np.uint32(PART)) == 0) & (places != of)
     if not menus:
@@ -146,10 +148,10 @@ def _page_links(book: InlinkIndex, menu: Mask, menus: bool, nodes: Ints, into: b
 
 
 def _matrix(source: Ints32, book: InlinkIndex, groups: Ints32, without: Mask | None) -> sparse.csr_array:
-    """Links between nodes, counted.
+    """Number of links between nodes.
 
-    source: the node that each link leaves; without: whose links are a menu's, None: menus count. In the narrow types of
-    the book: widened, ten million links take twice as long.
+    source: source node of each link. without: URLs whose incoming links are menu links; None: menus count. Keeps the
+    narrow types of the book: widened, ten million links take twice as long.
     """
     ends = book.out_ends
     places = ends >> np.uint32(2)
@@ -169,7 +171,7 @@ def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Ints, into
 
 
 def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
-    """The middle and its nearest, of more than asked.most those of greatest rank, nearer ones first."""
+    """The middle and its neighbours; at most asked.most, greatest rank first, step 1 before step 2."""
     middle = np.array([asked.middle])
     (_, here, many_here), (_, linked, many_linked) = web.links(middle, True), web.links(middle, False)
     first = np.union1d(here, linked)
@@ -203,7 +205,7 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
 
 
 def _best(nodes: Ints, web: Web, most: int) -> list[int]:
-    """Those of greatest weight, equal ones by number, which no order of fetching decides."""
+    """The nodes with the greatest weight; ties by number, independent of the order of fetching."""
     heaviest: list[int] = nodes[np.lexsort((nodes, -web.weight[nodes]))][: max(most, 0)].tolist()
     return heaviest
 
@@ -219,7 +221,7 @@ def _between(web: Web, shown: Ints) -> tuple[tuple[int, int, int], ...]:
 
 
 def book_graph(book: InlinkIndex) -> LinkGraph:
-    """The links between pages as the analyses take them. Its pages have no names and stand by id."""
+    """The link graph of the pages, without names: pages are identified by index."""
     source = np.repeat(np.arange(len(book.ids)), np.diff(book.out_offsets))
     places = place_of_ends(book.out_ends)
     counted = ((book.out_ends & np.uint32(PART)) == 0) & (places != source)

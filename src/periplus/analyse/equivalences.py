@@ -1,4 +1,4 @@
-"""Finds parameters and spellings that never changed the content, and writes them as rules for periplus.toml."""
+"""Finds URL parameters and spellings that never changed the content, and writes them as rules for periplus.toml."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import mask
 from periplus.values import frozen
 
-# Pages are paired by grouping on their URLs without one difference (see `urls.aliases`): pairs of equal text speak for
-# a rule, one pair of different texts speaks against it, and then nothing is proposed. Differences that always change
-# together (a session and a time stamp in every link) are found by pages of equal text and judged as one. Work grows
-# with pages times differences.
+# Pages are paired by grouping their URLs with one difference removed (see `urls.aliases`). Pairs with equal text
+# support a rule; a single pair with different text rules it out. Differences that always occur together (a session and
+# a time stamp in every link) are found by comparing pages with equal text, and are judged as a set. The work is
+# proportional to pages times differences.
 
-# pairs of equal text that a rule needs: the trap detector believes a guess after 8, but pairs with one page too
+# Pairs with equal text required for a rule: the trap detector requires 8, but accepts pairs of the same page
 CONFIRMATIONS = 5
-PAGES = 2  # of different texts, among them: all log-in forms are alike, whatever their parameters say
-ROUNDS = 4  # a difference may hide another: sessions are seen through first, then what they covered
-NEAR = 0.95  # share of common shingles from which two texts are called nearly equal (as in C3 of the duplicates)
-FEWEST_SHINGLES = 24  # fewer say nothing on how near two texts are
-MOST_NAMES = 64  # parameters of one site that are judged: a site with more invents their names
+PAGES = 2  # with distinct texts, among the pairs: all login forms are alike, whatever their parameters mean
+ROUNDS = 4  # a difference may hide another: sessions are removed first, then the differences that they hid
+NEAR = 0.95  # share of common shingles from which two texts are nearly equal (as in C3 of the duplicates)
+FEWEST_SHINGLES = 24  # too few shingles to measure similarity
+MOST_NAMES = 64  # parameters judged per site: a site with more generates their names
 EXAMPLES = 3
 
 
 class SeenPage(NamedTuple):
-    """A page that was fetched, as far as its content is compared.
+    """A fetched page, reduced to what is compared.
 
-    shingles: a sample by value, the same for all; None: not known.
+    shingles: sampled by value, the same sample for all pages; None: unknown.
     """
 
     url: Url
@@ -53,38 +53,38 @@ class SeenPage(NamedTuple):
 
 
 class DifferenceVerdict(StrEnum):
-    """What the pairs say of a difference."""
+    """The result of comparing the pairs."""
 
-    SAME = "one page"  # enough equal pairs, none against
-    NEAR = "nearly one page"  # nothing against but texts that are nearly equal: for a person to decide
-    DIFFERENT = "other pages"  # it makes pages
+    SAME = "one page"  # enough equal pairs, no different ones
+    NEAR = "nearly one page"  # all different pairs are nearly equal: a person has to decide
+    DIFFERENT = "other pages"  # the difference changes the page
     UNKNOWN = "too few pairs"
 
 
 @frozen
 class Proposal:
-    """What was found about a difference, or about some that always go together, and the pairs that it was found by."""
+    """The result for a difference, or for a set that always occurs together, with example pairs."""
 
     site: SiteKey
     place: str  # path pattern; /** for the whole site
     differences: frozenset[Difference]
     verdict: DifferenceVerdict
-    same: int  # pairs of equal text
-    near: int  # pairs of nearly equal text, among the different ones
+    same: int  # pairs with equal text
+    near: int  # pairs with nearly equal text, included in `different`
     different: int
-    pages: int  # of different texts among the equal pairs
-    examples: tuple[tuple[Url, Url], ...]  # pairs that decided
-    paths: tuple[str, ...]  # of the script, as rules write them
-    prefer: str = ""  # www, scheme, slash: drop, add, https or http, as most pages have it
+    pages: int  # distinct texts among the equal pairs
+    examples: tuple[tuple[Url, Url], ...]  # pairs that decided the verdict
+    paths: tuple[str, ...]  # paths of the script, as written in rules
+    prefer: str = ""  # www, scheme, slash: drop, add, https or http, whichever most pages have
 
     @property
     def confidence(self) -> float:
-        """How sure a rule is, 0 to 1: the share of equal pairs, with one pair of each kind added (Laplace)."""
+        """Confidence in the rule, 0 to 1: the share of equal pairs, with add-one smoothing (Laplace)."""
         return (self.same + 1) / (self.same + self.different + 2)
 
     @property
     def sentence(self) -> str:
-        """For users."""
+        """The proposal as a sentence for users."""
         what = words(self.differences)
         where = self.site if self.place == "/**" else f"{self.site}{self.place}"
         kind = " (a session or campaign)" if is_well_known(self.differences) else ""
@@ -103,9 +103,9 @@ class Proposal:
 
 
 def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) -> tuple[Proposal, ...]:
-    """What the pages say of each difference that they have, surest first; rules are those with DifferenceVerdict.SAME.
+    """The verdict on each difference of the pages, most certain first. Rules are those with DifferenceVerdict.SAME.
 
-    pages: fetched once each, in any order; the result does not depend on it.
+    pages: each URL once, in any order; the result does not depend on the order.
     """
     sites: dict[SiteKey, list[SeenPage]] = defaultdict(list)
     for page in pages:
@@ -130,23 +130,24 @@ def propose(pages: Iterable[SeenPage], *, confirmations: int = CONFIRMATIONS) ->
     )
 
 
-_Key = tuple[str, frozenset[Difference]]  # a place, and differences that are judged as one there
+_Key = tuple[str, frozenset[Difference]]  # a place, and differences that are judged as a set there
 
 
 def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[Proposal]:
-    """Rounds until nothing new is accepted: what was accepted is seen through."""
+    """Repeats until nothing new is accepted; accepted differences are ignored in later rounds."""
     accepted: dict[_Key, Proposal] = {}
     others: dict[_Key, Proposal] = {}
     for _ in range(ROUNDS):
         judged = {
             (proposal.place, proposal.differences): proposal
             for hypothesis in _hypotheses(pages, accepted.keys())
-            for proposal in _judged(site, pages, hypothesis, accepted.keys(), confirmations)
+            for proposal in _judge(site, pages, hypothesis, accepted.keys(), confirmations)
         }
         same = {key for key, proposal in judged.items() if proposal.verdict is DifferenceVerdict.SAME}
         others = {key: proposal for key, proposal in judged.items() if key not in same}
         fresh = same - accepted.keys()
-        # of several in one place those that no smaller one contains: what goes along without need is judged again alone
+        # If several sets are accepted for a place, keeps the minimal ones: superfluous differences are judged again on
+        # their own
         accepted |= {
             key: judged[key]
             for key in judged
@@ -163,24 +164,24 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     return list(accepted.values()) + rest
 
 
-def _seen_through(url: Url, accepted: Set[_Key]) -> frozenset[Difference]:
-    """The accepted differences that hold at this URL."""
+def _accepted_at(url: Url, accepted: Set[_Key]) -> frozenset[Difference]:
+    """The accepted differences that apply to this URL."""
     hold = (differences for where, differences in accepted if place(url, differences) == where)
     return frozenset(itertools.chain.from_iterable(hold))
 
 
 def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozenset[Difference]]:
-    """Each parameter and index file by itself, and whatever sets tell pages of equal text apart."""
+    """Each parameter and index file on its own, and the sets of differences between pages with equal text."""
     sets: dict[frozenset[Difference], int] = defaultdict(int)
     for page in pages:
-        for difference in differences_of(page.url) - _seen_through(page.url, accepted):
+        for difference in differences_of(page.url) - _accepted_at(page.url, accepted):
             sets[frozenset({difference})] += 1
     alike: dict[bytes, Url] = {}
     for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
         apart = differences_between(before, page.url) if before else None
-        if apart and 0 < len(left := apart - _seen_through(page.url, accepted)) <= MOST_DIFFERENCES:
+        if apart and 0 < len(left := apart - _accepted_at(page.url, accepted)) <= MOST_DIFFERENCES:
             sets[left] += 1
     often = sorted(sets, key=lambda differences: (-sets[differences], sorted(differences)))
     return often[:MOST_NAMES]
@@ -192,17 +193,17 @@ def _core(url: Url) -> str:
     )
 
 
-def _judged(
+def _judge(
     site: SiteKey,
     pages: Sequence[SeenPage],
     differences: frozenset[Difference],
     accepted: Set[_Key],
     confirmations: int,
 ) -> list[Proposal]:
-    """The hypothesis in each place where pages have it."""
+    """Judges the hypothesis in each place where pages have the differences."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
     for page in pages:
-        through = _seen_through(page.url, accepted)
+        through = _accepted_at(page.url, accepted)
         if not differences <= through:
             groups[place(page.url, differences), without(page.url, through | differences)].append(page)
     places: dict[str, list[list[SeenPage]]] = defaultdict(list)
@@ -222,16 +223,16 @@ def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
 def _proposal(
     site: SiteKey, key: _Key, groups: Sequence[Sequence[SeenPage]], accepted: Set[_Key], confirmations: int
 ) -> Proposal:
-    """By pairs of neighbours in groups, those aside that are one URL once the accepted differences are seen through."""
+    """Compares neighbouring pages within groups, except those that are equal under the accepted differences."""
     where, differences = key
     texts: set[bytes] = set()
     equal: list[tuple[Url, Url]] = []
     unequal: list[tuple[Url, Url]] = []
     near = 0
     for group in groups:
-        spelled = {without(page.url, _seen_through(page.url, accepted)): page for page in group}
+        spelled = {without(page.url, _accepted_at(page.url, accepted)): page for page in group}
         for one, other in itertools.pairwise(spelled[spelling] for spelling in sorted(spelled)):
-            # only then does it speak for each of the differences
+            # only such a pair is evidence for each of the differences
             whole = differences <= (differences_between(one.url, other.url) or frozenset())
             if one.text_digest != other.text_digest:
                 near += whole and _is_near(one.shingles, other.shingles)
@@ -270,7 +271,7 @@ def _path(url: Url) -> str:
 
 
 def _preferred(differences: Set[Difference], urls: Set[Url]) -> str:
-    """The form that most of the pages have."""
+    """The form that most pages have."""
     if Difference("scheme") in differences:
         return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"
     if Difference("www") in differences:
@@ -280,17 +281,17 @@ def _preferred(differences: Set[Difference], urls: Set[Url]) -> str:
     return ""
 
 
-# Only what no pair contradicts becomes a rule. What was found in many places, or is a session or campaign,
-# becomes a rule of the site; the rest stays with its script or folder, and scripts in which it was not proven
-# are kept from the folder's rule.
+# Only differences without counterexamples become rules. Sessions, campaigns and differences found in many places become
+# rules of the site; the rest apply to their script or folder, and scripts in which they are not proven are excluded
+# from the folder's rule.
 
-PLACES_FOR_SITE = 3  # scripts or folders that agree, before a parameter is said to mean nothing on the whole site
+PLACES_FOR_SITE = 3  # scripts or folders that must agree before a parameter is ignored on the whole site
 _FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:
-    """TOML tables [[site]] and [[script]] of all proposals with DifferenceVerdict.SAME, each with its evidence as a
-    comment; empty for none.
+    """TOML tables [[site]] and [[script]] for all proposals with DifferenceVerdict.SAME, each with its evidence as a
+    comment; '' if there are none.
     """
     ordered = sorted(proposals, key=lambda proposal: (proposal.site, proposal.place, sorted(proposal.differences)))
     parts = [
@@ -313,7 +314,7 @@ def _rules_of_site(proposals: Sequence[Proposal]) -> list[str]:
     narrow = [proposal for proposal in proven if not proposal.differences <= wide]
     places = {place: list(group) for place, group in groupby(narrow, key=lambda proposal: proposal.place)}
     guards = _guards(proposals, places, wide)
-    # the first that fits holds: scripts before folders
+    # The first match applies: scripts before folders
     for where in sorted([*places, *guards], key=lambda place: (place.endswith("/*"), -len(place), place)):
         parts.append(_script_table(places[where], wide) if where in places else _guard(guards[where]))
     return parts
@@ -332,7 +333,7 @@ def _is_site_wide(difference: Difference, proposals: Sequence[Proposal]) -> bool
 def _guards(
     proposals: Sequence[Proposal], places: dict[str, list[Proposal]], wide: set[Difference]
 ) -> dict[str, Proposal]:
-    """Scripts that a folder's rule would reach, and where its parameter is not proven."""
+    """Scripts in the scope of a folder's rule for which its parameter is not proven."""
     folders = {
         difference: place
         for place, group in places.items()
@@ -382,7 +383,7 @@ def _script_table(group: Sequence[Proposal], wide: set[Difference]) -> str:
 
 def _guard(proposal: Proposal) -> str:
     return _script(
-        [f"# {proposal.sentence}: kept from the folder's rule below"], proposal.site, proposal.paths, (), False
+        [f"# {proposal.sentence}: excluded from the folder's rule below"], proposal.site, proposal.paths, (), False
     )
 
 
@@ -400,7 +401,7 @@ def _evidence(proposals: Iterable[Proposal]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return json.dumps(text)  # for ASCII text without control characters TOML's and JSON's strings are alike
+    return json.dumps(text)  # for ASCII text without control characters, strings in TOML and JSON are equal
 
 
 def _list(texts: Iterable[str]) -> str:

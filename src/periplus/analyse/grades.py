@@ -25,14 +25,14 @@ _ELSEWHERE = {
     "preview-incomplete": GradedField.DISCOVERABILITY,
     "needs-script": GradedField.DISCOVERABILITY,
 }
-# Ours: points that one kind of issue takes on every page, and the least that it takes where it is there at all. Five
-# kinds of missing headers on each page, none of them an error, leave a C; one dead link in a large site leaves an A.
+# Our choice: points deducted if a kind of issue is on every page, and the minimum if it is on any. Five kinds of
+# missing headers on each page, none of them an error, result in a C; one dead link in a large site keeps an A.
 WEIGHTS = {Severity.ERROR: (40.0, 4.0), Severity.WARNING: (16.0, 1.5), Severity.NOTICE: (6.0, 0.5)}
 LETTERS = ((90, "A"), (80, "B"), (70, "C"), (60, "D"), (50, "E"), (0, "F"))
 
 
 def field_of(code: str) -> GradedField:
-    """The field that a kind of issue counts for."""
+    """The field to which a kind of issue belongs."""
     return _ELSEWHERE.get(code) or _FIELDS[issue_kinds()[code].category]
 
 
@@ -43,10 +43,10 @@ def letter_of(score: float) -> str:
 def graded(
     pages_with: Mapping[tuple[str, Severity], int], pages: int, unmeasured: Collection[GradedField] = ()
 ) -> tuple[FieldGrade, ...]:
-    """The grade of each field: 100 without what its kinds of issues take, by the share of pages that have them.
+    """The grade of each field: 100 minus points for each kind of issue, by the share of affected pages.
 
-    pages_with: pages by kind of issue, as the user grades it; pages: of the site. No field is graded where there are no
-    pages, and none of the unmeasured.
+    pages_with: affected pages by kind of issue, with the user's severities. pages: of the site. Without pages nothing
+    is graded; unmeasured fields are left out.
     """
     if not pages:
         return ()
@@ -65,14 +65,16 @@ def graded(
 
 
 def grade_line(grades: Iterable[FieldGrade]) -> str:
-    """`discoverability A 93, accessibility B 84, ...`; empty where nothing is graded."""
+    """`discoverability A 93, accessibility B 84, ...`; '' if nothing is graded."""
     return ", ".join(f"{one.field} {one.letter} {one.score}" for one in grades)
 
 
 def least_grades(text: str) -> dict[GradedField, int]:
-    """`security=B,accessibility=75` as the least score of each field: of a letter the least that has it. Empty: none.
+    """Parses `security=B,accessibility=75` to the least score of each field; a letter means its lowest score.
 
-    Raises UsageError, and nothing else, for what is none.
+    '' gives {}.
+
+    Raises only UsageError.
     """
     least: dict[GradedField, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -81,15 +83,15 @@ def least_grades(text: str) -> dict[GradedField, int]:
         score = scores.get(value.upper(), int(value) if value.isascii() and value.isdigit() and len(value) < 4 else -1)
         if name not in list(GradedField) or not 0 <= score <= 100:
             raise UsageError(
-                f"{part!r} is no grade limit: write FIELD=LETTER or FIELD=POINTS, as in security=B,accessibility=75; "
-                f"the fields are {', '.join(GradedField)}, the letters A to F"
+                f"{part!r} is not a grade limit: write FIELD=LETTER or FIELD=POINTS, as in "
+                f"security=B,accessibility=75; the fields are {', '.join(GradedField)}, the letters A to F"
             )
         least[GradedField(name)] = score
     return least
 
 
 def below(grades: Iterable[FieldGrade], least: Mapping[GradedField, int]) -> list[str]:
-    """What is worse than it should be, in words. A field that was not graded fails nothing."""
+    """The grades below their limit, as text. Fields that were not graded pass."""
     return [
         f"{one.field} is {one.letter} ({one.score}), below {least[one.field]}"
         for one in grades

@@ -1,4 +1,4 @@
-"""Reckons how fast a harvest of external links goes, and how much of what there is it has found."""
+"""Estimates the completeness of a harvest of external links, and its speed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from periplus.model.arrays import Floats, Ints, Ints32
 from periplus.model.webometrics import RECENT_PAGES, Baseline, Curve, Estimate, Harvest, HarvestRows, Richness
 
 CONFIDENCE_Z = 1.959964  # 95 %
-# share of the sites that must have been read before anything is said of all; of others hardly a page is known
+# Share of the sites that must have been read before a total is estimated; of unread sites hardly any page is known
 LEAST_SITES = 0.5
-# Set on made campaigns (quality/bandits/completeness.py, seeds below 2,000), so that nine intervals in ten
-# hold on each kind of site:
-PRIOR_PAGES = 3.0  # of the pooled yield in each site's
-# of a site's pages are its last ones; with a quarter 90 % of the intervals held on universities and mixed
-# sites, with half 87 %, so 92 %
+# Tuned on simulated campaigns (quality/bandits/completeness.py, seeds below 2,000), so that nine of ten intervals
+# contain the truth on each kind of site:
+PRIOR_PAGES = 3.0  # pseudo-pages with the pooled yield added to each site
+# Share of a site's pages that count as recent: 92 % of the intervals hold on universities and mixed sites; with a
+# quarter 90 %, with half 87 %
 RECENT_SHARE = 0.1
 TINY = 1e-9
-# where n pages had nothing new, one in n / 3 may have: 95 % (the rule of three, Hanley and Lippman-Hand 1983)
+# If n pages had nothing new, the rate is below 3 / n with 95 % confidence (rule of three, Hanley and Lippman-Hand 1983)
 NONE_IN = 3.0
-CURVE_POINTS = 200  # a drawing shows no more; the first and the last page are among them
+CURVE_POINTS = 200  # points of a drawing, including the first and the last page
 
 
 def richness(rows: HarvestRows) -> Richness:
-    """How many different items were found, and how many all known pages hold: those that were read and those that wait.
+    """Number of distinct items found, and an estimate for all known pages, read and unread.
 
-    coverage: Chao and Jost 2012. The total is reckoned by site, see `_total`; there is none while less than
-    LEAST_SITES of the sites were read.
+    coverage: Chao and Jost 2012. The total is estimated per site, see `_total`; it is None while less than LEAST_SITES
+    of the sites were read.
     """
     own = np.bincount(rows.site, minlength=len(rows.sites))
     known_urls = np.maximum(rows.known, own)
@@ -47,15 +47,13 @@ def richness(rows: HarvestRows) -> Richness:
 
 
 def _total(observed: int, site: Ints32, shown: Floats, unread: Ints) -> Estimate:
-    """Items on all known pages.
+    """Estimated items on all known pages.
 
-    shown: float64[2, pages], of each page's items those that stand on no other, and on one other
-    (each half); unread: by site.
-
-    By all of a site's pages, and by its last ones, for yields fade and grow: the interval reaches from the least to the
-    most of these. Those that look poorer than the mean site may only have come to a poor part: the upper end gives them
-    the mean site's yield. Errors: each site's of what it lacks, independent of one another; and that of a count which
-    is `_dispersion` times as uneven as one by chance.
+    shown: float64[2, pages], for each page the number of its items that are on no other page, and on one other page
+    (each counted half). unread: pages by site. The estimate uses all pages of a site, and its recent pages only,
+    because yields change over time: the interval spans both. Sites that look poorer than average may only have been
+    read in a poor part, so the upper end gives them the average yield. Error terms: that of each site's unseen items,
+    independent of one another, and that of a count overdispersed by `_dispersion`.
     """
     own = np.bincount(site, minlength=len(unread))
     pages, left = int(own.sum()), unread > 0
@@ -78,16 +76,14 @@ def _total(observed: int, site: Ints32, shown: Floats, unread: Ints) -> Estimate
 
 
 def _unseen(site: Ints32, shown: Floats, own: Ints, unread: Ints) -> tuple[Floats, Floats]:
-    """(least, most) new items on each site's unread pages, by some of its pages.
+    """(lower, upper) estimate of new items on each site's unread pages, from some of its pages.
 
-    own: pages of each site that were read in all.
-
-    At most what the read ones brought that stands nowhere else, page for page (Good 1953); at least what Chao and Lin
-    2012 have for a sample without replacement. Each site is reckoned as if PRIOR_PAGES of the pooled yield had been
-    read of it too: one that was not read has the pooled yield.
+    own: read pages per site. Upper: the rate of items seen on one page only (Good 1953). Lower: Chao and Lin 2012 for
+    sampling without replacement. Each site is smoothed with PRIOR_PAGES pages of the pooled yield; a site without read
+    pages gets the pooled yield.
     """
     taken = np.bincount(site, minlength=len(own)) + PRIOR_PAGES
-    # a page
+    # Per page
     once, twice = (
         (np.bincount(site, items, minlength=len(own)) + PRIOR_PAGES * items.mean()) / taken for items in shown
     )
@@ -98,10 +94,9 @@ def _unseen(site: Ints32, shown: Floats, own: Ints, unread: Ints) -> tuple[Float
 
 
 def _dispersion(site: Ints32, single: Floats, own: Ints) -> float:
-    """How many times as uneven as by chance new items come: variance over mean of their sums over as many pages as
-    there are such runs; 1.0 at least.
+    """Overdispersion of new items: variance over mean of sums over runs of sqrt(n) pages; at least 1.0.
 
-    Rich pages stand together, so pages by themselves would say too little.
+    Runs, because rich pages are adjacent, which single pages would not show.
     """
     of_site = np.split(single[np.argsort(site, kind="stable")], np.cumsum(own)[:-1])
     variances, means = 0.0, 0.0
@@ -114,7 +109,7 @@ def _dispersion(site: Ints32, single: Floats, own: Ints) -> float:
 
 
 def new_items(rows: HarvestRows) -> Ints:
-    """int64[pages]: items on each page that no page before it had."""
+    """int64[pages]: items on each page that no earlier page had."""
     return _new(rows.page, rows.item, len(rows.site))
 
 
@@ -127,14 +122,14 @@ def _new(page: Ints, item: Ints, pages: int) -> Ints:
 
 
 def curve(name: str, fresh_links: Ints | Floats) -> Curve:
-    """The running sum of what each page brought, at no more than CURVE_POINTS pages; (0, 0) first."""
+    """Cumulative sum of the items per page, at most CURVE_POINTS points, starting with (0, 0)."""
     sums = np.concatenate(([0], np.cumsum(fresh_links)))
     at = np.unique(np.linspace(0, len(fresh_links), min(len(fresh_links) + 1, CURVE_POINTS)).round().astype(np.int64))
     return Curve(name, tuple(at.tolist()), tuple(float(value) for value in sums[at].tolist()))
 
 
 def site_curves(rows: HarvestRows) -> tuple[Curve, ...]:
-    """For each site, what it brought that was new to all, over its own pages; most found first."""
+    """For each site, the cumulative new items over its own pages; sites with most items first."""
     fresh = new_items(rows)
     order = np.argsort(rows.site, kind="stable")
     bounds = np.searchsorted(rows.site[order], np.arange(len(rows.sites) + 1))
@@ -143,10 +138,10 @@ def site_curves(rows: HarvestRows) -> tuple[Curve, ...]:
 
 
 def round_robin(rows: HarvestRows) -> Baseline:
-    """What taking a page of each site in turn finds, as far as its pages were fetched: nothing of it is assumed.
+    """The result of fetching a page of each site in turn, as far as it can be replayed from the fetched pages.
 
-    A site is passed over once all of its known pages were asked for. The round robin ends at the first turn that comes
-    to a page which was not fetched. (What it would find beyond was estimated before, and was off by 1.3 to 5 times.)
+    A site is skipped once all of its known pages are used. The replay ends at the first page that was not fetched.
+    (Extrapolating beyond was off by 1.3 to 5 times.)
     """
     own = np.bincount(rows.site, minlength=len(rows.sites))
     place = _places_within(rows.site, own)
@@ -165,14 +160,17 @@ def round_robin(rows: HarvestRows) -> Baseline:
 
 
 def _places_within(site: Ints32, own: Ints) -> Ints:
-    """Each page's place among its site's pages."""
+    """The index of each page among its site's pages."""
     place = np.empty(len(site), np.int64)
     place[np.argsort(site, kind="stable")] = np.arange(len(site)) - np.repeat(np.cumsum(own) - own, own)
     return place
 
 
 def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest:
-    """Curves, baseline and completeness. companions: the same pages with the sites outside the target set as items."""
+    """Curves, baseline and completeness.
+
+    companions: the same pages, with sites outside the target set as items.
+    """
     fresh = new_items(rows)
     recent = float(fresh[-RECENT_PAGES:].mean()) if len(fresh) else 0.0
     discovered = curve("sites outside the target set", new_items(companions))
@@ -182,8 +180,10 @@ def harvest_of(rows: HarvestRows, companions: HarvestRows, item: str) -> Harvest
 
 
 def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Ints32, pairs: tuple[Ints, Ints]) -> HarvestRows:
-    """sites: names; known_urls: pages of each; site: of each page, in the order of fetching; pairs: (page,
-    any number of an item), perhaps twice.
+    """Builds the rows.
+
+    sites: names. known_urls: pages of each. site: of each page, in the order of fetching. pairs: (page, item number),
+    possibly repeated.
     """
     page, item = pairs
     names = distinct_sorted(item)

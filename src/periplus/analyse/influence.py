@@ -1,4 +1,4 @@
-"""Chooses the few sites that detect the most stories, with bounds on how much any choice could have."""
+"""Chooses the few sites that detect the most stories, with bounds on how much any choice could detect."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-# The value of a set of sites is, summed over stories, the best benefit that one of them has of the story; it grows with
-# each site, by less and less. So lazy greedy is within 1 - 1/e of the best, `influence_search` brings it nearer, and
-# `influence_bounds` says how near. Source: Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
+# The value of a set of sites is the sum over stories of the best benefit of any of them; it is monotone and submodular.
+# So lazy greedy reaches 1 - 1/e of the optimum, swaps and kicks improve it, and bounds show how close it is. Source:
+# Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
 
 
-# of all delays lie within the horizon of detection time: the last hundredth are posts of years later
+# Quantile of delays used as the horizon of detection time: the last hundredth are posts years later
 HORIZON_SHARE = 0.99
 
 
 @frozen
 class Coverage:
-    """What each site has of each story: e entries, by site (CSR), and what sites cost."""
+    """Benefit of each site for each story: e entries, by site (CSR), and the costs of sites."""
 
     offsets: Ints  # n + 1
     stories: Ints  # e
-    sites: Ints  # e: of each entry, ascending
+    sites: Ints  # e: site of each entry, ascending
     values: Floats  # e: > 0
-    total: float  # what all sites together have
+    total: float  # value of all sites together
     costs: Floats  # n: > 0
     story_count: int
 
@@ -48,7 +48,7 @@ class Coverage:
 
 @frozen
 class SiteSelection:
-    """Sites in the order of choice."""
+    """Sites in order of selection."""
 
     sites: tuple[int, ...]
     gains: tuple[float, ...]
@@ -62,8 +62,8 @@ class SiteSelection:
 def coverage(cascades: Cascades, objective: Objective, *, by_posts: bool = False) -> Coverage:
     """The benefit of each site for each story.
 
-    dl: 1. dt: the share of the horizon that is left when the site has the story. pa: the sites that have it no earlier
-    in its order than this one. by_posts: a site costs its posts (at least 1), else 1.
+    dl: 1. dt: the remaining share of the horizon when the site has the story. pa: number of sites at or after it in the
+    story's order. by_posts: a site costs its number of posts (at least 1), else 1.
     """
     counts = np.diff(cascades.offsets)
     stories = np.repeat(np.arange(len(counts)), counts)
@@ -92,16 +92,14 @@ def _benefits(cascades: Cascades, objective: Objective, stories: Ints, counts: I
 
 
 def newer_first(cover: Coverage, cascades: Cascades) -> Coverage:
-    """The same benefits, those of the newest story worth e times those of the oldest:
-    to choose for the stories to come.
-    """
+    """The same benefits, weighted so that the newest story counts e times the oldest: to choose for future stories."""
     order = np.empty(cover.story_count)
     order[np.argsort(cascades.starts_h, kind="stable")] = np.arange(cover.story_count)
     return replace(cover, values=cover.values * np.exp(order / max(cover.story_count, 1) - 1.0)[cover.stories])
 
 
 def values_of(cover: Coverage, sites: Sequence[int]) -> tuple[float, ...]:
-    """What the first, the first two, ... of these sites have together."""
+    """The joint value of the first site, the first two, ..."""
     best = np.zeros(cover.story_count)
     added = []
     for site in sites:
@@ -114,7 +112,7 @@ def values_of(cover: Coverage, sites: Sequence[int]) -> tuple[float, ...]:
 
 
 def value_of(cover: Coverage, sites: Sequence[int]) -> float:
-    """What these sites have together."""
+    """The joint value of these sites."""
     return float(best_of(cover, sites).sum())
 
 
@@ -123,15 +121,15 @@ def best_of(cover: Coverage, sites: Sequence[int]) -> Floats:
     best = np.zeros(cover.story_count)
     for site in sites:
         one = slice(cover.offsets[site], cover.offsets[site + 1])
-        best[cover.stories[one]] = np.maximum(best[cover.stories[one]], cover.values[one])  # of a site each story once
+        best[cover.stories[one]] = np.maximum(best[cover.stories[one]], cover.values[one])  # a site has each story once
     return best
 
 
 def gains(cover: Coverage, best: Floats) -> Floats:
-    """float64[n]: what each site would add. best: by story, what is had already."""
+    """float64[n]: marginal gain of each site. best: current benefit by story."""
     more = cover.values - best[cover.stories]
     np.maximum(more, 0.0, out=more)
-    # of no entries it counts whole
+    # Without entries bincount returns integers
     return np.bincount(cover.sites, more, cover.site_count).astype(np.float64, copy=False)
 
 
@@ -144,12 +142,12 @@ def lazy_greedy(
     had: Floats | None = None,
     miss: float = 0.0,
 ) -> SiteSelection:
-    """Always the site that adds most (by_ratio: most for its cost) of those that the budget still allows;
-    of equal ones the first.
+    """Repeatedly adds the site with the greatest gain (by_ratio: gain per cost) that the budget allows; ties go to the
+    first.
 
-    Equal to the plain greedy: what a site adds never grows, so an old figure is a bound, and only the top of the heap
-    is worked out anew. among: choose only from these. had: by story, what is had before. miss: the chance that a chosen
-    site has nothing of a story after all, so that a second one is worth something; 0: what it has, it has.
+    Same result as plain greedy: gains never increase, so a stale gain is an upper bound, and only the top of the heap
+    is recomputed. among: candidates. had: current benefit by story. miss: probability that a chosen site lacks a story
+    after all, so that a second site has some value; 0: no misses.
     """
     best = np.zeros(cover.story_count) if had is None else had.copy()
     first = gains(cover, best)
@@ -168,7 +166,7 @@ def lazy_greedy(
     while heap:
         key, site, known_at = heapq.heappop(heap)
         if costs[site] > left * (1 + 1e-12):
-            continue  # what is left never grows
+            continue  # the remaining budget never grows
         one = slice(offsets[site], offsets[site + 1])
         stories, values = cover.stories[one], cover.values[one]
         if known_at == len(sites):
@@ -186,9 +184,9 @@ def lazy_greedy(
 
 
 def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, ...]:
-    """The sites, and while the budget allows more, those that would be chosen if these were not there.
+    """The sites, and as long as the budget allows more, those that greedy would choose without them.
 
-    They add nothing to these stories. Of the stories to come, more is seen by who sees these twice.
+    They add nothing for these stories, but a second site per story finds more of future ones.
     """
     chosen = list(sites)
     while True:
@@ -203,25 +201,25 @@ def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, .
         chosen += more.sites
 
 
-# Give each story a price. No choice has more than all prices together plus, for the sites that the budget buys best,
-# what their benefits exceed the prices by; and the least such sum over all prices is the value of the linear programme.
-# The online bound of Leskovec et al. is this sum where the price of a story is what the choice has of it. From there
-# prices move against the excess of offers (subgradient), and where few sites are left in question, HiGHS finds the best
-# prices. Whatever the prices, the sum is worked out here, so the bound never rests on a solver.
+# Give each story a price. The value of any choice is at most the sum of prices plus the excess of benefits over prices,
+# for the sites that maximise it within the budget; the minimum over all prices is the value of the linear programme.
+# The online bound of Leskovec et al. uses the current benefits as prices. From there prices move by subgradient steps,
+# and if few sites remain candidates, HiGHS finds the optimal prices. The bound is always computed here, so it never
+# depends on a solver's correctness.
 
-ROUNDS = 400  # within 0.2 % on 6,331 stories; a thousand bring 0.05 % more
-# of all rounds together: bounds the time to a second or two, of a million entries 60 rounds
+ROUNDS = 400  # within 0.2 % on 6,331 stories; a thousand rounds improve it by 0.05 %
+# Limit over all rounds, for one or two seconds: 60 rounds with a million entries
 ENTRIES_IN_ALL = 60_000_000
-PATIENCE = 8  # rounds without a smaller bound before steps become shorter
+PATIENCE = 8  # rounds without improvement before steps become shorter
 SHORTER = 0.7
-NEAR_ENOUGH = 1e-4  # of the value: no bound is worth more work
-FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # of linear programmes that HiGHS solves in some seconds
-# of a programme in whole sites, solved within a second or two; by nodes, since time is no argument
+NEAR_ENOUGH = 1e-4  # relative gap at which the search for a better bound stops
+FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # sizes of linear programmes that HiGHS solves in a few seconds
+# Limits of the integer programme, solved within one or two seconds; counted in nodes, to be deterministic
 EXACT_ENTRIES, NODES_MOST = 2_000, 2_000
 
 
 def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Floats, Floats]:
-    """(no choice has more; each site's excess over the prices; how much of each site the budget buys).
+    """(upper bound of all choices; each site's excess over the prices; share of each site in the best purchase).
 
     prices: float64[m], >= 0.
     """
@@ -233,9 +231,7 @@ def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Flo
 
 
 def _knapsack(worth: Floats, costs: Floats, budget: float) -> Floats:
-    """How much of each to take, 0 to 1, so that the worth is greatest: the best for their costs first,
-    of the last one a part.
-    """
+    """Fractional knapsack: share of each item, 0 to 1, with maximal worth; the last one in part."""
     order = np.argsort(-worth / costs, kind="stable")
     paid = np.cumsum(costs[order])
     share = np.zeros(len(worth))
@@ -248,9 +244,9 @@ def _knapsack(worth: Floats, costs: Floats, budget: float) -> Floats:
 
 
 def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> tuple[float, Floats]:
-    """(the least bound found from these prices on, its prices).
+    """(the least bound found, its prices).
 
-    value: of the best choice known, which no bound can undercut.
+    value: of the best known choice, a lower limit of all bounds.
     """
     least, best_prices = bound_at(cover, prices, budget)[0], prices
     step, idle = 1.0, 0
@@ -269,7 +265,7 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
             cover.stories, share[cover.sites] * (cover.values > prices[cover.stories]), cover.story_count
         )
         way = 1.0 - offers
-        way[(prices <= 0) & (way > 0)] = 0.0  # a price cannot fall below nothing
+        way[(prices <= 0) & (way > 0)] = 0.0  # prices stay non-negative
         length = float((way * way).sum())
         if length == 0:
             break
@@ -278,21 +274,19 @@ def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> t
 
 
 def in_question(cover: Coverage, prices: Floats, budget: float, value: float) -> Ints:
-    """The sites that a choice better than value may have:
-    any other one costs the bound more than what lies between it and value.
-    """
+    """The sites that a better choice may contain: including any other site lowers the bound below value."""
     bound, worth, share = bound_at(cover, prices, budget)
     rate = worth / cover.costs
     marginal = float(rate[share > 0].min(initial=np.inf))
-    missing = (marginal - rate) * cover.costs  # what having the site takes off the bound
+    missing = (marginal - rate) * cover.costs  # decrease of the bound if the site is included
     return np.flatnonzero(missing <= bound - value + 1e-9 * max(bound, 1.0))
 
 
 def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats) -> float | None:
-    """The linear programme, by HiGHS; None: it is too large, or was not solved.
+    """Bound by the linear programme, with HiGHS; None if it is too large or was not solved.
 
-    Where sites differ in the benefit that they have of a story, only over the sites in question: with value, a bound on
-    every choice all the same, since a better one has sites in question only.
+    If sites differ in their benefit from a story, it covers only the candidate sites; together with value this still
+    bounds every choice, because a better one consists of candidates only.
     """
     least, most = np.full(cover.story_count, np.inf), np.zeros(cover.story_count)
     np.minimum.at(least, cover.stories, cover.values)
@@ -303,9 +297,9 @@ def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats
 
 
 def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
-    """Of stories of which all sites have the same.
+    """For stories from which all sites have the same benefit.
 
-    Variables: how much of each site, and of each story. Rows: story <= its sites; the budget.
+    Variables: share of each site and each story. Rows: story <= sum of its sites; budget.
     """
     from scipy.sparse import coo_array
 
@@ -319,7 +313,7 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
 
 
 def _stepped_bound(cover: Coverage, budget: float, some: Ints) -> float | None:
-    """Of stories of which sites have more or less."""
+    """For stories from which sites have different benefits."""
     held = _entries_of(cover, some)
     if not len(held) or len(held) > STEPPED_ENTRIES:
         return None
@@ -333,10 +327,10 @@ def _entries_of(cover: Coverage, some: Ints) -> Ints:
 
 
 def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Coverage, Floats, csr_array, Floats]:
-    """(some sites alone; the programme: aim, factors, limits). held: their entries.
+    """(the coverage of some sites; the programme: objective, matrix, limits). held: their entries.
 
-    Variables: how much of each site; by entry, how much of the story is taken there. Rows: the budget; taken <=
-    had; a story is taken once.
+    Variables: share of each site; by entry, share of the story's benefit taken there. Rows: budget; taken <= bought;
+    each story is taken once.
     """
     from scipy.sparse import coo_array
 
@@ -363,8 +357,8 @@ def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Co
 
 
 def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) -> tuple[tuple[int, ...], bool] | None:
-    """(a choice among the sites in question, whether none is better), by branch and bound; None:
-    they are too many for that.
+    """(a choice among the candidates, whether it is proved optimal), by branch and bound; None if there are
+    too many.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -385,40 +379,40 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
 
 
 def _solved(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
-    """The prices of the rows at the least of aim, all variables 0 to 1."""
+    """The dual prices of the rows at the minimum, all variables between 0 and 1."""
     from scipy.optimize import linprog
 
-    # simplex: 25 s where interior points take 2. The stubs know no sparse matrices.
-    # see above
+    # The simplex method takes 25 s, interior points 2. The stubs do not know sparse matrices.
     done = linprog(aim, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs-ipm")  # type: ignore[call-overload]
     return -np.asarray(done.ineqlin.marginals, np.float64) if done.status == 0 else None
 
 
-SWAPS_MOST = 500  # a guard; on 6,331 stories and 100 sites a handful is made
-LEAST_GAIN = 1e-9  # of a swap, as a share of the value: less is rounding
-# on 6,331 stories 30 brought 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 from .874 to .885
+SWAPS_MOST = 500  # a safeguard; on 6,331 stories and 100 sites there are a handful
+LEAST_GAIN = 1e-9  # of a swap, as a share of the value: less is rounding error
+# On 6,331 stories 30 kicks improved 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 kicks from
+# .874 to .885
 KICKS = 100
-KICK_ENTRIES = 6_000_000  # of all kicks together: a second or so
-KICK_SHARE = 0.15  # of the sites are given back at once
-WHOLE = 1e-6  # a bound that falls short of a whole number by less is that number
-PROVED = 0.998  # of the bound: the linear programme takes seconds, and is asked only where prices alone prove less
+KICK_ENTRIES = 6_000_000  # limit over all kicks: about a second
+KICK_SHARE = 0.15  # of the sites are removed at once
+WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
+PROVED = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
 
 
-# What fits these stories best fits the next ones less, so whoever chooses for those exchanges nothing (of 6,331
-# stories, the later half, at 20, 40, 100 sites: greedy .716, .809, .896; with exchanges .713, .804, .892). Newer ones
-# may count more, and a site may be taken to miss some of what is like the stories that it had: then the second site of
-# a story is worth something, too. (newer stories count more, chance of a miss):
+# A set optimised on past stories is slightly worse on future ones, so choices for the future make no swaps (on the
+# later half of 6,331 stories, at 20, 40, 100 sites: greedy .716, .809, .896; with swaps .713, .804, .892).
+# Alternatives: newer stories count more, or a site may miss some stories, so that a second site per story has value.
+# (newer stories count more, probability of a miss):
 FUTURE_WAYS = ((False, 0.0), (True, 0.0), (True, 0.2), (False, 0.9))
-FUTURE_PARTS = 4  # of the time: each way chooses by the first ones and is scored on the next, three times
+FUTURE_PARTS = 4  # of the time: each way is fitted on the first parts and scored on the next, three times
 
 
 def future_way(
     cascades: Cascades, objective: Objective, budget: Callable[[Cascades], float], *, by_posts: bool = False
 ) -> tuple[bool, float]:
-    """The one of FUTURE_WAYS that saw most of what was then to come, by these stories alone; plain greedy where none
-    saw more.
+    """The element of FUTURE_WAYS that detected most later stories in backtests on these cascades; plain greedy if none
+    was better.
 
-    Differences from greedy are weighed by how much they vary from story to story. budget: of a part of the cascades.
+    Differences from greedy are weighed by their variance over stories. budget: of a part of the cascades.
     """
     sums, squares = np.zeros(len(FUTURE_WAYS)), np.zeros(len(FUTURE_WAYS))
     for part in range(1, FUTURE_PARTS):
@@ -435,7 +429,7 @@ def future_way(
 def _greedy_for(
     cascades: Cascades, cover: Coverage, budget: float, way: tuple[bool, float]
 ) -> tuple[str, SiteSelection, int]:
-    """(the better rule, its choice, how many gains were worked out by both). cover: of these cascades."""
+    """(the better rule, its selection, number of gains computed for both). cover: of these cascades."""
     newer, miss = way
     ranked = newer_first(cover, cascades) if newer else cover
     unit = bool((cover.costs == 1).all())
@@ -455,22 +449,22 @@ def influence_of(
     *,
     future: tuple[bool, float] | None = None,
 ) -> Influence:
-    """The sites of most value within the budget. cover: of these cascades. Same generator, same choice.
+    """The sites of greatest value within the budget. cover: of these cascades. Deterministic for a given generator.
 
-    future: one of FUTURE_WAYS, to choose for the stories to come; None: for these.
+    future: one of FUTURE_WAYS, to choose for future stories; None: for these.
     """
     rule, greedy, evaluations = _greedy_for(cascades, cover, budget, future or FUTURE_WAYS[0])
     sites, swaps = (greedy.sites, 0) if future else swapped(cover, greedy.sites, budget)
     sites = sites if future else kicked(cover, sites, budget, rng)
     online, _, _ = bound_at(cover, best_of(cover, sites), budget)
-    proved, bound = _proved(cover, sites, budget)
+    proved, bound = _prove_bound(cover, sites, budget)
     sites = sites if future else proved
     value = value_of(cover, sites)
-    if bool((cover.values == np.floor(cover.values)).all()):  # then so is the value of every choice
+    if bool((cover.values == np.floor(cover.values)).all()):  # then every choice has an integer value
         online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))
     total = cover.total or 1.0
     return Influence(
-        chosen=_in_order(cascades, cover, sites),
+        chosen=_greedy_order(cascades, cover, sites),
         value=value / total,
         online_bound=min(online / total, 1.0),
         lp_bound=min(bound / total, 1.0),
@@ -483,8 +477,8 @@ def influence_of(
     )
 
 
-def _proved(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
-    """(the sites, or better ones where few are in question; a bound on every choice)."""
+def _prove_bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
+    """(the sites, or better ones if there are few candidates; a bound on every choice)."""
     had = best_of(cover, sites)
     value = float(had.sum())
     bound, prices = tightened(cover, had, budget, value)
@@ -500,14 +494,14 @@ def _proved(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tup
 
 
 def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:
-    """What one would read without choosing: the sites with most posts, as far as the budget goes."""
+    """The naive choice: the sites with most posts, within the budget."""
     order = np.argsort(-cascades.posts, kind="stable")
     paid = np.cumsum(cover.costs[order])
     return [int(site) for site in order[: int(np.searchsorted(paid, budget * (1 + 1e-12), side="right"))]]
 
 
-def _in_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[Chosen, ...]:
-    """The chosen sites, each time the one that adds most."""
+def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[Chosen, ...]:
+    """The chosen sites in greedy order."""
     picked = lazy_greedy(cover, float("inf"), among=sites)
     values = values_of(cover, picked.sites)
     seen = np.zeros(cover.story_count, np.bool_)
@@ -535,7 +529,7 @@ def _largest(cascades: Cascades, stories: Ints) -> tuple[int, ...]:
 
 
 def kicked(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Random) -> tuple[int, ...]:
-    """At least as good: again and again some sites are given back by chance, and the budget is filled anew."""
+    """Improves a selection: repeatedly removes random sites and refills the budget greedily."""
     by_ratio = bool((cover.costs != 1).any())
     best_sites, value = tuple(sites), value_of(cover, sites)
     for _ in range(min(KICKS, KICK_ENTRIES // max(len(cover.values), 1))):
@@ -551,7 +545,7 @@ def kicked(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Ran
 
 
 def swapped(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:
-    """(the sites after the best exchanges of one for another, as long as one helps; how many were made)."""
+    """(the sites after the best swaps, as long as one improves the value; number of swaps)."""
     chosen = list(sites)
     least = LEAST_GAIN * cover.total
     for made in range(SWAPS_MOST):
@@ -563,10 +557,10 @@ def swapped(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple
 
 
 def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[int, int, float]:
-    """(place in chosen, site to put there, what that adds). slack: what the budget leaves.
+    """(index in chosen, site to put there, gain). slack: remaining budget.
 
-    Taking out s loses, by story that it has best, the best less the second best; of that the site that
-    comes in may give some back.
+    Removing a site loses, for each story that it covers best, the difference to the second best; the new site may
+    recover a part of it.
     """
     if not chosen:
         return 0, 0, 0.0
@@ -576,7 +570,7 @@ def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[in
     more = gains(cover, best)
     more[list(chosen)] = 0.0
     room = slack + cover.costs[list(chosen)]
-    place, site, gain = _swap_apart(cover, more, lost, room)
+    place, site, gain = _disjoint_swap(cover, more, lost, room)
     back = np.minimum(cover.values, best[cover.stories]) - second[cover.stories]
     given = np.flatnonzero((back > 0) & held[cover.stories] & ~np.isin(cover.sites, chosen))
     if len(given):
@@ -591,8 +585,8 @@ def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[in
     return place, site, gain
 
 
-def _swap_apart(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tuple[int, int, float]:
-    """The best swap of a site for one that shares no story with it."""
+def _disjoint_swap(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tuple[int, int, float]:
+    """The best swap for a site that has no story in common with the removed one."""
     order = np.argsort(cover.costs, kind="stable")
     ends = np.searchsorted(cover.costs[order], room * (1 + 1e-12), side="right")
     top = np.maximum.accumulate(more[order])
@@ -603,7 +597,7 @@ def _swap_apart(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tu
 
 
 def _two_best(cover: Coverage, chosen: Sequence[int]) -> tuple[Floats, Floats, Ints]:
-    """By story: the best benefit, the second best, and which place in chosen has the best (-1: none)."""
+    """By story: the best benefit, the second best, and the index in chosen of the best (-1: none)."""
     best, second = np.zeros(cover.story_count), np.zeros(cover.story_count)
     owner = np.full(cover.story_count, -1)
     for place, site in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""An audit's findings in words, under the user's own severities and grouped by cause, and whether the site passes."""
+"""Formats an audit's findings with the user's severities, groups them by cause, and decides whether the site passes."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from periplus.urls.hosts import root_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
 from periplus.values import frozen
 
-_BLOCK = 10_000  # issues put into words at once: bounds memory whatever the number of findings
-_CAUSES = 1_000  # whose first issues are put into words at once
+_BLOCK = 10_000  # issues formatted per batch: bounds memory
+_CAUSES = 1_000  # causes whose first issues are formatted per batch
 _OFF = "off"
 
 
 @frozen
 class AuditRules:
-    """What the user wants otherwise."""
+    """The user's changes to the audit."""
 
     severities: Mapping[str, Severity] = field(default_factory=dict)
-    off: frozenset[str] = frozenset()  # codes that are not reported at all
-    # (code, with `*` and `?` allowed; a pattern in the page or related URL) of issues that are left out
+    off: frozenset[str] = frozenset()  # codes that are not reported
+    # (code, with `*` and `?` as wildcards; pattern for the page or related URL) of issues to leave out
     ignored: tuple[tuple[str, UserPattern], ...] = ()
 
     def severity(self, code: str) -> Severity:
@@ -57,7 +57,7 @@ class AuditRules:
 
 
 def audit_rules(severities: Iterable[str] = (), ignored: Iterable[str] = ()) -> AuditRules:
-    """severities: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError."""
+    """Parses rules. severities: `CODE=error|warning|notice|off`; ignored: `CODE` or `CODE REGEX`. Raises UsageError."""
     chosen: dict[str, Severity] = {}
     off = set()
     for text in severities:
@@ -82,36 +82,37 @@ def _ignored(text: str) -> tuple[str, UserPattern]:
 
 @frozen
 class Lookups:
-    """What is too long to keep in columns and is asked for once for each kind, for the issues in question only."""
+    """Data too large for columns, looked up once per kind for the issues concerned."""
 
-    # the words of links, given places of their pages and of what they lead to; None: without them
+    # Anchor texts of links, given places of pages and targets; None: not available
     anchors: Callable[[Places, Places], Iterable[str]] | None = None
-    whys: Callable[[Places], Iterable[str]] | None = None  # why a URL has its verdict, given places: "it answers 404"
-    better: Mapping[int, Url] = field(default_factory=dict)  # by place: what links should name that checks alone met
+    whys: Callable[[Places], Iterable[str]] | None = None  # reasons of verdicts, given places: "it answers 404"
+    # by place: the URL that links should use, for targets known only from checks
+    better: Mapping[int, Url] = field(default_factory=dict)
 
 
 @frozen
 class KindIssues:
-    """The issues of one kind, of one site or several, as columns: k issues. Pages are places among all URLs."""
+    """k issues of one kind, of one or several sites, as columns. Pages are places among all URLs."""
 
     kind: IssueKind
     severity: Severity
-    limit: float  # that the numbers exceed
+    limit: float  # threshold that the numbers exceed
     pages: Places
     related: Places  # -1: none
-    ends: Places  # where the related URL leads; -1: to what the words name, or nowhere
-    positions: NDArray[np.uint8]  # places in POSITIONS; _NO_LINK: it is no link
+    ends: Places  # end of the related URL's redirects; -1: given by the words, or none
+    positions: NDArray[np.uint8]  # indices in POSITIONS; _NO_LINK: not a link
     numbers: NDArray[np.float64]
     words: NDArray[np.object_]  # texts
-    anchors: NDArray[np.object_]  # texts; empty: it is no link, or has no words
-    lines: NDArray[np.int32]  # of the source, from 1; 0: not told
+    anchors: NDArray[np.object_]  # texts; empty: not a link, or without text
+    lines: NDArray[np.int32]  # in the source, from 1; 0: unknown
     columns: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.pages)
 
     def rows(self, rows: Places | Mask) -> KindIssues:
-        """Some of the issues, in the order given."""
+        """The given issues, in the given order."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     @property
@@ -125,7 +126,7 @@ _COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchor
 
 @frozen
 class IssueTable:
-    """All issues of a collection by kind, as columns of some 70 bytes an issue; iterated, they are in words."""
+    """All issues of a collection by kind, as columns of about 70 bytes per issue; iterating formats them."""
 
     kinds: tuple[KindIssues, ...]
     url: Sequence[Url]  # by place
@@ -139,35 +140,37 @@ class IssueTable:
             yield from worded(kind, self.url)
 
     def of(self, kinds: Iterable[KindIssues]) -> IssueTable:
-        """The same with other issues. Kinds without issues are left out."""
+        """A copy with other issues; empty kinds are left out."""
         return replace(self, kinds=tuple(kind for kind in kinds if len(kind)))
 
     def sorted(self) -> IssueTable:
-        """The same, each kind once, gravest first."""
+        """A copy with each kind once, most severe first."""
         return self.of(ordered(self.kinds))
 
     def causes(self) -> Iterator[Causes]:
-        """Those of each kind, in the order of kinds."""
+        """The causes of each kind, in the order of kinds."""
         return (causes_of(kind, self.url) for kind in self.kinds)
 
     def faults(self, most: int) -> Iterator[Fault]:
-        """The issues by their cause, each with the first, at most so many: in the order of kinds, those on most pages
-        first."""
+        """Issues grouped by cause, each with its first issues, at most `most`.
+
+        In the order of kinds, causes on most pages first.
+        """
         return chain.from_iterable(faults(causes, most, self.words) for causes in self.causes())
 
     def words(self, kind: KindIssues) -> Iterator[Issue]:
         return worded(kind, self.url)
 
     def sums(self) -> tuple[KindSum, ...]:
-        """By kind, in their order."""
+        """Sums per kind, in order."""
         return tuple(kind_sum(kind, self.url) for kind in self.kinds)
 
     def pages(self) -> int:
-        """Distinct pages with an issue."""
+        """Number of distinct pages with an issue."""
         return len(distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind in self.kinds)])))
 
     def ids_of(self, places: Places) -> Places:
-        """int64[k]: the ids of URLs; 0 for none."""
+        """int64[k]: the ids of URLs; 0 if unknown."""
         return np.where(places >= 0, self.ids[places], 0) if len(self.ids) else places
 
 
@@ -177,7 +180,7 @@ def issues(
     rules: AuditRules | None = None,
     lookups: Lookups | None = None,
 ) -> Iterator[Issue]:
-    """The findings of `audit` one by one, in their order, in words. Bounded memory."""
+    """Formats the findings of `audit` one by one, in order. Bounded memory."""
     for kind in kind_issues(findings, site, rules, lookups):
         yield from worded(kind, site.urls.url)
 
@@ -188,7 +191,7 @@ def kind_issues(
     rules: AuditRules | None = None,
     lookups: Lookups | None = None,
 ) -> Iterator[KindIssues]:
-    """The findings of `audit` in their order, with all that their words are made of."""
+    """The findings of `audit` in order, with all data needed to format them."""
     rules, lookups = rules or AuditRules(), lookups or Lookups()
     for code, columns in findings.items():
         if code in rules.off:
@@ -202,7 +205,7 @@ def kind_issues(
 
 
 def _matches(patterns: Sequence[UserPattern], places: Places, site: AuditInput) -> Mask:
-    """bool[k]: a pattern is in this URL's text; of no URL the text is empty."""
+    """bool[k]: whether a pattern matches the URL; for -1 the text is empty."""
     distinct, row = np.unique(places, return_inverse=True)
     texts = (site.urls.url[place] if place >= 0 else "" for place in distinct.tolist())
     return np.fromiter((any(one.is_in(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
@@ -238,7 +241,7 @@ def _with_words(
 
 
 def texts(texts: Iterable[str] | None, count: int) -> NDArray[np.object_]:
-    """Texts as a column, equal ones as one object; None: empty ones."""
+    """Texts as a column, equal texts as one object; None: empty texts."""
     column = np.full(count, "", np.object_)
     if texts is not None:
         same: dict[str, str] = {}
@@ -247,7 +250,9 @@ def texts(texts: Iterable[str] | None, count: int) -> NDArray[np.object_]:
 
 
 def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Iterable[str]:
-    """Why the related URLs are thought ill of: the judgement's own words, else its name, else the crawl's reason."""
+    """Reasons for the verdicts of related URLs: from the judgement, else the verdict's name, else the
+    crawl's reason.
+    """
     if lookups.whys:
         return lookups.whys(related)
     unchecked = VERDICTS.index(Verdict.UNCHECKED)
@@ -259,12 +264,12 @@ def _whys(related: Places, site: AuditInput, lookups: Lookups) -> Iterable[str]:
 
 
 def blocks(kind: KindIssues) -> Iterator[KindIssues]:
-    """The same issues, some thousand at once."""
+    """The issues in batches."""
     return (kind.rows(np.arange(start, min(start + _BLOCK, len(kind)))) for start in range(0, len(kind), _BLOCK))
 
 
 class WordColumns(NamedTuple):
-    """What some issues of one kind say, in lists of one length; empty: nothing."""
+    """The texts of issues of one kind, in lists of equal length; '' if there is none."""
 
     url: list[Url]
     detail: list[str]
@@ -295,7 +300,7 @@ _POSITION_NAMES = [*(position.value for position in POSITIONS), *[""] * (_NO_LIN
 
 
 def worded(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:
-    """The issues of one kind one by one."""
+    """Formats the issues of one kind one by one."""
     for block in blocks(kind):
         for row in zip(*words_of(block, url), strict=True):
             yield Issue(kind.kind.code, kind.severity, *row)
@@ -308,7 +313,7 @@ def _urls(places: Places, url: Sequence[Url]) -> list[str]:
 
 
 def _details(kind: KindIssues, url: Sequence[Url]) -> list[str]:
-    """Each issue's own sentence."""
+    """The detail sentence of each issue."""
     template = kind.kind.detail
     if template == "{words}":
         return list(kind.words.tolist())
@@ -326,7 +331,7 @@ def _details(kind: KindIssues, url: Sequence[Url]) -> list[str]:
 
 
 def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str]) -> list[str]:
-    """What is to be mended once for all issues of one kind with the same cause: a URL or words."""
+    """The cause of each issue, the thing to fix once: a URL or words."""
     match kind.kind.caused_by:
         case CausedBy.PAGE:
             return list(pages)
@@ -339,12 +344,12 @@ def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str])
         case CausedBy.HOST:
             return list(map(root_of, pages))
         case CausedBy.GROUP:
-            # the first of a group names the second, the others name the first
+            # For the first of a group the related page is the second, for the rest it is the first
             return list(map(min, pages, related))
 
 
 def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
-    """(int64[k]: the same number for issues of one cause, whether these numbers are in the order of their texts)."""
+    """(int64[k]: equal numbers for issues with the same cause; whether these numbers are in the order of the texts)."""
     pages, related = kind.pages, np.where(kind.related >= 0, kind.related, kind.pages)
     match kind.kind.caused_by:
         case CausedBy.PAGE:
@@ -364,19 +369,19 @@ def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
 
 @frozen
 class Causes:
-    """The causes of the issues of one kind: c of them, those on most pages first."""
+    """The c causes of the issues of one kind, causes on most pages first."""
 
-    issues: KindIssues  # of one cause together, in the order of the causes
-    starts: Places  # c + 1: the issues of cause i are those from starts[i] to starts[i + 1]
+    issues: KindIssues  # grouped by cause, in the order of the causes
+    starts: Places  # c + 1: the issues of cause i are starts[i] to starts[i + 1]
     pages: Places  # c: distinct pages with such an issue
-    alike: Mask  # c: whether all of its issues say the same
-    since: NDArray[np.float64]  # c: when the first check that saw it began, seconds since the epoch; NaN: none did
+    alike: Mask  # c: whether all of its issues have the same text
+    since: NDArray[np.float64]  # c: start of the first check that saw it, seconds since the epoch; NaN: never seen
 
     def __len__(self) -> int:
         return len(self.pages)
 
     def within(self, chosen: Mask, url: Sequence[Url]) -> Causes:
-        """The causes of some of the issues (chosen: bool[k]), in the same order."""
+        """The causes of the chosen issues (bool[k]), in the same order."""
         if chosen.all():
             return self
         totals = np.diff(np.concatenate([[0], np.cumsum(chosen)])[self.starts])
@@ -386,17 +391,17 @@ class Causes:
         return Causes(issues, starts, pages, _alike(issues, starts, url), self.since[left])
 
     def texts(self, url: Sequence[Url]) -> list[str]:
-        """Each cause in words."""
+        """The text of each cause."""
         return words_of(self.issues.rows(self.starts[:-1]), url).cause
 
     def rows(self, first: int, last: int, most: int) -> Places:
-        """The issues of some causes, of each at most so many."""
+        """Indices of the issues of causes first to last, at most `most` per cause."""
         spans = zip(self.starts[first:last].tolist(), self.starts[first + 1 : last + 1].tolist(), strict=True)
         return np.concatenate([np.arange(start, min(end, start + most)) for start, end in spans])
 
 
 def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:
-    """O(k log k)."""
+    """Groups issues by cause. O(k log k)."""
     numbers, are_ordered = _cause_numbers(kind, url)
     distinct, first, cause, totals = np.unique(numbers, return_index=True, return_inverse=True, return_counts=True)
     pages = _pages(cause, kind, url)
@@ -430,7 +435,7 @@ def _alike(kind: KindIssues, starts: Places, url: Sequence[Url]) -> Mask:
 
 
 def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Issue]]) -> Iterator[Fault]:
-    """The causes in their order, each with its first issues, at most so many. words: as `worded`."""
+    """The causes in order, each with its first issues, at most `most`. words: as `worded`."""
     kind = causes.issues
     for start in range(0, len(causes), _CAUSES):
         end = min(start + _CAUSES, len(causes))
@@ -445,7 +450,7 @@ def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Iss
 def without(
     findings: Mapping[str, IssueColumns], site: AuditInput, notes: Iterable[FaultNote]
 ) -> dict[str, IssueColumns]:
-    """The findings but for those of causes that were accepted or ignored."""
+    """The findings without those of causes that were accepted or ignored."""
     closed: dict[str, set[str]] = {}
     for note in notes:
         if note.decision:
@@ -464,7 +469,7 @@ def _without(kind: IssueKind, columns: IssueColumns, site: AuditInput, closed: s
 
 
 def _text_numbers(column: NDArray[np.object_]) -> Places:
-    """The same number for the same text, below k. Most equal texts are one object: few are compared."""
+    """Equal numbers for equal texts, below k. Most equal texts are the same object, so few are compared."""
     _, first, row = np.unique(
         np.fromiter(map(id, column.tolist()), np.int64, len(column)), return_index=True, return_inverse=True
     )
@@ -473,8 +478,10 @@ def _text_numbers(column: NDArray[np.object_]) -> Places:
 
 
 def _host_numbers(pages: Places, url: Sequence[Url]) -> Places:
-    """The same number for pages of one server, in the order of its root: URLs are sorted, so that those of one server
-    stand together."""
+    """Equal numbers for pages of one server, in the order of server names.
+
+    URLs are sorted, so pages of one server are adjacent.
+    """
     ends, rest = list[int](), distinct_sorted(pages)
     while len(rest):
         ends.append(bisect_left(url, root_of(url[rest[0]])[:-1] + chr(ord("/") + 1)))
@@ -488,7 +495,10 @@ def kind_sum(kind: KindIssues, url: Sequence[Url]) -> KindSum:
 
 
 def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
-    """The gravest causes on most pages, of one kind only while no other kind is as grave; no notices beside graver."""
+    """The most severe causes, those on most pages first; at most one per kind while other kinds are equally severe.
+
+    No notices if there is anything more severe.
+    """
     severities = list(Severity)
     order = sorted(faults, key=lambda fault: (severities.index(fault.severity), -fault.pages))
     grave = [fault for fault in order if fault.severity is not Severity.NOTICE] or order
@@ -501,8 +511,10 @@ def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
 
 
 def ordered(kinds: Iterable[KindIssues]) -> list[KindIssues]:
-    """Gravest first, then by kind as in the table of kinds; a target's pages together. kinds: as of `by_severity`."""
-    # URLs' places are in the order of their texts
+    """Most severe first, then in the order of kinds; issues with the same target together. kinds: as from
+    `by_severity`.
+    """
+    # Places are sorted by URL text
     return [
         one.rows(np.lexsort((one.related, one.pages, one.related if one.are_links else one.pages)))
         for one in by_severity(kinds)
@@ -510,8 +522,10 @@ def ordered(kinds: Iterable[KindIssues]) -> list[KindIssues]:
 
 
 def by_severity(kinds: Iterable[KindIssues]) -> list[KindIssues]:
-    """Gravest first, then as in the table of kinds. kinds: of the sites of one collection; those of one code become
-    one, its issues in the order given."""
+    """Most severe first, then in the order of kinds.
+
+    kinds: of the sites of one collection; those with the same code are merged, in the given order.
+    """
     groups: dict[str, list[KindIssues]] = {}
     for kind in kinds:
         groups.setdefault(kind.kind.code, []).append(kind)
@@ -529,14 +543,14 @@ def _joined(kinds: Sequence[KindIssues]) -> KindIssues:
 
 
 def counts(sums: Iterable[KindSum]) -> Counter[str]:
-    """Causes by code, by severity and by category, in one table: no two of these names are alike."""
+    """Number of causes by code, by severity and by category, in one table: these names are all distinct."""
     table: Counter[str] = Counter()
     for one in sums:
         table.update({one.kind.code: one.causes, one.severity.value: one.causes, one.kind.category.value: one.causes})
     return table
 
 
-# Names of conditions beside codes, severities and categories: verdicts on links, and plurals
+# Aliases for conditions, besides codes, severities and categories: verdicts on links, and plurals
 ALIASES = {
     "broken": "broken-link",
     "refused": "refused-link",
@@ -552,7 +566,7 @@ _CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
 
 @frozen
 class Condition:
-    """The audit fails when there are more than `most` issues of this name: a code, a severity or a category."""
+    """The audit fails if there are more than `most` issues with this code, severity or category."""
 
     name: str
     most: int
@@ -560,16 +574,16 @@ class Condition:
 
 @frozen
 class GateResult:
-    """Whether the audit failed, and why, in a sentence."""
+    """Whether the audit failed, and a sentence with the reason."""
 
     failed: bool
     sentence: str
 
 
 def fail_on(text: str) -> tuple[Condition, ...]:
-    """`broken>0,server-error>5` as conditions, any of which fails the audit; a bare name means `>0`, `>=1` the same.
+    """Parses `broken>0,server-error>5`; each condition can fail the audit. A bare name means `>0`, as does `>=1`.
 
-    Empty: none. Raises UsageError, and nothing else, for what is none.
+    '' gives no conditions. Raises only UsageError.
     """
     return tuple(_condition(part.strip()) for part in text.split(",") if part.strip())
 
@@ -577,21 +591,21 @@ def fail_on(text: str) -> tuple[Condition, ...]:
 def _condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if not match:
-        raise UsageError(f"{text!r} is no condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
+        raise UsageError(f"{text!r} is not a condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
     name, sign, number = match.groups()
     names = {*issue_kinds(), *Severity, *Category, *ALIASES}
     if name not in names:
-        raise UsageError(f"nothing is called {name!r}; choose among {', '.join(sorted(names))}")
+        raise UsageError(f"unknown name {name!r}; choose among {', '.join(sorted(names))}")
     most = int(number or 0) - (sign == ">=")
     if most < 0:
-        raise UsageError(f"{text!r} fails always: there are never fewer than 0")
+        raise UsageError(f"{text!r} always fails: a number is never below 0")
     return Condition(ALIASES.get(name, name), most)
 
 
 def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
-    """counted: issues by code, severity and category, from `audit.counts`; with a baseline only new issues.
+    """Evaluates the conditions. counted: from `audit.counts`, of new issues only if there is a baseline.
 
-    baseline: its name for the sentence; empty: none.
+    baseline: its name, for the sentence; empty: none.
     """
     over = [
         (condition, counted.get(condition.name, 0))

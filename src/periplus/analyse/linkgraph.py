@@ -1,4 +1,4 @@
-"""The graph of a site's pages: made from stored rows, laid below the home page, with the links that leave it."""
+"""The link graph of a site: built from stored rows, arranged as a tree below the home page, and its external links."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from periplus.values import frozen
 PAGES = frozenset(reason for reason in Reason if STATE_OF[reason] in (State.FETCHED, State.DISCOVERED)) - {
     Reason.RESOURCE
 }
-LOOKUP_BLOCK = 200_000  # ids looked up at once; fewer in all are sooner found by halving than buckets are made
-Places = NDArray[np.signedinteger[Any]]  # of 32 bits where so many places are enough
+LOOKUP_BLOCK = 200_000  # ids per block; below this, binary search is faster than building buckets
+Places = NDArray[np.signedinteger[Any]]  # 32-bit if the numbers fit
 IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
 IS_PAGE = np.array([reason in PAGES for reason in REASONS])
 
@@ -28,14 +28,13 @@ IS_PAGE = np.array([reason in PAGES for reason in REASONS])
 def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph:
     """The pages among urls (of one site) and the links between them.
 
-    links: of CLICK_KINDS. redirects: one for each URL that redirects, of any site. A link to a URL
-    that redirects is a link to where the redirects end; circles of redirects, links out of what was not fetched, to
-    other URLs than these and to the page itself fall away, and parallel links are one. The order of the rows does not
-    matter. O(urls log urls + links log links).
+    links: of CLICK_KINDS. redirects: at most one per URL, of any site. Links to redirects are resolved to their end.
+    Redirect loops, links from pages that were not fetched, links to unknown URLs and self-links are dropped; parallel
+    links are merged. The order of rows does not matter. O(urls log urls + links log links).
     """
     page_rows = np.flatnonzero(IS_PAGE[urls.reasons])
     texts = [urls.texts[row] for row in page_rows.tolist()]
-    # canonical URLs are ASCII: text order is byte order
+    # Canonical URLs are ASCII: text order is byte order
     by_text = np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     rows = page_rows[by_text]
     fetched = IS_FETCHED[urls.reasons[rows]]
@@ -58,16 +57,16 @@ def link_graph(urls: UrlRows, links: LinkRows, redirects: LinkRows) -> LinkGraph
 
 
 class LinkTargets(NamedTuple):
-    """Distinct links between places, by source: those of place i lead to targets[offsets[i]:offsets[i + 1]].
+    """Distinct links between pages, by source: page i links to targets[offsets[i]:offsets[i + 1]].
 
-    targets: perhaps in a file, of which a part is in memory at a time.
+    targets: may be memory-mapped.
     """
 
     offsets: Ints
     targets: Places
 
     def runs(self, links_at_once: int) -> Iterator[slice]:
-        """Places with so many links together, or those of one place, in order."""
+        """Consecutive slices of pages with at most this many links together, or of a single page."""
         count = len(self.offsets) - 1
         begin = 0
         while begin < count:
@@ -84,10 +83,10 @@ def links_in_file(
     redirects: LinkRows,
     file: BinaryIO,
 ) -> LinkTargets:
-    """The links of `link_graph` with 30 bytes of memory a page and none a link; a place is that of the page in ids.
+    """The links of `link_graph`, with 30 bytes of memory per page and none per link; pages are numbered as in ids.
 
-    ids: ascending; blocks: ascending by source, those of a source in one. file: empty; it is needed as long as what is
-    returned.
+    ids: ascending. blocks: ascending by source, all links of a source in one block. file: empty; it must stay open as
+    long as the result is used.
     """
     moved = np.sort(redirects.sources)
     ends, is_somewhere = resolved(moved, redirects)
@@ -108,13 +107,13 @@ def links_in_file(
 
 
 def resolved(ids: Ints, redirects: LinkRows) -> tuple[Ints, Mask]:
-    """(where redirects lead each id, whether they lead anywhere: false for what runs in a circle).
+    """(end of each id's redirects; False for ids in a redirect loop).
 
-    redirects: at most one for each source. Chains are halved in each round, so that a long one costs its logarithm.
+    redirects: at most one per source. Each round doubles the distance, so a chain of n takes log n rounds.
     """
     order = np.argsort(redirects.sources)
     sources, ends = redirects.sources[order], redirects.targets[order]
-    following = places_in_sorted(sources, ends)  # the redirect that goes on where this one ends; -1: none
+    following = places_in_sorted(sources, ends)  # index of the redirect at the end of this one; -1: none
     for _ in range(len(sources).bit_length()):
         goes_on = following >= 0
         ends = np.where(goes_on, ends[following], ends)
@@ -127,14 +126,14 @@ def resolved(ids: Ints, redirects: LinkRows) -> tuple[Ints, Mask]:
 
 
 def places(ids: Ints, queries: Ints) -> Ints:
-    """Where each wanted id stands in ids, which are distinct; -1: nowhere."""
+    """The index of each query in ids, which are distinct; -1 if missing."""
     order = np.argsort(ids)
     positions = places_in_sorted(ids[order], queries)
     return np.where(positions >= 0, order[positions], -1) if len(ids) else positions
 
 
 def places_in_sorted(ids: Ints, queries: Ints) -> Ints:
-    """The same for ascending ids."""
+    """As `places`, for ascending ids."""
     if not len(ids):
         return np.full(len(queries), -1, np.int64)
     if len(queries) < LOOKUP_BLOCK:
@@ -150,9 +149,10 @@ def _searched(ids: Ints, queries: Ints) -> Ints:
 
 
 def _first_places(ids: Ints) -> Ints32:
-    """Where the ids of each bucket begin, the place of the first id for those past the last.
+    """The index of the first id of each bucket, or 0 past the last id.
 
-    A bucket is an id's leading bits; ids are digests, so with four to eight buckets an id most hold one or none.
+    A bucket is the leading bits of an id. Ids are digests, so with four to eight buckets per id most buckets have at
+    most one.
     """
     bits = _bucket_bits(ids)
     counts = np.bincount((ids >> (64 - bits)) + (1 << (bits - 1)), minlength=1 << bits)
@@ -165,8 +165,8 @@ def _bucket_bits(ids: Ints) -> int:
 
 
 def _guessed(ids: Ints, first: Ints32, queries: Ints) -> Ints:
-    """As `_searched`, looking first at the first id of the bucket: 10 M ids among 1 M take 0.8 s,
-    by halving alone 3.8 s.
+    """As `_searched`, but tries the first id of the bucket first: 10 M queries among 1 M ids take 0.8 s instead of 3.8
+    s.
     """
     bits = _bucket_bits(ids)
     place: Ints = first[(queries >> (64 - bits)) + (1 << (bits - 1))].astype(np.int64)
@@ -176,37 +176,36 @@ def _guessed(ids: Ints, first: Ints32, queries: Ints) -> Ints:
 
 
 def distinct_sorted(values: Ints) -> Ints:
-    """Each value once, ascending. As np.unique, which takes 17 s for 11 M values where this takes 0.3 (NumPy 2.4)."""
+    """Distinct values, ascending. As np.unique, which takes 17 s for 11 M values instead of 0.3 s (NumPy 2.4)."""
     ascending = np.sort(values)
     return ascending[_firsts(ascending)]
 
 
 def counted(values: Ints) -> tuple[Ints, Ints]:
-    """(each value once, ascending; how often it stands there)."""
+    """(distinct values, ascending; count of each)."""
     ascending = np.sort(values)
     begins = np.flatnonzero(_firsts(ascending))
     return ascending[begins], np.diff(np.append(begins, len(ascending))).astype(np.int64)
 
 
 def _firsts(ascending: Ints) -> Mask:
-    """Of each value, whether it is another one than that before."""
+    """Whether each value differs from the previous one."""
     first = np.ones(len(ascending), np.bool_)
     first[1:] = ascending[1:] != ascending[:-1]
     return first
 
 
-# relative: ranks of like pages differ by rounding (about 1e-15 a link), true differences are known to 1e-9 only
+# Relative: equal ranks differ by rounding (about 1e-15 per link); true differences are only known to 1e-9
 TIE = 1e-12
 
 
 def hierarchical_map(graph: LinkGraph, home: int, rank: Floats) -> SiteMap:
-    """The tree of depths: each page hangs from a page one click nearer to the home page.
+    """The tree of shortest click paths: each page's parent is one click nearer to the home page.
 
-    graph: the fetched and discovered pages of one site. rank: float64[n], greater is better. Where several pages of the
-    depth before link to a page, its parent is the one with the greatest rank; ranks closer than TIE are equal, and then
-    the smaller URL wins, so that the map depends neither on the order of fetching nor on rounding.
-    O(links + pages log pages). Raises UsageError if home is not a fetched page.
-    Source: Rimnac, Susta, Zivnustka, Webmapa, (P1)-(P5).
+    graph: the fetched and discovered pages of one site. rank: float64[n], greater is better. If several pages of the
+    previous depth link to a page, the one with the greatest rank is the parent; ranks closer than TIE are equal, and
+    then the smaller URL wins, so that the map depends neither on the order of fetching nor on rounding. O(links + pages
+    log pages). Raises UsageError if home is not a fetched page. Source: Rimnac, Susta, Zivnustka, Webmapa, (P1)-(P5).
     """
     if not 0 <= home < len(graph.pages):
         raise UsageError(
@@ -226,10 +225,10 @@ def hierarchical_map(graph: LinkGraph, home: int, rank: Floats) -> SiteMap:
 
 
 def by_precedence(rank: Floats, site: Ints | None = None) -> Ints:
-    """The pages, greatest rank first, equal ranks by URL; with the site of each, site by site.
+    """The pages by rank, descending, equal ranks by URL; with sites given, site by site.
 
-    Equal: linked by steps smaller than TIE, never rounded, since rounding parts neighbours that lie on either side of
-    a boundary.
+    Ranks are equal if connected by steps smaller than TIE; they are never rounded, since that would separate neighbours
+    at a boundary.
     """
     if len(rank) == 0:
         return np.zeros(0, np.int64)
@@ -246,10 +245,10 @@ def by_precedence(rank: Floats, site: Ints | None = None) -> Ints:
 def depths_below(
     offsets: Ints, targets: Places, homes: Places, order: Ints, links_at_once: int = 1 << 62
 ) -> tuple[Places, Places, list[Places]]:
-    """(depth of each page below the homes, its parent, the pages by depth); -1: not reached, no parent.
+    """(depth of each page, its parent, the pages by depth); -1: not reached, no parent.
 
-    Looks at each link once. offsets, targets: distinct links by source. order: the pages by precedence. links_at_once:
-    at most so many links, or those of one page, are looked at together.
+    Reads each link once. offsets, targets: distinct links by source. order: the pages by precedence. links_at_once:
+    most links processed together, except for a single page.
     """
     kind: type[np.signedinteger[Any]] = np.int32 if len(order) < 2**31 else np.int64
     precedence = np.empty(len(order), kind)
@@ -261,7 +260,7 @@ def depths_below(
         depth[frontier] = len(depths)
         depths.append(frontier)
         met = []
-        # the best last: of several writes to one place the last stays
+        # Best last: of several writes to one index the last remains
         for pages in _parts(offsets, frontier[np.argsort(-precedence[frontier])], links_at_once):
             sources, places = row_places(offsets, pages)
             children = targets[places]
@@ -285,17 +284,17 @@ def _parts(offsets: Ints, pages: Places, links_at_once: int) -> Iterator[Places]
 
 
 def row_places(offsets: Ints, rows: Places) -> tuple[Places, Ints]:
-    """(row, place) of every value in these rows of compressed sparse rows, in their order."""
+    """(row, index) of every value in these rows of compressed sparse rows, in order."""
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
-    shift = starts - (np.cumsum(counts) - counts)  # from a value's place in the answer to its place in the rows
+    shift = starts - (np.cumsum(counts) - counts)  # from the position in the result to the position in the rows
     return np.repeat(rows, counts), np.arange(counts.sum()) + np.repeat(shift, counts)
 
 
 def depth_first_places(parent: Places, depths: Sequence[Places], by_precedence: Ints) -> tuple[Ints, Ints32]:
-    """(each page's place in its tree, depth first, siblings by precedence; how many stand below it).
+    """(depth-first position of each page in its tree, siblings by precedence; number of descendants).
 
-    Of one tree or several.
+    For one or several trees.
     """
     below = np.zeros(len(parent), np.int32)
     for pages in reversed(depths[1:]):
@@ -307,16 +306,16 @@ def depth_first_places(parent: Places, depths: Sequence[Places], by_precedence: 
     first = np.diff(parent[children], prepend=-1) > 0  # the first child of each parent
     ahead -= np.repeat(ahead[first], np.diff(np.flatnonzero(np.append(first, True))))
     position = np.zeros(len(parent), np.int64)
-    position[children] = ahead + 1  # within the parent's branch; below: within the whole
+    position[children] = ahead + 1  # relative to the parent's position; made absolute below
     for pages in depths[1:]:
         position[pages] += position[parent[pages]]
     return position, below
 
 
 def shortest_way(graph: LinkGraph, source: int, target: int) -> list[int]:
-    """The pages of a way with the fewest links, its ends included; empty: there is none.
+    """A shortest path of links, including both ends; [] if there is none.
 
-    Of several ways the same one each time: every page is reached from the first page that leads to it.
+    Deterministic: every page is reached from the first page that links to it.
     """
     before = np.full(len(graph.pages), -1, np.int64)
     before[source] = source
@@ -346,22 +345,22 @@ def map_tree(
     max_nodes: int = 60,
     max_depth: int = -1,
 ) -> MapNode:
-    """The map folded to at most max_nodes pages, each with its branch's totals; what is left out is in OTHERS nodes.
+    """Folds the map to at most max_nodes pages, each with the totals of its branch; the rest is summed in OTHERS nodes.
 
-    The pages kept are those whose branches hold most rank, so a well linked single page outlasts a long tail of
-    calendar days. Every page of the map is in exactly one node; totals of children and the page itself add up
-    to the node's. size_bytes, fetched, rank: one value a page. max_depth: the last depth named; -1: any. The
-    home page is always named.
+    Keeps the pages whose branches have most rank, so that a well linked single page outlasts a long tail of calendar
+    days. Every page of the map is in exactly one node; a node's totals are the sum of its children and itself.
+    size_bytes, fetched, rank: one value per page. max_depth: of named pages; -1: unlimited. The home page is always
+    named.
     """
     order = site_map.order
-    after = np.arange(1, len(order) + 1) + site_map.below[order]  # where each branch ends
-    # ranks as whole numbers: their sums are exact, and no branch exceeds its parent's
+    after = np.arange(1, len(order) + 1) + site_map.below[order]  # end of each branch
+    # Integer ranks: sums are exact, and no branch exceeds its parent's
     unit = float(rank[order].sum()) / 2.0**50
     weights = np.rint(rank[order] / unit).astype(np.int64)
     own = np.stack([np.ones(len(order), np.int64), fetched[order], size_bytes[order], weights])
     totals = np.stack([_branch_totals(row, after) for row in own])
     allowed = np.flatnonzero((site_map.depth[order] <= max_depth) | (max_depth < 0))
-    # equal: the earlier, which is the parent
+    # Stable: of equal branches the earlier, which is the parent
     heaviest = np.argsort(-totals[3, allowed], kind="stable")[: max(max_nodes, 1)]
     shown = np.sort(allowed[heaviest])
     pages = order[shown]
@@ -376,10 +375,12 @@ def _branch_totals(values: Ints, after: Ints) -> Ints:
 
 
 def _assemble(pages: list[int], parents: list[int], totals: Ints, own: Ints, unit: float) -> MapNode:
-    """Nodes of the pages, which stand depth first; built from the last to the first, so each finds its children ready.
-    totals, own: int64[4, pages], rows pages, fetched, bytes, rank in units."""
+    """Nodes of the pages, given in depth-first order; built backwards, so that children exist before their parents.
+
+    totals, own: int64[4, pages], rows pages, fetched, bytes, rank in units.
+    """
     waiting: dict[int, list[MapNode]] = {page: [] for page in pages}
-    taken = {page: np.zeros(4, np.int64) for page in pages}  # what each page's named children hold
+    taken = {page: np.zeros(4, np.int64) for page in pages}  # totals of each page's named children
     for place in range(len(pages) - 1, -1, -1):
         page, parent, total = pages[place], parents[place], totals[:, place]
         left = total - own[:, place] - taken.pop(page)
@@ -398,26 +399,26 @@ def _node(page: int, total: Ints, unit: float, children: tuple[MapNode, ...]) ->
     return MapNode(page, pages, fetched, size_bytes, weight * unit, children)
 
 
-# The list of external links of the site mapper (Rimnac, Susta, Zivnustka), exactly.
+# The list of external links, as specified for the site mapper (Rimnac, Susta, Zivnustka).
 
 
 @frozen
 class LinksOfDomains:
-    """u URLs, m links between them by place."""
+    """u URLs, m links between them by index."""
 
-    domain: Ints  # u: a number a domain (or a site): equal numbers, one domain
+    domain: Ints  # u: number of the domain (or site)
     fetched: Mask  # u: fetched and analysed
-    failed: Mask  # u: not there; by verdict where there is one
+    failed: Mask  # u: failed; by verdict if there is one
     sources: Ints  # m
     targets: Ints  # m
 
 
 @frozen
 class ExternalDomains:
-    """k other domains, most linking pages first, equal ones by number."""
+    """k external domains, by linking pages, descending; ties by number."""
 
     domain: Ints  # k
-    links: Ints  # k: rows of links that lead there
+    links: Ints  # k: links to it
     pages: Ints  # k: distinct pages with such links
     targets: Ints  # k: distinct URLs linked to
     rows: Ints  # indices of all these links, domain by domain in this order, then by target and source
@@ -425,11 +426,9 @@ class ExternalDomains:
 
 
 def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:
-    """The links from a fetched page to a URL of another domain that is not failed, grouped by that domain.
+    """Links from fetched pages to URLs of other domains that did not fail, grouped by domain.
 
-    O(m log m).
-
-    A failed URL is an error of the site, hence never listed as external.
+    O(m log m). A failed URL is an error of the site, therefore never listed as external.
     """
     outward = rows_of.domain[rows_of.sources] != rows_of.domain[rows_of.targets]
     rows = np.flatnonzero(outward & rows_of.fetched[rows_of.sources] & ~rows_of.failed[rows_of.targets])
@@ -446,7 +445,7 @@ def external_domains(rows_of: LinksOfDomains) -> ExternalDomains:
 
 
 def _distinct(group: Ints, values: Ints, groups: int) -> Ints:
-    """How many different values each group has."""
+    """The number of distinct values in each group."""
     if not len(values):
         return np.zeros(groups, np.int64)
     span = int(values.max()) + 1

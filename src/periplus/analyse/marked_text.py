@@ -1,4 +1,4 @@
-"""Puts the fragmenters of a page into what a reader sees of it, block by block, navigation and content told apart."""
+"""Renders the fragments of a page as visible text, block by block, with navigation and content marked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from periplus.model.arrays import Mask
 from periplus.model.duplicates import MarkedBlock, TextRun
 from periplus.model.page import BlockKind, Part
 
-# elements that stand within a line: what is before and after them is one word where no white space is. HTML Living
-# Standard, 4.5 (text-level)
+# Inline elements: text before and after them is one word unless there is white space. HTML Living Standard, 4.5
+# (text-level)
 _INLINE = frozenset(
     (
         b"a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q s samp small span strike "
@@ -30,10 +30,10 @@ _KINDS = {
 def marked_blocks(pieces: Fragments, navigation: Mask) -> Iterator[MarkedBlock]:
     """The page's visible text in order.
 
-    A tag that is not of a line ends a block, and the next is of the kind that the tag says.
+    A block-level tag ends a block and determines the kind of the next.
 
-    navigation: one a fragmenter, or none at all: the page has fewer fragmenters than a chain. The title
-    is not part of the text.
+    navigation: one flag per fragment, or empty if the page has fewer fragments than a chain. The title is not part of
+    the text.
     """
     marks = navigation.tolist() or [False] * len(pieces.parts)
     bounds = (*pieces.starts, len(pieces.source))
@@ -63,7 +63,7 @@ def marked_blocks(pieces: Fragments, navigation: Mask) -> Iterator[MarkedBlock]:
 
 
 def _block(runs: Iterable[tuple[str, Part]], kind: BlockKind, level: int) -> Iterator[MarkedBlock]:
-    """The runs joined where their part is one, white space folded (code keeps its lines); nothing for a blank block."""
+    """Joins runs of the same part and folds white space (except in code); yields nothing for a blank block."""
     joined: list[tuple[str, Part]] = []
     for text, part in runs:
         if joined and (joined[-1][1] is part or not text.strip()):
@@ -83,7 +83,7 @@ def _folded(text: str, kind: BlockKind) -> str:
 
 
 def text_of(blocks: Iterable[MarkedBlock], part: Part = Part.CONTENT) -> str:
-    """The text of one part, a block a line."""
+    """The text of one part, one line per block."""
     lines = (_line(block, part) for block in blocks)
     return "\n".join(line for line in lines if line)
 

@@ -13,8 +13,8 @@ from periplus.model.arrays import Floats, Ints, Unsigned8
 from periplus.model.graph import LinkGraph
 from periplus.model.results import Ranking
 
-# To load SciPy takes 115 ms. Of 10 M links it adds up a round in 20 ms and NumPy in 35, and 80 rounds are usual: it is
-# worth loading from some million links on.
+# Loading SciPy takes 115 ms. With 10 M links a round takes 20 ms, NumPy 35 ms, and 80 rounds are usual: SciPy pays off
+# from about a million links.
 LINKS_FOR_SCIPY = 1_000_000
 
 
@@ -26,13 +26,14 @@ def pagerank(
     max_rounds: int = 200,
     links_at_once: int = 0,
 ) -> Ranking:
-    """How often a surfer who follows links at random is found on each page.
+    """PageRank: the probability that a random surfer is on each page.
 
-    damping: chance of following a link, 0 < damping < 1. tolerance: stop when a round changes the scores by less,
-    summed over pages (L1); the scores are then within tolerance * damping / (1 - damping) of the true ones, 6e-10 with
-    the defaults. links_at_once: so many are added up together, which bounds the memory and may change the last digits;
-    0: all. Returns scores with sum 1; no pages give none. A page without links out gives its score to all pages
-    alike. Raises NotConverged after max_rounds (the defaults need at most 150).
+    damping: probability of following a link, 0 < damping < 1. tolerance: stops when a round changes the scores by less,
+    summed over pages (L1); the scores are then within tolerance * damping / (1 - damping) of the exact ones, 6e-10 with
+    the defaults. links_at_once: links per batch, which bounds the memory and may change the last digits; 0: all.
+    Returns scores with sum 1; no pages give none. A page without outgoing links gives its score to all pages equally.
+    Raises NotConverged after max_rounds (the defaults need at most 150).
+
     Source: Page, Brin, Motwani, Winograd 1999; pages without links as in Langville and Meyer 2005.
     """
     ranking = _iterate(graph, damping, tolerance, max_rounds, links_at_once, spread=True)
@@ -51,10 +52,11 @@ def published_rank(
 ) -> Ranking:
     """PR(p) = (1-k) + k * sum over links q->p of PR(q) / out(q), k = damping: the site mapper's own scale.
 
-    Starts with 1 for every page and computes so many rounds, or, with None, until a round changes the scores by no more
-    than tolerance per page on average. After at least one round PR(p) >= 1-k. What a page without links out holds is
-    lost, hence the sum is at most n. At the end the scores are those of `pagerank` times one number.
+    Starts with 1 for every page and computes the given number of rounds, or, with None, until a round changes the
+    scores by at most tolerance per page on average. After at least one round PR(p) >= 1-k. The scores of pages without
+    outgoing links are lost, so the sum is at most n. At convergence the scores are proportional to those of `pagerank`.
     Raises NotConverged after max_rounds, only if rounds is None.
+
     Source: Rimnac, Susta, Zivnustka, Webmapa; its figure shows rounds=1.
     """
     if rounds is not None:
@@ -74,14 +76,13 @@ def _iterate(
     *,
     spread: bool,
 ) -> Ranking:
-    """Rounds of x = (1-k) + k * (shares of the pages that link here [+ an even share of what
-    pages without links hold]).
+    """Iterates x = (1-k) + k * (shares of the linking pages [+ equal shares of the pages without links]).
 
     x starts at 1 for every page. spread keeps the sum at n, and halves the rounds on graphs with few pages without
-    links. float64 throughout: float32 takes 20 ms a round instead of 36 (1 M pages, 10 M links) but ends 1e-7 off.
+    links. float64 throughout: float32 takes 20 ms per round instead of 36 (1 M pages, 10 M links) but is off by 1e-7.
     """
     if not 0 < damping < 1:
-        raise UsageError(f"damping lies between 0 and 1; {damping} does not")
+        raise UsageError(f"damping must be between 0 and 1, not {damping}")
     count = len(graph.offsets) - 1
     scores: Floats = np.ones(count)
     if count == 0:
@@ -102,8 +103,9 @@ def _iterate(
 
 
 def _links_in(graph: LinkGraph | LinkTargets, links_out: Ints, links_at_once: int) -> Callable[[Floats], Floats]:
-    """A function of the pages' values: for each page the sum over the pages that link to it, added up in their order,
-    so that sums do not depend on the order of discovery. links_out: of each page.
+    """A function of the pages' values that sums, for each page, the values of the pages that link to it.
+
+    Summed in page order, so that results do not depend on the order of discovery. links_out: of each page.
     """
     count = len(links_out)
     if links_at_once and len(graph.targets) > links_at_once:
@@ -119,11 +121,11 @@ def _links_in(graph: LinkGraph | LinkTargets, links_out: Ints, links_at_once: in
         return added_up
     if len(graph.targets) < LINKS_FOR_SCIPY:
         targets = graph.targets.astype(np.intp)
-        # without links NumPy counts in whole numbers
+        # Without links bincount returns integers
         return lambda values: np.bincount(targets, np.repeat(values, links_out), count).astype(np.float64, copy=False)
     from scipy import sparse
 
-    # scipy keeps both index arrays in the wider of their types: int64 would cost a third more per round
+    # SciPy converts both index arrays to the wider type: int64 would take a third longer per round
     offsets = graph.offsets.astype(np.int32) if len(graph.targets) < 2**31 else graph.offsets
     out = sparse.csr_array((np.ones(len(graph.targets)), graph.targets, offsets), shape=(count, count))
     links_in = out.T.tocsr()
@@ -131,16 +133,16 @@ def _links_in(graph: LinkGraph | LinkTargets, links_out: Ints, links_at_once: in
 
 
 def link_score(rank: Floats) -> Unsigned8:
-    """Ranks (all > 0) as 0 to 100 on a logarithmic scale: 0 the least of these pages, 100 the greatest; all alike: 100.
+    """Ranks (all > 0) on a logarithmic scale from 0, the least of these pages, to 100; 100 if all are equal.
 
-    For reading and sorting within one map; two sites' scores are not comparable. Source: Screaming Frog's link score,
+    For reading and sorting within one map; scores of two sites are not comparable. Source: Screaming Frog's link score,
     the form in which site owners know PageRank.
     """
     if len(rank) == 0:
         return np.zeros(0, np.uint8)
     logs = np.log(rank)
     low, high = logs.min(), logs.max()
-    if high - low < 1e-9:  # what rounding makes of equal ranks
+    if high - low < 1e-9:  # differences from rounding only
         return np.full(len(rank), 100, np.uint8)
     score: Unsigned8 = np.rint(100 * (logs - low) / (high - low)).astype(np.uint8)
     return score

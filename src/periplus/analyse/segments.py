@@ -1,8 +1,8 @@
-"""Segments: parts of a collection that a user names by rules, and to which of them each URL belongs.
+"""Segments: named parts of a collection that a user defines by rules.
 
-A rule is read from the table [segments] of periplus.toml: docs/segments.md. The first rule that fits decides, so that
-every URL is in one segment and sums over segments are sums over the collection; what no rule fits is in `other`.
-Nothing is stored with pages: a changed rule holds at once.
+Rules are in the table [segments] of periplus.toml: docs/segments.md. The first matching rule applies, so every URL is
+in one segment and segment sums add up to those of the collection; URLs without a match are in `other`. Nothing is
+stored with pages: a changed rule takes effect at once.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from periplus.urls.parameters import path_pattern, plain_path
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
 
-MOST_RULES = 250  # a segment's number is a byte
-MOST_NAME = 60  # characters, so that a legend has room
+MOST_RULES = 250  # segment numbers are bytes
+MOST_NAME = 60  # characters, so that a legend has space for it
 INDEXABLE = "indexable"
 _INDEXABLE_OF = ("state", "status", "robots", "canonical", "url")
 _RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
 _CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
 _ORIGIN = r"[a-z][a-z0-9+.-]*://[^/]*"
-Test = Callable[[Any], bool]  # of one value of a column
+Test = Callable[[Any], bool]  # on one value of a column
 
 
 @frozen
 class SegmentRule:
-    """A URL is in a segment where all tests of one of its sets hold. A test is (column, test of its value)."""
+    """A URL is in the segment if all tests of at least one set pass. A test is (column, predicate on its value)."""
 
     name: str
     sets: tuple[tuple[tuple[str, Test], ...], ...]
 
 
 def segment_rules(text: str, where: str = "periplus.toml") -> tuple[SegmentRule, ...]:
-    """The rules of a TOML text, in their order; other tables are others' business.
+    """Parses the rules of a TOML text, in order; other tables are ignored.
 
     Raises UsageError, naming the segment.
     """
@@ -56,12 +56,12 @@ def segment_rules(text: str, where: str = "periplus.toml") -> tuple[SegmentRule,
 def _rule(name: str, value: Any, where: str) -> SegmentRule:
     if not name.strip() or len(name) > MOST_NAME or name == SEGMENT_OTHER or not name.isprintable() or name[0] in "!~-":
         raise UsageError(
-            f"{where}: a name has 1 to {MOST_NAME} letters, begins with none of ! ~ -, and is not "
-            f"{SEGMENT_OTHER!r}, where what fits no rule is"
+            f"{where}: a name has 1 to {MOST_NAME} letters, does not begin with ! ~ or -, and is not "
+            f"{SEGMENT_OTHER!r}, the segment of URLs without a match"
         )
     sets = value if isinstance(value, list) else [value]
     if not sets:
-        raise UsageError(f"{where}: the list is empty, so nothing is in it")
+        raise UsageError(f"{where}: the list is empty, so no URL can match")
     return SegmentRule(name, tuple(_set(one, where) for one in sets))
 
 
@@ -74,7 +74,7 @@ def _set(value: Any, where: str) -> tuple[tuple[str, Test], ...]:
 
 
 def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
-    """One line of a rule. value: a text, number or truth value; or a list of them, of which one is to fit."""
+    """One line of a rule. value: a string, number or boolean, or a list of alternatives."""
     choices = value if isinstance(value, list) else [value]
     if not choices or not all(isinstance(one, str | int | float) for one in choices):
         raise UsageError(f"{where}: {name} takes a text, a number, true or false, or a list of them, not {value!r}")
@@ -105,7 +105,7 @@ _COLUMNS = {column.name: column for column in SEEN.columns} | {
 
 
 def _path_test(text: str, where: str) -> Test:
-    """Of a URL: its path is the folder `/docs` or lies below it; or it fits a pattern with `*` (no slash) or `**`."""
+    """Matches a URL whose path is the folder `/docs` or below it, or matches a pattern with `*` (no slash) or `**`."""
     if not text.startswith("/"):
         raise UsageError(f"{where}: a path begins with a slash, as in /docs or /**/print-*; {text!r} does not")
     if "*" not in text:
@@ -115,7 +115,7 @@ def _path_test(text: str, where: str) -> Test:
 
 
 def _is_below(url: str, folder: str) -> bool:
-    """A third of the time of an expression. folder: without slashes around it; empty: all."""
+    """Takes a third of the time of a regular expression. folder: without slashes at the ends; empty: all."""
     start = url.find("/", url.find("//") + 2) + 1
     end = start + len(folder)
     return url.startswith(folder, start) and (not folder or end == len(url) or url[end] in "/?")
@@ -126,8 +126,8 @@ def _pattern_test(text: str, where: str) -> Test:
 
 
 def value_test(column: Column, text: str, where: str = "") -> Test:
-    """A condition on a column's value, as filters of tables write it (`store.sqlite.tables.condition`): `404`, `4xx`,
-    `100..200`, `~part`, `-` for nothing, `!` for the others. Raises UsageError for what cannot be meant.
+    """A condition on a column's value, written as in table filters (`store.sqlite.tables.condition`): `404`, `4xx`,
+    `100..200`, `~part`, `-` for no value, `!` for negation. Raises UsageError.
     """
     if text.startswith("!"):
         other = value_test(column, text[1:], where)
@@ -150,7 +150,7 @@ def value_test(column: Column, text: str, where: str = "") -> Test:
 
 
 def _span(name: str, text: str, where: str) -> tuple[float, float]:
-    """(least, greatest) of `404`, `4xx`, `100..200`, `5..`."""
+    """(minimum, maximum) of `404`, `4xx`, `100..200`, `5..`."""
     try:
         if _CLASS.fullmatch(text):
             return int(text[0]) * 100, int(text[0]) * 100 + 99
@@ -162,14 +162,14 @@ def _span(name: str, text: str, where: str) -> tuple[float, float]:
 
 
 def checked_name(name: str, rules: Sequence[SegmentRule]) -> None:
-    """Raises UsageError for what is the name of no segment; empty: any."""
+    """Raises UsageError unless name is a segment or empty."""
     names = (*(rule.name for rule in rules), SEGMENT_OTHER)
     if name and name not in names:
         raise UsageError(f"there is no segment {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
 
 
 def columns_read(rules: Iterable[SegmentRule]) -> tuple[str, ...]:
-    """The columns of SEEN that the rules look at, `id` first."""
+    """The columns of SEEN that the rules use, `id` first."""
     names = {name for rule in rules for tests in rule.sets for name, _ in tests}
     if INDEXABLE in names:
         names = (names - {INDEXABLE}) | {*_INDEXABLE_OF}
@@ -178,8 +178,9 @@ def columns_read(rules: Iterable[SegmentRule]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """To which segment each URL of a collection belongs. names: of the segments in the order of their rules, `other`
-    last; codes: places in it.
+    """The segment of each URL of a collection.
+
+    names: segments in the order of their rules, `other` last. codes: indices in names.
     """
 
     names: tuple[str, ...]
@@ -188,14 +189,14 @@ class Segmentation:
 
     @cached_property
     def _ids(self) -> array[int]:
-        return array("q", self.ids.tobytes())  # bisect takes a third of the time that NumPy takes for one number
+        return array("q", self.ids.tobytes())  # bisect takes a third of NumPy's time for a single number
 
     def counts(self) -> dict[str, int]:
-        """How many URLs each segment has."""
+        """Number of URLs in each segment."""
         return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
 
     def of(self, url_id: int | None) -> str | None:
-        """The segment of a URL; None: there is no such URL."""
+        """The segment of a URL, or None if the URL is unknown."""
         if url_id is None:
             return None
         place = bisect_left(self._ids, url_id)
@@ -203,10 +204,10 @@ class Segmentation:
 
 
 def segmented(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]) -> Segmentation:
-    """columns: those of `columns_read`, one value a URL, in any order of URLs.
+    """Assigns URLs to segments. columns: those of `columns_read`, one value per URL, in any order of URLs.
 
-    A test is asked once for each value that differs, and of addresses for each: 200,000 URLs and ten rules, seven of
-    them on addresses, take 0.4 s of CPU, beside 0.5 s for reading eight columns of them.
+    A test runs once per distinct value, for addresses once per URL: 200,000 URLs and ten rules, seven of them on
+    addresses, take 0.4 s of CPU, plus 0.5 s for reading eight columns.
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
     if any(name == INDEXABLE for rule in rules for tests in rule.sets for name, _ in tests):
@@ -237,7 +238,7 @@ def _indexable(*columns: Sequence[Any]) -> list[bool]:
 
 
 SUMMED = ("id", "url", "state", "depth", "size", "text_chars")
-"""Columns of SEEN that `segment_sums` adds up."""
+"""Columns of SEEN that `segment_sums` uses."""
 
 
 def segment_sums(
@@ -246,10 +247,10 @@ def segment_sums(
     issues: Mapping[str, Ints],
     examples: int = 3,
 ) -> tuple[SegmentSum, ...]:
-    """Each segment's sums, in the order of the rules.
+    """The sums of each segment, in the order of the rules.
 
-    columns: those of SUMMED; issues: by severity, the id of the page of each issue; examples: the first of its fetched
-    pages by depth and URL, else of its URLs.
+    columns: those of SUMMED. issues: by severity, the page id of each issue. examples: its first fetched pages by depth
+    and URL, or its first URLs if none was fetched.
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
     codes = segments.codes[np.searchsorted(segments.ids, ids)]
@@ -285,7 +286,7 @@ def segment_sums(
 
 
 def _counted(segments: Segmentation, asked: Ints) -> Ints:
-    """How many of these URLs lie in each segment, one met twice counted twice."""
+    """Number of these URLs in each segment, with repetitions."""
     places = np.searchsorted(segments.ids, asked).clip(0, max(len(segments.ids) - 1, 0))
     there = segments.ids[places] == asked if len(segments.ids) else np.zeros(len(asked), np.bool_)
     return np.bincount(segments.codes[places[there]], minlength=len(segments.names))

@@ -1,4 +1,4 @@
-"""Tells templates and navigation of a site's pages by Shorkin's method, from sets of chains of fragmenters."""
+"""Detects templates and navigation of a site's pages with Shorkin's method, from sets of chains of fragmenters."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from periplus.model.arrays import Ints, Ints32, Mask, Unsigned64
 from periplus.model.duplicates import TemplateRules
 from periplus.values import frozen
 
-# A fragmenter is a tag, or the text between two tags, white space around it left out; a chain is some consecutive
-# ones, named by the CRC32 of their bytes and their length. So a run of source text that two pages share is one
-# number that both have, wherever it stands. Source: Shorkin 2013. What a tag is: a comment, a script's text and a
-# style's text count as one fragmenter each, so that cutting between fragmenters never leaves half of them; a `>`
-# within a quoted value ends no tag.
+# A fragmenter is a tag, or the text between two tags, without surrounding white space; a chain is a run of consecutive
+# fragmenters, identified by the CRC32 of its bytes and its length. A run of source text shared by two pages is
+# therefore the same number in both, regardless of position. Source: Shorkin 2013. Our definition of a tag: a comment, a
+# script's text and a style's text are one fragmenter each, so that cutting between fragmenters never splits them; a `>`
+# within a quoted value does not end a tag.
 
-Chains = Unsigned64  # of each chain the CRC32, then its length in bytes, 32 bits each
+Chains = Unsigned64  # the CRC32 of each chain, then its length in bytes, 32 bits each
 
-MIN_FRAGMENTERS_CHAIN = 6  # D2: the method's own
+MIN_FRAGMENTERS_CHAIN = 6  # D2: the published value
 
-# of a tag, after its name has begun; cannot fail, so it is linear
+# Rest of a tag after its name; always matches, so it is linear
 _REST = rb"""[^>=]*(?:=\s*(?:"[^"]*(?:"|\Z)|'[^']*(?:'|\Z))?[^>=]*)*(?:>|\Z)"""
 _FRAGMENT = re.compile(
-    rb"[^<]+(?:<(?![a-zA-Z/!?])[^<]*)*"  # text; a `<` that begins no tag is text too
+    rb"[^<]+(?:<(?![a-zA-Z/!?])[^<]*)*"  # text; a `<` that does not begin a tag is text too
     rb"|<!--.*?(?:-->|\Z)"
     rb"|(?i:<(script|style)(?=[\s/>])" + _REST + rb"(.*?)(?:(?=</\1[\s/>])|\Z))"
     rb"|<(?=[a-zA-Z/!?])" + _REST + rb"|<[^<]*",
@@ -39,23 +39,23 @@ _TAG_NAME = re.compile(rb"</?([a-zA-Z][a-zA-Z0-9]*)")
 
 @frozen
 class Fragments:
-    """A page's source in pieces, in order."""
+    """The fragmenters of a page's source, in order."""
 
     source: bytes  # UTF-8
-    starts: tuple[int, ...]  # of each piece, white space before it included: the pieces make up the whole source
-    parts: tuple[bytes, ...]  # each without the white space around it, none empty
-    raw: frozenset[int]  # which parts are the text of a script or a style
+    starts: tuple[int, ...]  # of each fragmenter, including white space before it: together they are the whole source
+    parts: tuple[bytes, ...]  # each without surrounding white space, none empty
+    raw: frozenset[int]  # indices of the parts that are the text of a script or style
 
 
 def fragments(source: str) -> Fragments:
-    """Total and linear: any text has fragmenters, a blank one none."""
+    """Splits a page. Total and linear; a blank page has no fragmenters."""
     data = source.encode("utf-8", "replace")
     starts: list[int] = []
     parts: list[bytes] = []
     raw: set[int] = set()
     for match in _FRAGMENT.finditer(data):
         begin, end = match.span()
-        inner = match.start(2)  # of a script or a style: its text is a fragmenter of its own
+        inner = match.start(2)  # in a script or style: its text is a separate fragmenter
         if inner >= 0:
             starts.append(begin)
             parts.append(data[begin:inner])
@@ -70,9 +70,9 @@ def fragments(source: str) -> Fragments:
 
 
 def chains(pieces: Fragments, length: int = MIN_FRAGMENTERS_CHAIN) -> Chains:
-    """Of each chain of so many consecutive fragmenters, in order: CRC32 of their bytes, and how many bytes.
+    """All chains of `length` consecutive fragmenters, in order: CRC32 of their bytes, and number of bytes.
 
-    Shorter pages have none.
+    Empty for shorter pages.
     """
     ends = list(accumulate(map(len, pieces.parts), initial=0))
     if len(ends) <= length:
@@ -85,12 +85,12 @@ def chains(pieces: Fragments, length: int = MIN_FRAGMENTERS_CHAIN) -> Chains:
 
 
 def lengths(chains: Chains) -> Ints:
-    """Of each chain, in bytes."""
+    """The length of each chain in bytes."""
     return (chains & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def covered(sequence: Chains, chosen: Chains, length: int = MIN_FRAGMENTERS_CHAIN) -> Mask:
-    """Which fragmenters lie in a wanted chain. sequence: `chains` of a page. chosen: ascending."""
+    """Whether each fragmenter is in a chosen chain. sequence: `chains` of a page. chosen: ascending."""
     parts = len(sequence) + length - 1 if len(sequence) else 0
     steps = np.zeros(parts + 1, np.int64)
     begins = np.flatnonzero(_among(sequence, chosen))
@@ -108,9 +108,9 @@ def _among(values: Chains, chosen: Chains) -> Mask:
 
 
 def source_left(pieces: Fragments, gone: Mask) -> str:
-    """The page's source without the fragmenters marked; a script's or a style's text goes and stays with its tag.
+    """The page's source without the marked fragmenters; a script's or style's text is treated like its tag.
 
-    gone: one a fragmenter, or none at all.
+    gone: one flag per fragmenter, or empty.
     """
     marks = gone.tolist() or [False] * len(pieces.parts)
     bounds = (*pieces.starts, len(pieces.source))
@@ -123,54 +123,54 @@ def source_left(pieces: Fragments, gone: Mask) -> str:
 
 
 def is_tag(part: bytes) -> bool:
-    """Whether a fragmenter is a tag (or comment, doctype, processing instruction) and not text."""
+    """Whether a fragmenter is a tag (or comment, doctype, processing instruction), not text."""
     return (part[:1] == b"<" and part[1:2].isalpha()) or part[:2] in (b"</", b"<!", b"<?")
 
 
 def tag_name(part: bytes) -> bytes:
-    """In lower case; empty where it has none."""
+    """The name in lower case; empty if there is none."""
     match = _TAG_NAME.match(part)
     return match[1].lower() if match else b""
 
 
-# Chains of one page only are left out, and chains that stand on exactly the same pages are one column with their
-# lengths added: a menu of three hundred chains becomes a few columns. Columns of many pages ("common") tell the pages'
-# *kinds* apart, of which a site has a few hundred; what two kinds share is computed once, and only for the rest ("rare"
-# columns) are pages looked up. So nothing here compares all pairs of pages.
+# Chains of a single page are dropped, and chains with exactly the same pages are merged into one column, with their
+# lengths added: a menu of three hundred chains becomes a few columns. Columns of many pages ("common") divide the pages
+# into *kinds*, of which a site has a few hundred; the overlap of two kinds is computed once, and pages are looked up
+# only for the remaining ("rare") columns. So the algorithm never compares all pairs of pages.
 
 
-KINDS_MOST = 1_024  # of pages: what kinds share is at most 8 MB
-RARE_PAGES = 16  # a column of so few pages is rare in any case
-RARE_SHARE = 64  # a column of one page in so many is rare too: to look at its pages costs less than to know their kinds
-_TRIALS = 60  # of sets of columns as common: one is a look at all columns of all pages
-_FIRST_LOOK = 64  # pages of a kind that are tried before all of them are
+KINDS_MOST = 1_024  # kinds of pages: their overlaps take at most 8 MB
+RARE_PAGES = 16  # a column with at most this many pages is rare
+RARE_SHARE = 64  # one in this many pages: also rare, since looking at its pages is cheaper than more kinds
+_TRIALS = 60  # sets of columns tried as common; each reads all columns of all pages
+_FIRST_LOOK = 64  # pages of a kind that are tried before all of them
 
-# Columns are told to be equal by sums of random numbers drawn for their pages: 128 bits, so a false equality has odds
-# below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
+# Equality of columns is tested by sums of random numbers drawn for their pages: 128 bits, so a false match has a
+# probability below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
 _SEED = 20130501
 
 
 @frozen
 class Index:
-    """Pages and columns both ways. Pages are numbered as given; only those indexed have rows."""
+    """Pages and columns in both directions. Pages are numbered as given; only indexed pages have rows."""
 
     wholes: Ints  # by page: bytes of all its chains
-    labels: Ints32  # by shared chain: its column, -1 where it has none
+    labels: Ints32  # by shared chain: its column, -1 if it has none
     weights: Ints  # by column, bytes
     rows: dict[int, Ints32]  # by page, ascending
     postings: Ints32  # pages, ascending within a column
-    begins: Ints  # of each column in postings, and the end
+    begins: Ints  # start of each column in postings, and the end
     common: Mask  # by column
-    kinds: Ints32  # by page, -1 where it is not indexed
+    kinds: Ints32  # by page, -1 if not indexed
     members: tuple[Ints32, ...]  # pages of each kind, ascending
     kind_rows: tuple[Ints32, ...]  # common columns of each kind
-    widest: Ints  # the greatest whole of each kind
-    # bytes of common columns that a kind shares with each kind, as far as they were asked for
+    widest: Ints  # maximum of wholes in each kind
+    # Cache: bytes of common columns that a kind shares with each kind
     shares: dict[int, Ints]
 
 
 def shared_chains(pages: Sequence[Chains]) -> Chains:
-    """Chains that at least two pages hold, ascending."""
+    """Chains on at least two pages, ascending."""
     every = np.concatenate([np.unique(held) for held in pages]) if pages else np.zeros(0, np.uint64)
     every.sort()
     again: Chains = np.unique(every[1:][every[1:] == every[:-1]])
@@ -178,13 +178,13 @@ def shared_chains(pages: Sequence[Chains]) -> Chains:
 
 
 def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
-    """Of all pages. shared: `shared_chains` of them."""
+    """The index of all pages. shared: `shared_chains` of them."""
     rows: dict[int, Ints32] = {}
     wholes = np.zeros(len(pages), np.int64)
     for page, held in enumerate(map(np.unique, pages)):
         rows[page] = _places(shared, held).astype(np.int32)
         wholes[page] = lengths(held).sum()
-    return _built(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
+    return _build_index(rows, lengths(shared), np.arange(len(shared), dtype=np.int32), wholes)
 
 
 def _places(shared: Chains, held: Chains) -> Ints:
@@ -196,15 +196,15 @@ def _places(shared: Chains, held: Chains) -> Ints:
 
 
 def smaller_index(index: Index, live: Mask) -> Index:
-    """The same of the live pages only: columns that only the others told apart fall together."""
+    """An index of the live pages only: columns that differ only in other pages are merged."""
     rows = {page: row for page, row in index.rows.items() if live[page]}
-    return _built(rows, index.weights, index.labels, index.wholes)
+    return _build_index(rows, index.weights, index.labels, index.wholes)
 
 
-def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
-    merged, totals = _merged(rows, weights)
+def _build_index(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
+    merged, totals = _merge_columns(rows, weights)
     by_page = {page: _distinct(merged[row]) for page, row in rows.items()}
-    postings, begins = _turned(by_page, len(totals))
+    postings, begins = _transpose(by_page, len(totals))
     common, kinds = _kinds(by_page, np.diff(begins), len(wholes))
     order = np.argsort(kinds, kind="stable").astype(np.int32)
     order = order[kinds[order] >= 0]
@@ -212,7 +212,7 @@ def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints)
     leaders = [by_page[int(pages[0])] for pages in members]
     return Index(
         wholes=wholes,
-        labels=np.append(merged, np.int32(-1))[labels],  # -1 takes the last
+        labels=np.append(merged, np.int32(-1))[labels],  # -1 selects the last
         weights=totals,
         rows=by_page,
         postings=postings,
@@ -226,8 +226,8 @@ def _built(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints)
     )
 
 
-def _merged(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
-    """(new column of each old one, -1 for those of less than two pages; weights of the new ones)."""
+def _merge_columns(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
+    """(new column of each old one, -1 for columns with fewer than two pages; weights of the new ones)."""
     draws = np.random.default_rng(_SEED).integers(0, 2**64, (len(rows), 2), np.uint64)
     sums = np.zeros((2, len(weights)), np.uint64)
     pages = np.zeros(len(weights), np.int32)
@@ -250,8 +250,8 @@ def _distinct(columns: Ints32) -> Ints32:
     return np.unique(columns[columns >= 0])
 
 
-def _turned(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
-    """(the pages of column after column, where each column begins)."""
+def _transpose(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
+    """(the pages of each column, concatenated; where each column begins)."""
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
     pages = np.repeat(np.fromiter(rows, np.int32, len(rows)), [len(row) for row in rows.values()])
     order = np.lexsort((pages, flat))
@@ -260,10 +260,10 @@ def _turned(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
 
 
 def _kinds(rows: dict[int, Ints32], sizes: Ints, count: int) -> tuple[Mask, Ints32]:
-    """(which columns are common, each page's kind: pages of one kind hold the same common columns).
+    """(which columns are common; the kind of each page: pages of a kind have the same common columns).
 
-    Columns of most pages come first. Those that stand on pages as by chance would make each page a kind of its own:
-    they stay rare, and are found by halving.
+    Columns of most pages are tried first. Columns distributed at random over pages would make each page a kind of its
+    own; they are found by bisection and stay rare.
     """
     draws = np.random.default_rng(_SEED).integers(0, 2**64, len(sizes), np.uint64)
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
@@ -293,19 +293,19 @@ def _kinds(rows: dict[int, Ints32], sizes: Ints, count: int) -> tuple[Mask, Ints
 
 
 def pages_of(index: Index, column: int) -> Ints32:
-    """Ascending."""
+    """The pages of a column, ascending."""
     return index.postings[index.begins[column] : index.begins[column + 1]]
 
 
 def _kind_shares(index: Index, kind_row: Ints32) -> Ints:
-    """Of each kind: the bytes of these common columns that its pages hold."""
+    """For each kind: the bytes of these common columns that its pages have."""
     weights = np.zeros(len(index.weights), np.int64)
     weights[kind_row] = index.weights[kind_row]
     return np.array([weights[row].sum() for row in index.kind_rows], np.int64)
 
 
 def _rare_shares(index: Index, columns: Ints32) -> tuple[Ints, Ints]:
-    """(pages, ascending, that hold any of these columns; the bytes that they hold of them)."""
+    """(pages with any of these columns, ascending; their bytes in these columns)."""
     parts = [pages_of(index, column) for column in columns.tolist()]
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -320,7 +320,7 @@ def _rare_shares(index: Index, columns: Ints32) -> tuple[Ints, Ints]:
 
 
 def common_bytes(index: Index, columns: Ints32) -> Ints:
-    """Of each page: the bytes of these columns that it holds; 0 where it is not indexed."""
+    """For each page: its bytes in these columns; 0 if not indexed."""
     scores = np.zeros(len(index.kinds), np.int64)
     indexed = index.kinds >= 0
     scores[indexed] = _kind_shares(index, columns[index.common[columns]])[index.kinds[indexed]]
@@ -330,11 +330,7 @@ def common_bytes(index: Index, columns: Ints32) -> Ints:
 
 
 def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, int]:
-    """(bytes in common, which page): of the live pages the one that has most in common with this one and is no
-    duplicate of it, the first of several; (0, -1): none has anything.
-
-    duplicates: per cent of what two pages hold together.
-    """
+    """(bytes in common, page): the live page with most in common with this one that is not a duplicate of it."""
     kind, row = int(index.kinds[page]), index.rows[page]
     if kind not in index.shares:
         index.shares[kind] = _kind_shares(index, index.kind_rows[kind])
@@ -365,7 +361,7 @@ def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, 
 
 
 def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
-    """The first page of a kind among these whose whole is not less; -1: there is none."""
+    """The first page of a kind among these with a whole of at least least_whole; -1 if there is none."""
     members = index.members[kind]
     for begin, end in ((0, _FIRST_LOOK), (_FIRST_LOOK, len(members))):
         some = members[begin:end]
@@ -375,14 +371,14 @@ def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
     return -1
 
 
-# 1. Of all pairs of pages the one whose common chains are longest begins a cluster, unless the two are duplicates; what
-#    they share is its navigation part. 2. The page that shares most of it joins, if that is at least `min_nav_length`
-#    of the pair's; the navigation part becomes what is shared; and again. 3. A cluster of four pages is valid. 4. The
-#    same with the rest, while it has four; where no pair begins a valid cluster, the threshold is lowered. What the
-#    source leaves open is settled in docs/decisions/0005: ties go to the pages that come first, and a cluster that
-#    stays too small is set aside until the threshold is lowered.
-# The rules compare all pairs of pages again and again. Here a page's best partner is computed when its bound is the
-# greatest of all, and a bound only falls as pages leave; the tests hold a plain transcription against it.
+# 1. The pair of pages with the longest common chains starts a cluster, unless they are duplicates; their common chains
+#    are its navigation part. 2. The page with the largest share of it joins, if that is at least `min_nav_length` of
+#    the pair's; the navigation part is reduced to what all share. This is repeated. 3. A cluster of four pages is
+#    valid. 4. The same with the remaining pages, while there are four; if no pair starts a valid cluster, the threshold
+#    is lowered. Points that the source leaves open are decided in docs/decisions/0005: ties go to the first pages, and
+#    a cluster that stays too small is skipped until the threshold is lowered.
+# The rules compare all pairs of pages repeatedly. Here a page's best partner is computed only when its upper bound is
+# the greatest of all; bounds only fall as pages leave. The tests compare the result with a plain transcription.
 
 Watch = Callable[[int, int], None]  # (pages in clusters, clusters so far)
 
@@ -391,32 +387,32 @@ Watch = Callable[[int, int], None]  # (pages in clusters, clusters so far)
 class ChainCluster:
     """Pages of one template."""
 
-    pages: tuple[int, ...]  # in the order in which they joined
+    pages: tuple[int, ...]  # in the order of joining
     navigation: Chains  # ascending
-    min_nav_bytes: int  # what a page must share of it to join
+    min_nav_bytes: int  # minimum that a page must share to join
 
     @property
     def chain_bytes(self) -> int:
-        """The navigation part's length as the rules measure it."""
+        """The length of the navigation part, as the rules measure it."""
         return int(lengths(self.navigation).sum())
 
 
 @dataclass(slots=True)
 class _Growth:
-    """A cluster while it grows."""
+    """A growing cluster."""
 
     pages: list[int]
     navigation: Ints32
-    scores: Ints  # by page: bytes of the navigation part that it holds; -1 for those that are in, or not live
+    scores: Ints  # by page: its bytes of the navigation part; -1 for members and pages that are not live
     bytes: int  # of the navigation part
 
 
 def clusters_of(
     pages: Sequence[Chains], rules: TemplateRules, watch: Watch = lambda taken, clusters: None
 ) -> list[ChainCluster]:
-    """In the order in which they are found.
+    """The clusters, in the order in which they are found.
 
-    pages: the chains of each, in any order. Pages in no cluster are the rest.
+    pages: the chains of each page, in any order. Some pages are in no cluster.
     """
     shared = shared_chains(pages)
     index = first_index(pages, shared)
@@ -424,11 +420,11 @@ def clusters_of(
     clusters: list[ChainCluster] = []
     percent = rules.min_nav_length
     while percent >= rules.least_nav_length and left.sum() >= rules.cluster_pages:
-        live = left.copy()  # without what was set aside
+        live = left.copy()  # without the pages set aside
         bounds = [(-int(index.weights[index.rows[page]].sum()), page, -1) for page in np.flatnonzero(left).tolist()]
         heapq.heapify(bounds)
         while live.sum() >= rules.cluster_pages and (pair := _best_pair(index, bounds, live, rules.duplicates)):
-            growth, needed = _grown(index, pair, live, percent)
+            growth, needed = _grow_cluster(index, pair, live, percent)
             live[growth.pages] = False
             if len(growth.pages) >= rules.cluster_pages:
                 left[growth.pages] = False
@@ -443,13 +439,7 @@ def clusters_of(
 
 
 def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, duplicates: int) -> tuple[int, int] | None:
-    """The two live pages that have most in common and are no duplicates; of equals those that come first.
-
-    None: no two have anything.
-
-    bounds: a heap of (minus the most that a page can share with a live one, page, the partner with whom it does or did;
-    -1 where the bound is no more than that).
-    """
+    """The two live pages with most in common that are not duplicates; of equal pairs the first."""
     while bounds:
         _, page, partner = bounds[0]
         if not live[page]:
@@ -465,8 +455,8 @@ def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, dup
     return None
 
 
-def _grown(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tuple[_Growth, int]:
-    """(the cluster that a pair begins, bytes of its navigation part that a page needs to join)."""
+def _grow_cluster(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tuple[_Growth, int]:
+    """(the cluster grown from a pair, bytes of the navigation part that a page needs to join)."""
     navigation = np.intersect1d(index.rows[pair[0]], index.rows[pair[1]], assume_unique=True)
     scores = np.where(live, common_bytes(index, navigation), -1)
     scores[list(pair)] = -1
@@ -476,7 +466,7 @@ def _grown(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tup
         best = int(growth.scores.max(initial=-1))
         if best < max(needed, 1):
             return growth, needed
-        if best == growth.bytes:  # they hold all of it: one after another joins and nothing changes
+        if best == growth.bytes:  # these pages have all of it: they join one after another without changing it
             joining = np.flatnonzero(growth.scores == best)
         else:
             joining = np.argmax(growth.scores, keepdims=True)
@@ -486,7 +476,7 @@ def _grown(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tup
 
 
 def _narrow(index: Index, growth: _Growth, page: int) -> None:
-    """Leaves of the navigation part what the page holds."""
+    """Reduces the navigation part to the chains of the page."""
     held = np.isin(growth.navigation, index.rows[page], assume_unique=True)
     for column in growth.navigation[~held].tolist():
         pages = pages_of(index, column)
@@ -497,23 +487,24 @@ def _narrow(index: Index, growth: _Growth, page: int) -> None:
 
 
 def matched(page: Chains, clusters: Sequence[ChainCluster]) -> int:
-    """Which cluster a later page joins: the one of whose navigation part it holds most, if that is enough; -1: none."""
+    """The cluster that a later page joins: the one of whose navigation part it has most, if that is enough;
+    -1: none.
+    """
     shares = [int(lengths(np.intersect1d(page, cluster.navigation)).sum()) for cluster in clusters]
     fitting = [at for at, share in enumerate(shares) if share >= max(clusters[at].min_nav_bytes, 1)]
     return max(fitting, key=lambda at: (shares[at], -at), default=-1)
 
 
 def joined(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
-    """The cluster with one page more, by its number: the navigation part becomes what it shares."""
+    """The cluster with one more page: the navigation part is reduced to what the page shares."""
     shared = np.intersect1d(chains, cluster.navigation)
     return replace(cluster, pages=(*cluster.pages, page), navigation=shared)
 
 
 def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: TemplateRules) -> list[ChainCluster]:
-    """Known clusters brought up to date: each page that is in none is matched,
-    and what none takes makes clusters of its own, as after a redesign.
+    """Updates known clusters: each unassigned page is matched; pages that match none form new clusters.
 
-    pages: the chains of every page, old ones first; clusters name pages by their place in it.
+    pages: the chains of every page, old ones first; clusters refer to pages by index.
     """
     all_clusters = list(clusters)
     taken = {page for cluster in clusters for page in cluster.pages}
@@ -530,7 +521,7 @@ def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: T
 
 
 def navigation_of(count: int, clusters: Sequence[ChainCluster]) -> list[Chains]:
-    """The chains to leave out of each page: its cluster's, or for pages that no cluster took those of all clusters."""
+    """The chains to remove from each page: its cluster's, or those of all clusters if it is in none."""
     every = (
         np.unique(np.concatenate([cluster.navigation for cluster in clusters])) if clusters else np.zeros(0, np.uint64)
     )

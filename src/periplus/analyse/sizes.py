@@ -1,4 +1,4 @@
-"""How many bytes a page weighs with what it pulls in, and how many lie behind its links."""
+"""Page weight with resources, and the bytes behind a page's links."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from periplus.values import frozen
 
 
 def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) -> LinkedBytes:
-    """The sizes of what each page links to, summed by MediaClass, each target once a page.
+    """The sizes of each page's link targets, summed by MediaClass, each target once per page.
 
-    graph: n nodes, among them every link's target whose bytes shall count. size_bytes, media_type: one a node; 0 bytes:
-    not known, counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes a page.
+    graph: n nodes, including every link target to be counted. size_bytes, media_type: one per node; 0 bytes: unknown,
+    counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes per page.
     """
     count, kinds = len(graph.pages), len(MediaClass)
     place = {kind: index for index, kind in enumerate(MediaClass)}
@@ -32,12 +32,12 @@ def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) 
 
 
 KINDS = tuple(LinkKind)
-"""A link kind's place here stands for it in arrays."""
+"""A link kind is stored as its index here."""
 LINKED_KINDS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
-"""What a reader may go to."""
+"""Links that a reader can follow."""
 _CLASSES = len(MediaClass)
 _CLASS_PLACE = {kind: place for place, kind in enumerate(MediaClass)}
-# Where a target was not fetched its kind of link says what it is: a picture's size is unknown, yet it is a picture.
+# For targets that were not fetched, the kind of link determines the class: an image of unknown size is still an image.
 _CLASS_OF_KIND = {
     LinkKind.IMAGE: MediaClass.IMAGES,
     LinkKind.ICON: MediaClass.IMAGES,
@@ -55,47 +55,47 @@ _CLASS_OF_KIND |= {
 class SizeInput:
     """u URLs and m links between them; links may repeat."""
 
-    size_bytes: Ints  # u: 0 when not known
-    media: Unsigned8  # u: place in MediaClass, from `media_places`; OTHER when not known
-    sources: Ints  # m: places among the URLs
+    size_bytes: Ints  # u: 0 if unknown
+    media: Unsigned8  # u: index in MediaClass, from `media_places`; OTHER if unknown
+    sources: Ints  # m: indices of URLs
     targets: Ints  # m
-    kinds: Unsigned8  # m: places in KINDS
+    kinds: Unsigned8  # m: indices in KINDS
 
 
 @frozen
 class PageWeights:
-    """Bytes by media class of k pages, a row a page, columns in the order of MediaClass."""
+    """Bytes by media class of k pages, a row per page, columns in the order of MediaClass."""
 
-    pulled: Ints  # k x classes: with the page's own bytes in its own class
-    pulled_unsized: Ints  # k x classes: parts whose size is not known, counted
-    linked: Ints  # k x classes: what the page's links lead to
+    pulled: Ints  # k x classes: including the page's own bytes
+    pulled_unsized: Ints  # k x classes: number of resources of unknown size
+    linked: Ints  # k x classes: link targets
 
 
 @frozen
 class SiteSizes:
-    """The whole site: each URL once, however many pages use it."""
+    """Totals of the site: each URL once, however many pages use it."""
 
-    size_bytes: Ints  # classes: of the pages and all that they pull in or link to
-    urls: Ints  # classes: URLs of known size
-    unsized: Ints  # classes: URLs of unknown size
+    size_bytes: Ints  # by class: the pages, their resources and link targets
+    urls: Ints  # by class: URLs of known size
+    unsized: Ints  # by class: URLs of unknown size
 
 
 def media_places(media_types: Sequence[str]) -> Unsigned8:
-    """Each media type as its class's place in MediaClass."""
+    """The index in MediaClass of each media type's class."""
     of_type = {name: _CLASS_PLACE[media_class(name)] for name in set(media_types)}
     return np.fromiter((of_type[name] for name in media_types), np.uint8, len(media_types))
 
 
 def pulled_bytes(sizes: SizeInput) -> Ints:
-    """int64[u]: the bytes of each URL with those of all it pulls in, each part once. O(u + m log m)."""
+    """int64[u]: the bytes of each URL including its resources, each once. O(u + m log m)."""
     source, target = _pairs(sizes, PULLED_KINDS)
     parts = np.bincount(source, weights=sizes.size_bytes[target], minlength=len(sizes.size_bytes))  # exact up to 2^53
     return np.asarray(sizes.size_bytes + parts.astype(np.int64))
 
 
 def weights(sizes: SizeInput, pages: Ints) -> PageWeights:
-    """What each of these pages (k distinct places) pulls in and links to: each target once a page, the page itself not
-    among its links.
+    """The resources and link targets of these pages (k distinct indices): each target once per page, without
+    self-links.
     """
     row = np.full(len(sizes.size_bytes), -1)
     row[pages] = np.arange(len(pages))
@@ -116,7 +116,7 @@ def _sums(sizes: SizeInput, kinds: frozenset[LinkKind], row: Ints, classes: Ints
 
 
 def _pairs(sizes: SizeInput, kinds: frozenset[LinkKind], among: Mask | None = None) -> tuple[Ints, Ints]:
-    """Each (source, target) of links of these kinds once, links of a page to itself left out. among: sources."""
+    """Distinct (source, target) pairs of links of these kinds, without self-links. among: mask of sources."""
     count = max(len(sizes.size_bytes), 1)
     links = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
     if among is not None:
@@ -126,7 +126,7 @@ def _pairs(sizes: SizeInput, kinds: frozenset[LinkKind], among: Mask | None = No
 
 
 def _classes(sizes: SizeInput) -> Ints:
-    """The class of each URL: of its media type, or where that is not known, of a kind of link that leads to it."""
+    """The class of each URL: of its media type, or if that is unknown, of a kind of link to it."""
     classes = sizes.media.astype(np.int64)
     by_kind = np.array([_CLASS_PLACE[_CLASS_OF_KIND.get(kind, MediaClass.OTHER)] for kind in KINDS], np.int64)
     guess = by_kind[sizes.kinds]
@@ -137,7 +137,7 @@ def _classes(sizes: SizeInput) -> Ints:
 
 
 def site_sizes(sizes: SizeInput, own: Mask) -> SiteSizes:
-    """The bytes of the site's pages (own: bool[u]) and of what they pull in or link to, each URL once."""
+    """The bytes of the site's pages (own: bool[u]), their resources and link targets, each URL once."""
     counted = np.isin(sizes.kinds, [KINDS.index(kind) for kind in PULLED_KINDS | LINKED_KINDS]) & own[sizes.sources]
     used = own.copy()
     used[sizes.targets[counted]] = True

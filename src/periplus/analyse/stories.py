@@ -1,4 +1,4 @@
-"""Finds pages of several sites that tell the same story, and the order in which it went from page to page."""
+"""Finds pages of several sites with the same story, and the order in which it spread."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ from periplus.values import Watch
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# Reprints are cut and edited: of their runs of three words they share a third on the average (Silcock et al. 2023), of
-# runs of five less. So pages are compared by containment (what they share of the smaller one's runs), from a tenth on,
-# and rare words confirm it.
+# Reprints are cut and edited: they share a third of their runs of three words on average (Silcock et al. 2023), and
+# less of their runs of five. So pages are compared by containment (the shared part of the shorter page's runs), from
+# about a tenth on, and confirmed by rare words.
 
 
-PAGES_OF_SHINGLE = 300  # a run on more pages is a formula or a giant story, which has other runs too
-A_SITE = 3  # pages of one site on the average: a run on more of them is the site's own formula
-LEAST_SHARED = 4  # runs of the sample: eight words in a row
+PAGES_OF_SHINGLE = 300  # a run on more pages is a formula, or a giant story that has other runs too
+A_SITE = 3  # average pages per site: a run on more of them is boilerplate of the site
+LEAST_SHARED = 4  # runs of the sample: eight consecutive words
 LEAST_CONTAINMENT = 0.08
-COMMON_WORD = 0.2  # of all pages: a word on more says next to nothing, and fills the matrix
-COMMON_PAGES = 50  # of few pages a fifth may be one story; there the weights suffice
-PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # of which vectors are made, which are counted
-# pages that are compared with all others, each of which may share text with hundreds; pairs whose words are compared
+COMMON_WORD = 0.2  # share of all pages: a more frequent word says nearly nothing, and fills the matrix
+COMMON_PAGES = 50  # in a small collection a fifth of the pages may be one story; there the weights suffice
+PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # pages per batch of vectors; words per batch of counting
+# Pages compared with all others per batch, each of which may share text with hundreds; pairs of pages whose words are
+# compared per batch
 ROWS_AT_ONCE, PAIRS_AT_ONCE = 4_000, 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextPairs:
-    """Pairs of pages, one < other, that share text; by the first one."""
+    """Pairs of pages with shared text, one < other, sorted by the first."""
 
     one: Ints32
     other: Ints32
-    shared: Ints32  # runs that both have
-    runs: Ints  # of each page, the site's own formulas left out
+    shared: Ints32  # runs in common
+    runs: Ints  # per page, without boilerplate of the site
 
 
 class Words:
-    """Pages as vectors of rare words. Only those asked for have any: of a million pages all would fill the memory."""
+    """Pages as vectors of rare words, only for the pages needed: vectors of a million pages would exceed the memory."""
 
     def __init__(self, articles: Articles, some: Mask | None = None) -> None:
-        """some: bool[n], the pages that will be asked for; None: all."""
+        """some: bool[n], the pages needed; None: all."""
         from scipy.sparse import csr_array
 
         size = len(articles)
@@ -62,12 +63,12 @@ class Words:
         places = np.arange(size) if some is None else np.flatnonzero(some)
         self._row = np.full(size, -1, np.int32)
         self._row[places] = np.arange(len(places))
-        most = int(np.diff(articles.words.offsets)[places].sum())  # memory is taken as it is filled
+        most = int(np.diff(articles.words.offsets)[places].sum())  # memory is allocated as it is filled
         columns, weights = np.empty(most, np.int32), np.empty(most, np.float32)
         ends = np.zeros(len(places) + 1, np.int64)
         for begin in range(0, len(places), PAGES_AT_ONCE):
             block = places[begin : begin + PAGES_AT_ONCE]
-            end, column, weight = _weighed(articles, block, distinct, rarity)
+            end, column, weight = _weigh_words(articles, block, distinct, rarity)
             here = slice(ends[begin], ends[begin] + len(column))
             columns[here], weights[here] = column, weight
             ends[begin + 1 : begin + 1 + len(block)] = end + ends[begin]
@@ -75,7 +76,7 @@ class Words:
         self._matrix = csr_array((weights[: ends[-1]], columns[: ends[-1]], ends), shape=shape)
 
     def cosine(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
-        """Of each pair; 0 where a page has no rare word."""
+        """Cosine of each pair; 0 if a page has no rare word."""
         one, other = self._row[one], self._row[other]
         cosines = np.empty(len(one))
         for begin in range(0, len(one), PAIRS_AT_ONCE):
@@ -85,13 +86,13 @@ class Words:
         return cosines
 
     def cosines(self, pages: Ints) -> Floats:
-        """float64[k, k]: of each two of a few pages."""
+        """float64[k, k]: cosines of all pairs of a few pages."""
         some = self._matrix[self._row[pages]]
         return np.asarray((some @ some.T).toarray(), np.float64)
 
 
 def _pages_of_words(words: Unsigned32) -> tuple[Unsigned32, Ints]:
-    """(the distinct words, ascending; on how many pages each is). words: each once a page."""
+    """(distinct words, ascending; number of pages with each). words: each once per page."""
     distinct, pages = np.zeros(0, np.uint32), np.zeros(0, np.int64)
     for begin in range(0, len(words), WORDS_AT_ONCE):
         more, counts = np.unique(words[begin : begin + WORDS_AT_ONCE], return_counts=True)
@@ -100,8 +101,10 @@ def _pages_of_words(words: Unsigned32) -> tuple[Unsigned32, Ints]:
     return distinct, pages
 
 
-def _weighed(articles: Articles, places: Ints, distinct: Unsigned32, rarity: Floats) -> tuple[Ints, Ints32, Floats32]:
-    """(where each page's row ends, the columns, the weights) of the telling words of some pages; unit vectors."""
+def _weigh_words(
+    articles: Articles, places: Ints, distinct: Unsigned32, rarity: Floats
+) -> tuple[Ints, Ints32, Floats32]:
+    """(end of each page's row, columns, weights) for the discriminating words of some pages; unit vectors."""
     begins = articles.words.offsets[places]
     sizes = articles.words.offsets[places + 1] - begins
     row = np.repeat(np.arange(len(places)), sizes)
@@ -110,7 +113,7 @@ def _weighed(articles: Articles, places: Ints, distinct: Unsigned32, rarity: Flo
     column = np.searchsorted(distinct, words).clip(max=max(len(distinct) - 1, 0))
     telling = distinct[column] == words if len(distinct) else np.zeros(len(words), np.bool_)
     row, column, entry = row[telling], column[telling], entry[telling]
-    # squared: a topic's words are common to its stories, names are not
+    # Squared: words of the topic are common to its stories, names are not
     weight = (1 + np.log(articles.counts[entry])) * rarity[column] ** 2
     norm = np.sqrt(np.bincount(row, weight * weight, len(places)))
     ends = np.cumsum(np.bincount(row, minlength=len(places)))
@@ -118,14 +121,14 @@ def _weighed(articles: Articles, places: Ints, distinct: Unsigned32, rarity: Flo
 
 
 def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
-    """The pairs that share at least LEAST_CONTAINMENT."""
+    """The pairs with a containment of at least LEAST_CONTAINMENT."""
     from scipy.sparse import csr_array
 
     size = len(articles)
     row = np.repeat(np.arange(size, dtype=np.int32), np.diff(articles.shingles.offsets))
     distinct, column = np.unique(articles.shingles.values, return_inverse=True)
-    telling = _telling(row, column, len(distinct), articles.sites)
-    own = np.bincount(row[telling[column]], minlength=size)  # runs of the site's own formulas do not count
+    telling = _is_distinctive(row, column, len(distinct), articles.sites)
+    own = np.bincount(row[telling[column]], minlength=size)  # without boilerplate of the site
     shared = telling & (np.bincount(column, minlength=len(distinct)) > 1)
     entry = shared[column]
     matrix = csr_array(
@@ -146,8 +149,8 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     return TextPairs(one, other, count, own)
 
 
-def _telling(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
-    """bool[known]: whether a run may speak of a story: not on very many pages, and not a site's own formula."""
+def _is_distinctive(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
+    """bool[distinct]: whether a run can indicate a story: not on too many pages, and not boilerplate of a site."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
     on_sites = np.bincount(distinct_sorted(column * many + sites[row]) // many, minlength=distinct)
@@ -155,40 +158,41 @@ def _telling(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
 
 
 DAY_S = 86_400.0
-COPY_DAYS = 30.0  # reprints come within days; what comes later under the same title is one too
-CITE_DAYS = 60.0  # what is cited is new; of older pages only those whose words are shared
-# a story ends when nobody tells it for so long, as citing ends; a year after its first page whatever is told goes on as
-# another one: monthly figures under one title would make one story of many years
+COPY_DAYS = 30.0  # reprints appear within days; a later page with the same title is a reprint too
+CITE_DAYS = 60.0  # citations are of new pages; older pages need shared words as well
+# A story ends after a gap without publications, as long as for citations. A year after its first page a new story
+# begins: otherwise monthly figures under one title would be one story of many years
 GAP_DAYS, STORY_DAYS = CITE_DAYS, 365.0
-COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the smaller text, and rare words in common
-CUT_COSINE = 0.35  # of less text in common: the rare words have to agree all the more
-TITLE_WORDS = 0.5  # of two titles' words
-# cosine from which two pages without a line in common may be parts of one story: of one topic's
-# stories 99 in 100 have less
+COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the shorter text, and rare words in common
+CUT_COSINE = 0.35  # with less common text the rare words must agree more
+TITLE_WORDS = 0.5  # share of the words of both titles
+# Cosine from which two pages without common text may belong to one story; 99 in 100 pairs of stories on one topic have
+# less
 SAME_STORY = 0.2
-PART_COSINE = 0.1  # of less, shared text is a formula (a licence, an agency's note)
-CITE_COSINE = 0.03  # a page that cites a story shares at least a name with it
-OLD_COSINE = 0.35  # from which an old page that is cited is part of the story
-STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0  # times the second story that a page has parts of: of two, of more
-NEIGHBOURS_MOST = 60  # of a page that are compared with one another
-LEAST_WORDS = 15  # a shorter page says too little to be doubted
+PART_COSINE = 0.1  # below, shared text is a formula (a licence, an agency's note)
+CITE_COSINE = 0.03  # a page that cites a story has at least a name in common with it
+OLD_COSINE = 0.35  # from which an old cited page is part of the story
+# ratio to the second best story of a page with parts of several: for two stories, for more
+STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0
+NEIGHBOURS_MOST = 60  # of a page, compared with one another
+LEAST_WORDS = 15  # a shorter page has too few words for a test
 
 Pair = tuple[int, int]
 
 
 class Edges(NamedTuple):
-    """What holds stories together: copies (one < other) by what they share of the smaller text, and citations."""
+    """Connections within stories: copies (one < other) with their containment, and citations."""
 
     one: Ints32
     other: Ints32
     shares: Floats
     citing: Ints
     cited: Ints
-    is_digest: Mask  # of each page
+    is_digest: Mask  # by page
 
     @property
     def ends(self) -> tuple[Ints, Ints]:
-        """Of the copies, then of the citations."""
+        """The ends of the copies, then of the citations."""
         return np.concatenate((self.one, self.citing)), np.concatenate((self.other, self.cited))
 
     def among(self, copies: Mask, citations: Mask) -> Edges:
@@ -199,13 +203,13 @@ class Edges(NamedTuple):
 
 
 def _containment(pairs: TextPairs, here: slice | Mask) -> Floats:
-    """What pairs share of the smaller one's runs."""
+    """Containment: the shared part of the shorter page's runs."""
     smaller = np.minimum(pairs.runs[pairs.one[here]], pairs.runs[pairs.other[here]])
     return pairs.shared[here] / np.maximum(smaller, 1)
 
 
-def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[Floats32, Mask]:
-    """(the cosine of each pair's words, whether they are copies: rare words agree, and dates or titles)."""
+def _compare_words(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) -> tuple[Floats32, Mask]:
+    """(cosine of each pair's words; whether they are copies: rare words agree, and dates or titles do)."""
     cosines, copied = np.empty(len(pairs.one), np.float32), np.empty(len(pairs.one), np.bool_)
     for begin in range(0, len(pairs.one), PAIRS_AT_ONCE):
         watch("comparing words", int(pairs.one[begin]), len(articles))
@@ -223,7 +227,7 @@ def _judged(articles: Articles, pairs: TextPairs, words: Words, watch: Watch) ->
 
 
 def _days_apart(articles: Articles, one: Ints32, other: Ints32) -> Floats:
-    """By the pages' own dates; 0 where one has none, since nothing speaks against them."""
+    """Days between the pages' own dates; 0 if one has none."""
     dated = articles.is_dated
     return np.where(dated[one] & dated[other], np.abs(articles.when[one] - articles.when[other]) / DAY_S, 0.0)
 
@@ -234,12 +238,13 @@ def _titles_agree(one: str, other: str) -> bool:
 
 
 def edges(articles: Articles, pairs: TextPairs, links: Ints, words: Words, watch: Watch) -> Edges:
-    """Each page keeps to the story that it has most of; one that has parts of several,
-    and of none more than of the others, is a digest.
+    """Assigns each page to the story of which it has most.
 
-    links: (citing, cited), each once.
+    A page with parts of several stories, none dominant, is a digest.
+
+    links: (citing, cited), distinct.
     """
-    cosines, copied = _judged(articles, pairs, words, watch)
+    cosines, copied = _compare_words(articles, pairs, words, watch)
     cosine = words.cosine(links[:, 0], links[:, 1])
     may_cite = _may_cite(articles, links, cosine)
     links, cosine = links[may_cite], cosine[may_cite]
@@ -266,7 +271,7 @@ def edges(articles: Articles, pairs: TextPairs, links: Ints, words: Words, watch
 
 
 def _may_cite(articles: Articles, links: Ints, cosine: Floats) -> Mask:
-    """Not what is dated after it, nor, unless their words agree, what is old."""
+    """Excludes cited pages with later dates, and old ones unless their words agree."""
     dated, when = articles.is_dated, articles.when
     days = (when[links[:, 0]] - when[links[:, 1]]) / DAY_S
     may_cite = (days >= -1.0) & ((days <= CITE_DAYS) | (cosine >= OLD_COSINE))
@@ -274,7 +279,7 @@ def _may_cite(articles: Articles, links: Ints, cosine: Floats) -> Mask:
 
 
 def _symmetric(size: int, one: NDArray[np.integer], other: NDArray[np.integer]) -> csr_array:
-    """bool[size, size]: what is joined with what."""
+    """bool[size, size]: symmetric adjacency."""
     from scipy.sparse import csr_array
 
     half = csr_array((np.ones(len(one), np.bool_), (one, other)), shape=(size, size))
@@ -282,18 +287,18 @@ def _symmetric(size: int, one: NDArray[np.integer], other: NDArray[np.integer]) 
 
 
 class _Evidence(NamedTuple):
-    """Of some pages the pages that each shares text with or cites: rows by page, the weightiest first."""
+    """For some pages, the pages that each shares text with or cites: rows by page, heaviest first."""
 
     page: Ints
     near: Ints
-    weights: Floats  # how much that is: a share of the page's text, or the words' cosine
-    pairs: Ints  # places in the pairs and in the links that say so, and of each the row that it is in
+    weights: Floats  # share of the page's text, or the cosine of words
+    pairs: Ints  # indices of the pairs and links behind the rows, and the row of each
     of_pairs: Ints
     links: Ints
     of_links: Ints
 
     def pages_with_several(self) -> Iterator[tuple[int, int, int]]:
-        """(page, its first row, the row after its last)."""
+        """Yields (page, its first row, the row after its last) for pages with several rows."""
         begins = np.flatnonzero(np.diff(self.page, prepend=-1, append=-1))
         several = np.diff(begins) > 1
         pages = self.page[begins[:-1]][several]
@@ -301,7 +306,7 @@ class _Evidence(NamedTuple):
 
 
 def _evidence(pairs: TextPairs, cosines: Floats32, links: Ints, cosine: Floats, watch: Watch) -> Iterator[_Evidence]:
-    """Of all pages, ROWS_AT_ONCE at a time. links: may be citations; cosine: of their words."""
+    """Evidence for all pages, in batches of ROWS_AT_ONCE. links: possible citations. cosine: of their words."""
     size = len(pairs.runs)
     part = np.flatnonzero(cosines.astype(np.float64) >= PART_COSINE)
     by_other = part[np.argsort(pairs.other[part], kind="stable")]
@@ -317,11 +322,11 @@ def _evidence(pairs: TextPairs, cosines: Floats32, links: Ints, cosine: Floats, 
         near = np.concatenate((pairs.other[mine], pairs.one[theirs])).astype(np.int64)
         weight = np.maximum(cosines[entry], pairs.shared[entry] / np.maximum(pairs.runs[page], 1))
         page, near = np.concatenate((page, links[cited, 0])), np.concatenate((near, links[cited, 1]))
-        yield _gathered(size, page, near, np.concatenate((weight, cosine[cited])), entry, cited)
+        yield _merge_evidence(size, page, near, np.concatenate((weight, cosine[cited])), entry, cited)
 
 
-def _gathered(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, links: Ints) -> _Evidence:
-    """One row for what a pair and a link say of the same two pages. Entries: of the pairs, then of the links."""
+def _merge_evidence(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, links: Ints) -> _Evidence:
+    """Merges pairs and links between the same two pages into one row. Entries: first the pairs, then the links."""
     code, row = np.unique(page * size + near, return_inverse=True)
     weights = np.zeros(len(code))
     np.maximum.at(weights, row, weight)
@@ -335,10 +340,10 @@ def _gathered(size: int, page: Ints, near: Ints, weight: Floats, pairs: Ints, li
 
 
 def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, words: Words) -> set[int] | None:
-    """Those of the pages that are of one story with the one they are evidence for; None: it is a digest.
+    """The pages in `near` of the same story as the page itself; None if the page is a digest.
 
-    near: two or more, the weightiest first. Stories are told by pages of which no two are alike. What is like pages of
-    several of them (another digest) tells none.
+    near: at least two, heaviest first. Stories are represented by mutually unrelated pages. A page related to several
+    of them (another digest) is ignored.
     """
     related = _related(near[:NEIGHBOURS_MOST], copies, words)
     tellers: list[int] = []
@@ -349,7 +354,7 @@ def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, wo
         return set(near)
     tells = related[:, tellers]
     alone = tells.sum(axis=1) == 1
-    groups = [np.flatnonzero(tells[:, at] & alone).tolist() for at in range(len(tellers))]  # of places in near
+    groups = [np.flatnonzero(tells[:, at] & alone).tolist() for at in range(len(tellers))]  # indices in near
     groups.sort(key=lambda group: (-weights[group[0]], near[group[0]]))
     best, second = (weights[group[0]] for group in groups[:2])
     least = STANDS_OUT * second if len(tellers) == 2 else max(STANDS_OUT_OF_MANY * second, SAME_STORY)
@@ -357,9 +362,9 @@ def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, wo
 
 
 def _related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
-    """bool[k, k]: whether two of the pages may tell one story: copies, or rare words agree.
+    """bool[k, k]: whether two pages may belong to one story: copies, or rare words agree.
 
-    Each is related to itself.
+    The diagonal is True.
     """
     related = words.cosines(np.array(pages, np.int64)) >= SAME_STORY
     np.fill_diagonal(related, True)
@@ -370,12 +375,12 @@ def _related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
     return related
 
 
-def _in_time(articles: Articles, joined: Edges) -> Edges:
-    """Without what joins pages of different eras: a story is over at a gap, or a year after it began."""
+def _split_eras(articles: Articles, joined: Edges) -> Edges:
+    """Removes connections between eras: a story ends at a gap, or a year after it began."""
     group, members = _groups(len(articles), joined)
     dated, when = articles.is_dated, articles.when
     era = np.full(len(articles), -1)
-    broken = np.zeros(len(group), np.bool_)  # of each page, whether its story has several eras
+    broken = np.zeros(len(group), np.bool_)  # whether each page's story has several eras
     for pages in members:
         own = pages[dated[pages]]
         eras = _eras(own[np.argsort(when[own], kind="stable")].tolist(), when)
@@ -384,13 +389,13 @@ def _in_time(articles: Articles, joined: Edges) -> Edges:
     one, other = joined.ends
     inner = broken[one]
     shares = np.concatenate((joined.shares, np.zeros(len(joined.citing))))
-    _spread(era, one[inner], other[inner], shares[inner])
+    _assign_eras(era, one[inner], other[inner], shares[inner])
     same = ~inner | (era[one] == era[other])
     return joined.among(same[: len(joined.one)], same[len(joined.one) :])
 
 
-def _spread(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
-    """A page without a date of its own belongs where it shares most."""
+def _assign_eras(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
+    """Assigns pages without a date to the era of the page with which they share most."""
     near: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for first, second, share in zip(one.tolist(), other.tolist(), shares.tolist(), strict=True):
         near[first].append((share, second))
@@ -406,7 +411,7 @@ def _spread(era: Ints, one: Ints, other: Ints, shares: Floats) -> None:
 
 
 def _eras(pages: Sequence[int], when: Floats) -> dict[int, int]:
-    """By page, the first page of its era. pages: by time."""
+    """The first page of each page's era. pages: by time."""
     eras: dict[int, int] = {}
     begun, last, first = 0.0, 0.0, -1
     for page, time in zip(pages, when[list(pages)].tolist(), strict=True):
@@ -418,7 +423,7 @@ def _eras(pages: Sequence[int], when: Floats) -> dict[int, int]:
 
 
 def _groups(size: int, joined: Edges) -> tuple[Ints32, list[Ints]]:
-    """(of each page the number of its group, the pages of each group of two or more)."""
+    """(group number of each page; the pages of each group of at least two)."""
     from scipy.sparse.csgraph import connected_components
 
     _, group = connected_components(_symmetric(size, *joined.ends), directed=False)
@@ -427,21 +432,28 @@ def _groups(size: int, joined: Edges) -> tuple[Ints32, list[Ints]]:
     return group, np.split(pages, np.flatnonzero(np.diff(group[pages])) + 1)[: len(pages)]
 
 
-# By dates; where these do not tell (no date of its own, or the same day without an hour), a page that cites comes after
-# the page that it cites; at last, by when the crawl first saw it. Each page says which of the three it was.
+# Pages are ordered by date; if dates do not decide (no date of its own, or the same day without an hour), a citing page
+# comes after the cited page; finally by first_seen. Each page records which of the three applied.
 
 
 def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Mapping[Pair, float]) -> Story:
     """The story of these pages.
 
-    links: (citing, cited) places in articles; shares: of two places, what they share of the smaller text.
+    links: (citing, cited) indices in articles. shares: containment of pairs.
     """
     after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
-    order = _sorted(articles, after)
+    order = _topological_order(articles, after)
     place = {page: at for at, page in enumerate(order)}
     linked = {page for pair in after for page in pair}
     pages = tuple(
-        StoryPage(one.url, one.site, one.title, one.language, one.date, _word(articles, page, after, page in linked))
+        StoryPage(
+            one.url,
+            one.site,
+            one.title,
+            one.language,
+            one.date,
+            _order_criterion(articles, page, after, page in linked),
+        )
         for page, one in ((page, articles[page]) for page in order)
     )
     return Story(
@@ -453,22 +465,20 @@ def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Ma
 
 
 def _span(article: Article) -> tuple[float, float] | None:
-    """From when to when it may have been published, by a date of its own."""
+    """Earliest and latest time of publication, by the page's own date; None without."""
     if article.date.source not in TRUSTED:
         return None
     return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
 
 
 def _is_before(one: Article, other: Article) -> bool:
-    """Surely, by their dates."""
+    """Whether one is certainly earlier, by their dates."""
     mine, yours = _span(one), _span(other)
     return mine is not None and yours is not None and mine[1] < yours[0]
 
 
-def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
-    """The places in order: always the earliest of those whose cited pages have all been; where links go in a circle,
-    the earliest of all.
-    """
+def _topological_order(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
+    """Topological order by citations, the earliest first; in a cycle, the earliest of all remaining."""
     waits: dict[int, set[int]] = defaultdict(set)
     frees: dict[int, list[int]] = defaultdict(list)
     for citing, cited in after:
@@ -497,8 +507,8 @@ def _sorted(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
 
 
 def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
-    """When each page was published, at the latest: one without a date of its own is no later
-    than any page that cites it.
+    """Latest time of publication of each page: without a date of its own, it is not later than any page
+    that cites it.
     """
     when = [one.date.when for one in articles]
     cites: dict[int, list[int]] = defaultdict(list)
@@ -515,8 +525,8 @@ def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
     return when
 
 
-def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
-    """On whose word the page stands where it stands."""
+def _order_criterion(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
+    """The criterion that determined the page's position."""
     span = _span(articles[page])
     if span is None:
         is_modified = articles[page].date.source is DateOrigin.LAST_MODIFIED
@@ -530,7 +540,7 @@ def _word(articles: Sequence[Article], page: int, after: Sequence[Pair], linked:
 
 
 def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple[int, int, float], ...]:
-    """Of each page that copies an earlier one, the earlier one of which it has most."""
+    """For each page that copies an earlier one, the earlier page with the greatest containment."""
     best: dict[int, tuple[float, int]] = {}
     for pair, share in shares.items():
         earlier, later = sorted((place[pair[0]], place[pair[1]]))
@@ -538,12 +548,12 @@ def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple
     return tuple((later, -earlier, share) for later, (share, earlier) in sorted(best.items()))
 
 
-# Pages that share text, confirmed by rare words and by their dates or titles, are copies; a page that links to another
-# site's page joins that page's story. A page belongs to one story at most: of several that it shares text with or links
-# to, the one whose words it shares most. One that has parts of several stories and stands out for none is a digest; it
-# joins none, else weekly lists of links would make all stories one.
+# Pages that share text, confirmed by rare words and by dates or titles, are copies; a page that links to another site's
+# page joins its story. A page belongs to at most one story: of several candidates, the one with which it shares most
+# words. A page with parts of several stories, none dominant, is a digest and joins none; otherwise weekly lists of
+# links would merge all stories.
 
-LEAST_SITES = 2  # on one site there is nothing to spread
+LEAST_SITES = 2  # a story on a single site did not spread
 
 
 def find_stories(
@@ -553,9 +563,9 @@ def find_stories(
     least_sites: int = LEAST_SITES,
     watch: Watch = lambda what, done, total: None,
 ) -> Stories:
-    """The stories among the pages, the weightiest first.
+    """The stories among the pages, heaviest first.
 
-    links: (citing, cited) places in articles, templates' own left out.
+    links: (citing, cited) indices in articles, without links of templates.
     """
     pages = articles if isinstance(articles, Articles) else Articles.of(articles)
     ends = links if isinstance(links, np.ndarray) else np.array(list(links), np.int64).reshape(-1, 2)
@@ -564,14 +574,16 @@ def find_stories(
     compared = np.zeros(len(pages), np.bool_)
     compared[pairs.one] = compared[pairs.other] = True
     compared[cites] = True
-    joined = _in_time(pages, edges(pages, pairs, cites, Words(pages, compared), watch))
-    return _stories(pages, list(_told(pages, joined, cites, least_sites, watch)), np.flatnonzero(joined.is_digest))
+    joined = _split_eras(pages, edges(pages, pairs, cites, Words(pages, compared), watch))
+    return _stories(
+        pages, list(_ordered_stories(pages, joined, cites, least_sites, watch)), np.flatnonzero(joined.is_digest)
+    )
 
 
-def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watch: Watch) -> Iterator[Story]:
-    """The stories of least_sites sites or more, each in order."""
+def _ordered_stories(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watch: Watch) -> Iterator[Story]:
+    """The stories on at least least_sites sites, each in order."""
     group, members = _groups(len(articles), joined)
-    cited, shared = _within(group, members, *cites.T), _within(group, members, joined.one, joined.other)
+    cited, shared = _pairs_by_group(group, members, *cites.T), _pairs_by_group(group, members, joined.one, joined.other)
     for number, (pages, links, copies) in enumerate(zip(members, cited, shared, strict=True)):
         watch("ordering stories", number, len(members))
         if len(np.unique(articles.sites[pages])) >= least_sites:
@@ -581,10 +593,10 @@ def _told(articles: Articles, joined: Edges, cites: Ints, least_sites: int, watc
             yield ordered_story([articles[page] for page in pages.tolist()], list(map(tuple, ends)), shares)
 
 
-def _within(
+def _pairs_by_group(
     group: Ints32, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
 ) -> Iterator[Ints]:
-    """Of each group the places of the pairs of which both are in it, ascending."""
+    """For each group, the indices of the pairs within it, ascending."""
     inner = np.flatnonzero(group[one] == group[other])
     inner = inner[np.argsort(group[one[inner]], kind="stable")]
     numbers = group[[int(pages[0]) for pages in members]]

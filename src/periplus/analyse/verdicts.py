@@ -1,4 +1,4 @@
-"""Judges a link's target after all that was seen of it: chains of redirects, and error pages that answer 200."""
+"""Judges link targets from all observations: redirect chains, failed attempts, and error pages with status 200."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from periplus.values import frozen
 
 
 class ChainRole(StrEnum):
-    """A row's place in its chain."""
+    """The role of a row in its chain."""
 
     REQUESTED = "requested"
     INTERMEDIATE = "intermediate"
     FINAL = "final"
-    LOOP = "loop"  # stood in the chain before: the redirects never end
+    LOOP = "loop"  # occurred in the chain before: the redirects never end
 
 
 @frozen
 class ChainRow:
-    """One URL of one chain of redirects. A chain's rows follow one another; order counts from 0."""
+    """One URL of a redirect chain. The rows of a chain are consecutive; order counts from 0."""
 
-    chain_id: int  # the id of the URL that was asked for, so it means the same in the next run
+    chain_id: int  # id of the requested URL, stable across runs
     order: int
     url_id: int
-    status: int  # of a redirect its own, of the last URL what it answered; 0: not asked
+    status: int  # of the redirect, or the answer of the last URL; 0: not requested
     role: ChainRole
 
 
 @frozen
 class RedirectColumns:
-    """r redirects as they are known: source answers status and names target. At most one a source, in any order."""
+    """r redirects: source answered with status and target. At most one per source, in any order."""
 
     sources: Ints
     targets: Ints
@@ -49,16 +49,16 @@ class RedirectColumns:
 
 @frozen
 class ChainEnds:
-    """Where each redirect ends, in the order of RedirectColumns."""
+    """The end of each redirect, in the order of RedirectColumns."""
 
-    ends: Ints  # the last URL; in a loop: some URL of it
-    hops: Ints32  # redirects until there, 1 or more
-    loops: Mask  # never ends
+    ends: Ints  # the last URL; in a loop: any URL of it
+    hops: Ints32  # redirects to the end, at least 1
+    loops: Mask  # the redirects never end
     permanent: Mask  # each hop is a 301 or 308
 
 
 def chain_ends(redirects: RedirectColumns) -> ChainEnds:
-    """Follows all redirects at once, twice as far in each round: O(r log r) however long the chains are."""
+    """Resolves all redirects at once, doubling the distance in each round: O(r log r) regardless of chain length."""
     order = np.argsort(redirects.sources, kind="stable")
     sources, ends = redirects.sources[order], redirects.targets[order].copy()
     permanent = np.isin(redirects.statuses[order], (301, 308))
@@ -84,11 +84,11 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
 def chain_rows(
     redirects: RedirectColumns, final_status: dict[int, int], requested: Ints | None = None
 ) -> Iterator[ChainRow]:
-    """The chains as tidy rows, one a URL, the requested one first. Cost: the rows.
+    """The chains as rows, one per URL, the requested URL first. Cost: the number of rows.
 
-    requested: ids of requested URLs; None: those redirects that no other redirect leads to, so that each chain is told
-    once from its beginning, and of each loop that nothing leads into, its smallest id. final_status: what ids that do
-    not redirect answered; not in it: 0.
+    requested: ids of requested URLs; None: redirects without a redirect to them, so that each chain is listed once from
+    its start, and the smallest id of each loop that nothing leads into. final_status: status of ids that do not
+    redirect; missing: 0.
     """
     hop = {source: (target, status) for source, target, status in zip(*_lists(redirects), strict=True)}
     for start in _starts(hop) if requested is None else requested.tolist():
@@ -113,7 +113,7 @@ def _lists(redirects: RedirectColumns) -> tuple[list[int], list[int], list[int]]
 
 
 def _starts(hop: dict[int, tuple[int, int]]) -> Iterator[int]:
-    """Ascending: redirects that nothing leads to, then one of each loop that is reached from none of these."""
+    """Ascending: redirects without a redirect to them, then one of each loop not reached from these."""
     led_to = {target for target, _ in hop.values()}
     seen: set[int] = set()
     for loops in (False, True):
@@ -127,7 +127,7 @@ def _starts(hop: dict[int, tuple[int, int]]) -> Iterator[int]:
                 place = hop[place][0]
 
 
-# Words are without marks and in lower case, as `without_marks` leaves them.
+# Phrases are lower case and without diacritics, as from `without_marks`.
 
 PHRASES = frozenset(
     """
@@ -165,7 +165,7 @@ PHRASES = frozenset(
     ページが見つかりません | お探しのページは見つかりません | お探しのページは見つかりませんでした | 페이지를 찾을 수 없습니다 | ไม่พบหน้า
     """.replace("\n", " | ").split("|")  # noqa: E501
 )
-"""Each is a whole title, heading or part of a title: `How to mend 404 pages` is none."""
+"""Each must match a whole title, heading or part of a title: `How to fix 404 pages` does not match."""
 
 OPENINGS = [
     "oops",
@@ -183,18 +183,17 @@ OPENINGS = [
     "404",
     "410",
 ]
-"""What may stand before a phrase: `Oops! Page not found`, `404: Page not found`."""
+"""Words that may precede a phrase: `Oops! Page not found`, `404: Page not found`."""
 
 
-# A false alarm costs more than a missed page, so there are three proofs and no weighing of hints: the page has the
-# text of what the same host sends for a URL that cannot exist; it calls itself an error page, and is short; a deep
-# URL is sent to the home page, where the host sends what cannot exist as well. A host that sends one text for
-# everything proves nothing by it.
+# A false alarm costs more than a missed page, so there are three sufficient conditions instead of weighted hints: the
+# page has the text that the host sends for a nonexistent URL; it is short and calls itself an error page; a deep URL
+# redirects to the home page, and so do nonexistent URLs. A host that sends the same text for everything proves nothing.
 
-# with menus and footer: 6,873 pages of manuals have a median of 4,130, an error page has rarely 3,000
+# With menus and footer: 6,873 pages of manuals have a median of 4,130, error pages rarely have 3,000
 TEXT_CHARS = 3_000
-SAME = 0.9  # Jaccard of shingles: an error page may repeat the URL it was asked for
-SAME_SHORT = 20  # distinct shingles; shorter pages are the same only if title and text are, the URL aside
+SAME = 0.9  # Jaccard similarity of shingles: an error page may repeat the requested URL
+SAME_SHORT = 20  # distinct shingles; shorter pages are equal only if title and text are, ignoring the URL
 PROBE_WORDS = "periplus-no-such-page"
 
 _PARTS = re.compile(r"\s+[|\-–—·:»«•/~]+\s+|\s*[|»«•·]\s*|:\s+|\s+[–—]\s+")
@@ -206,10 +205,10 @@ _HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", r
 
 @frozen
 class PageProbe:
-    """What a page looks like."""
+    """The features of a page."""
 
-    url: str  # that was asked for
-    final_url: str  # that answered: another one after redirects
+    url: str  # requested
+    final_url: str  # the URL that answered, after redirects
     title: str
     h1: str
     text: str
@@ -218,17 +217,19 @@ class PageProbe:
 
 @frozen
 class HostHabits:
-    """How one host treats what does not exist, as far as that was tried. Each answered 200, perhaps after redirects."""
+    """How one host answers requests for nonexistent URLs, as far as tested. All answered 200, possibly
+    after redirects.
+    """
 
-    # of URLs that cannot exist, from `probe_url`; those that answered otherwise left out
+    # Nonexistent URLs, from `probe_url`; those with other answers are left out
     probes: Sequence[PageProbe] = ()
-    home: PageProbe | None = None  # its home page, to know hosts that send one text for everything
+    home: PageProbe | None = None  # its home page, to detect hosts that send one text for everything
 
 
 def probe_url(url: str, token: str) -> str:
-    """A URL beside this one that cannot exist: same folder, same ending.
+    """A nonexistent sibling of this URL: same folder, same extension.
 
-    token: chance, so that nobody can have prepared for it.
+    token: random, so that no server can know it.
     """
     parts = urlsplit(url)
     folder, _, name = parts.path.rpartition("/")
@@ -240,27 +241,27 @@ def probe_url(url: str, token: str) -> str:
 
 
 def looks_missing(page: PageProbe, habits: HostHabits) -> str:
-    """Why a page that answered 200 seems an error page, as half a sentence; empty: it does not."""
+    """Why a page with status 200 seems to be an error page, as a clause; '' if it does not."""
     if PROBE_WORDS in page.url:
         return ""
     if sent_home(page, habits):
-        return "it leads to the home page, as URLs do that cannot exist"
+        return "it redirects to the home page, as nonexistent URLs do"
     for probe in habits.probes:
         if _leads_home(probe) or (habits.home is not None and _same(habits.home, probe)):
-            continue  # one text for everything, as applications in the browser have: it proves nothing
+            continue  # the same text for everything, as in single-page applications: proves nothing
         if _same(page, probe):
-            return "it has the text of the page that the host sends for URLs that cannot exist"
+            return "it has the same text as the host's answer to nonexistent URLs"
     if len(page.text) <= TEXT_CHARS and not _is_home(page.final_url):
         for where, words in (("title", page.title), ("heading", page.h1)):
             if says_missing(words) and not (
-                where == "heading" and len(page.title) > 0 and _is_of(page.title, page.url)
+                where == "heading" and len(page.title) > 0 and _matches_url(page.title, page.url)
             ):
                 return f"its {where} says: {words.strip()[:100]}"
     return ""
 
 
 def says_missing(words: str) -> bool:
-    """Whether a title or heading, or a part of it between dashes and bars, is that of an error page."""
+    """Whether a title or heading, or a part of it between dashes or bars, is that of an error page."""
     plain = without_marks(words)
     return any(_is_phrase(part) for part in (plain, *_PARTS.split(plain)))
 
@@ -273,16 +274,14 @@ def _is_phrase(part: str) -> bool:
     return shorter in _PHRASES or _OPENING.sub("", shorter, count=1).strip(_EDGES) in _PHRASES
 
 
-def _is_of(title: str, url: str) -> bool:
-    """Whether the title has a word of the URL's last part: then the page is about what was asked for."""
+def _matches_url(title: str, url: str) -> bool:
+    """Whether the title has a word of the URL's last segment: then the page is about the requested subject."""
     words = set(re.findall(r"\w{4,}", without_marks(unquote(urlsplit(url).path.rpartition("/")[2]))))
     return not words.isdisjoint(re.findall(r"\w{4,}", without_marks(title)))
 
 
 def sent_home(page: PageProbe, habits: HostHabits) -> bool:
-    """Whether a deep URL was redirected to the home page of its host or domain,
-    where a probe was redirected as well.
-    """
+    """Whether a deep URL redirected to its host's or domain's home page, and a probe did as well."""
     return _leads_home(page) and any(
         _leads_home(probe) and _address(probe.final_url) == _address(page.final_url) for probe in habits.probes
     )
@@ -301,7 +300,7 @@ def _address(url: str) -> str:
 
 
 def _same(one: PageProbe, other: PageProbe) -> bool:
-    """Whether two pages have one text, the URL that was asked for aside."""
+    """Whether two pages have the same text, ignoring the requested URL."""
     if min(len(one.shingles), len(other.shingles)) >= SAME_SHORT:
         return jaccard(one.shingles, other.shingles) >= SAME
     titles = without_address(one.title, one.url), without_address(other.title, other.url)
@@ -313,7 +312,7 @@ def _same(one: PageProbe, other: PageProbe) -> bool:
 
 
 def without_address(text: str, url: str) -> str:
-    """The text without the address that was asked for, whole or in part, encoded or not: error pages repeat it."""
+    """The text without the requested URL, in full or in part, encoded or not: error pages repeat it."""
     path = urlsplit(url).path
     for address in (url, path, path.rpartition("/")[2]):
         for written in (address, unquote(address)):
@@ -322,55 +321,55 @@ def without_address(text: str, url: str) -> str:
     return " ".join(text.split())
 
 
-# Refused is not broken, one failure is no alarm, and what was not asked for is not judged. In this order:
-# what cannot be asked at all; what was not asked; the latest attempt, if it brought an answer that settles the matter;
-# two failures far enough apart; else suspect, with the time of the next attempt.
+# A refusal is not a broken link, a single failure is not an alarm, and URLs that were not requested are not judged.
+# Order of the rules: URLs that cannot be requested; URLs not requested; the latest attempt, if its answer is
+# conclusive; two failures with enough time between them; otherwise suspect, with the time of the next attempt.
 
 PERMANENT = frozenset({301, 308})
-# 405 and 406 to a plain GET are walls against robots
+# 405 and 406 for a plain GET are measures against robots
 REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-PASSING = frozenset({408, 421, 425})  # 4xx that speak of this exchange, not of the page
-LONG_CHAIN = 5  # hops; crawlers for search engines give up after 5 to 10 (RFC 9309 2.3.1.2 asks for at least five)
-NET_HOSTS = 3  # of other sites: one or two that are silent are more often gone than a sign of our own net
-NET_SHARE = 0.9  # of them silent: on a machine without a net one mirror of dozens still answered
+PASSING = frozenset({408, 421, 425})  # 4xx statuses about this request, not about the page
+LONG_CHAIN = 5  # hops; search engines' crawlers give up after 5 to 10 (RFC 9309 2.3.1.2 requires at least five)
+NET_HOSTS = 3  # of other sites: one or two silent hosts are more likely gone than a sign of a local network failure
+NET_SHARE = 0.9  # silent share: on a machine without network one mirror of dozens still answered
 SILENT = frozenset({Cause.NAME, Cause.CONNECT, Cause.TIMEOUT})
-_GONE = {Cause.NAME: "there is no host of that name", Cause.CONNECT: "nothing answers at that host and port"}
+_GONE = {Cause.NAME: "the host name does not exist", Cause.CONNECT: "no connection to the host is possible"}
 _FAILING = {
     Cause.TIMEOUT: "it did not answer in time",
-    Cause.FIRST_BYTE: "it took the question and sent nothing",
+    Cause.FIRST_BYTE: "it accepted the request and sent nothing",
     Cause.RESET: "the connection was lost",
-    Cause.NOT_HTTP: "what it sends is not HTTP",
-    Cause.HEADER_LIMIT: "its header is endless",
+    Cause.NOT_HTTP: "its answer is not HTTP",
+    Cause.HEADER_LIMIT: "its header exceeds the size limit",
 }
 _OURS = {
-    Cause.PRIVATE: "a private address, not asked",
+    Cause.PRIVATE: "a private address, not requested",
     Cause.PROXY: "the proxy failed",
-    Cause.CANCELLED: "we stopped",
-    Cause.BUG: "a fault of ours",
+    Cause.CANCELLED: "the crawl stopped",
+    Cause.BUG: "an internal error",
 }
 _CUT_SHORT = {
     Cut.SHORT: "the body ended before its declared length",
     Cut.BAD_ENCODING: "the body cannot be decompressed",
-    Cut.RATIO_LIMIT: "the body swells beyond all measure when decompressed",
+    Cut.RATIO_LIMIT: "the body exceeds the compression ratio limit",
     Cut.TIME_LIMIT: "the body did not end in time",
 }
 _NOT_ASKED = {
-    Reason.ROBOTS_UNREACHABLE: "robots.txt is out of reach, which forbids everything",
-    Reason.HOST_DOWN: "its host was given up before its turn came",
-    Reason.PRIVATE: "a private address, not asked",
-    Reason.BUG: "a fault of ours",
+    Reason.ROBOTS_UNREACHABLE: "robots.txt is unreachable, which disallows everything",
+    Reason.HOST_DOWN: "its host was dropped before it was requested",
+    Reason.PRIVATE: "a private address, not requested",
+    Reason.BUG: "an internal error",
     Reason.SCHEME: "no crawler fetches this scheme",
 }
 
 
 @frozen
 class Attempt:
-    """One GET of the target, or of what its redirects lead to. A failure of its host (no such name) counts as one."""
+    """One GET of the target, following redirects. A failure of the host (such as DNS) counts as an attempt."""
 
     at: float  # seconds since the epoch, UTC
-    status: int  # of the last answer; 0: none came
-    cause: Cause | None = None  # why none came
+    status: int  # of the last response; 0: none
+    cause: Cause | None = None  # why there was no response
     cut: Cut = Cut.NONE
 
 
@@ -384,109 +383,111 @@ class Hop:
 
 @frozen
 class Evidence:
-    """All that is known of one link's target."""
+    """Everything known about a link's target."""
 
     reason: Reason = Reason.OK  # of the URL, in the collection
     attempts: Sequence[Attempt] = ()  # oldest first
     hops: Sequence[Hop] = ()  # redirects of the latest attempt, in order
-    # these come back to where they were: the status of such an attempt is that of its last redirect
+    # Whether the redirects form a loop: the status of the attempt is then that of the last redirect
     circle: bool = False
-    looks_missing: str = ""  # why it seems an error page, from `analyse.verdicts`
-    problem: str = ""  # why it can never work: no URL, a mail address that is none
+    looks_missing: str = ""  # why it seems to be an error page, from `looks_missing`
+    problem: str = ""  # why it can never work: an invalid URL or mail address
     fragment: FragmentVerdict = FragmentVerdict.TOP
 
 
 @frozen
 class Judgement:
-    """The verdict, and why, as half a sentence."""
+    """The verdict, and the reason as a clause."""
 
     verdict: Verdict
     why: str
-    ask_again_at: float = 0.0  # seconds since the epoch: not settled before a further attempt then; 0.0: settled
-    better: str = ""  # MOVED: what the link should name
+    ask_again_at: float = 0.0  # time of the next attempt, seconds since the epoch; 0.0: final
+    better: str = ""  # MOVED: the URL that the link should use
 
 
 def net_seems_down(hosts: int, silent: int) -> bool:
-    """Whether so many silent hosts of other sites speak against our own net. A probe decides: see `api.checking`."""
+    """Whether the silent hosts of other sites indicate a local network failure. A probe decides: see `api.checking`."""
     return hosts >= NET_HOSTS and silent >= NET_SHARE * hosts
 
 
 def judged(evidence: Evidence, *, spacing_s: float) -> Judgement:
-    """The verdict on a target. spacing_s: between two failures that shall make one verdict."""
+    """The verdict on a target. spacing_s: least time between two failures that confirm each other."""
     if evidence.problem:
         return Judgement(Verdict.BROKEN, evidence.problem)
     if evidence.reason is Reason.ROBOTS:
         return Judgement(Verdict.REFUSED, "robots.txt disallows it")
     if not evidence.attempts:
-        return Judgement(Verdict.UNCHECKED, _NOT_ASKED.get(evidence.reason, "not asked for"))
+        return Judgement(Verdict.UNCHECKED, _NOT_ASKED.get(evidence.reason, "not requested"))
     attempts = [attempt for attempt in evidence.attempts if attempt.cause not in _OURS]
     if not attempts:
         return Judgement(Verdict.UNCHECKED, _OURS[evidence.attempts[-1].cause or Cause.BUG])
-    latest = _of_attempt(attempts[-1])
+    latest = _judge_attempt(attempts[-1])
     if latest.verdict is Verdict.REFUSED:
         return latest
     if latest.verdict is Verdict.OK:
-        return _alive(evidence, latest.why)
+        return _judge_answer(evidence, latest.why)
     if evidence.circle:
-        latest = Judgement(Verdict.BROKEN, "its redirects lead in a circle")
-    return _confirmed(attempts, latest, spacing_s)
+        latest = Judgement(Verdict.BROKEN, "its redirects form a loop")
+    return _confirm(attempts, latest, spacing_s)
 
 
-def _of_attempt(attempt: Attempt) -> Judgement:
-    """What one attempt says by itself."""
+def _judge_attempt(attempt: Attempt) -> Judgement:
+    """The verdict of a single attempt."""
     status, cause = attempt.status, attempt.cause
     if cause in _GONE:
         return Judgement(Verdict.BROKEN, _GONE[cause])
     if cause is Cause.TLS:
-        return Judgement(Verdict.SUSPECT, "its certificate or encryption does not hold")
+        return Judgement(Verdict.SUSPECT, "its TLS certificate or connection is invalid")
     if cause in _FAILING:
         return Judgement(Verdict.SERVER_ERROR, _FAILING[cause])
     if status in REFUSALS:
-        return Judgement(Verdict.REFUSED, f"it answers {status}: refused to us, perhaps not to others")
+        return Judgement(Verdict.REFUSED, f"it answers {status}: refused to crawlers, perhaps not to browsers")
     if status in PASSING or 500 <= status < 600:
         return Judgement(Verdict.SERVER_ERROR, f"it answers {status}")
     if 400 <= status < 500:
         return Judgement(Verdict.BROKEN, f"it answers {status}")
     if status in REDIRECTS:
-        return Judgement(Verdict.BROKEN, f"it answers {status} and leads nowhere")
+        return Judgement(Verdict.BROKEN, f"it answers {status} without a valid target")
     if attempt.cut in _CUT_SHORT:
         return Judgement(Verdict.SUSPECT, _CUT_SHORT[attempt.cut])
     if 200 <= status < 400:
         return Judgement(Verdict.OK, f"it answers {status}")
-    return Judgement(Verdict.SUSPECT, f"it answers {status}, which is no answer" if status else "no answer is recorded")
+    return Judgement(
+        Verdict.SUSPECT, f"it answers {status}, which is not a valid status" if status else "no answer is recorded"
+    )
 
 
-def _confirmed(attempts: Sequence[Attempt], latest: Judgement, spacing_s: float) -> Judgement:
-    """A failure stands when there was another at least spacing_s before it, and no answer between them."""
+def _confirm(attempts: Sequence[Attempt], latest: Judgement, spacing_s: float) -> Judgement:
+    """Confirms a failure if there was another at least spacing_s earlier, with no successful answer in between."""
     last = since = attempts[-1].at
     for attempt in reversed(attempts):
-        if _of_attempt(attempt).verdict in (Verdict.OK, Verdict.REFUSED):
+        if _judge_attempt(attempt).verdict in (Verdict.OK, Verdict.REFUSED):
             break
         since = min(since, attempt.at)
     if since < last and last - since >= spacing_s:
         return latest
-    return Judgement(Verdict.SUSPECT, f"{latest.why}; to be asked again", ask_again_at=since + spacing_s)
+    return Judgement(Verdict.SUSPECT, f"{latest.why}; to be checked again", ask_again_at=since + spacing_s)
 
 
-def _alive(evidence: Evidence, why: str) -> Judgement:
-    """An answer came: is it the page, and where the link says?"""
+def _judge_answer(evidence: Evidence, why: str) -> Judgement:
+    """The target answered: is it the page, and at the URL of the link?"""
     if evidence.looks_missing:
         return Judgement(Verdict.MISSING, evidence.looks_missing)
     if evidence.fragment is FragmentVerdict.MISSING:
-        return Judgement(Verdict.BROKEN, "the page is there, the place on it is not")
+        return Judgement(Verdict.BROKEN, "the page exists, the anchor does not")
     hops = len(evidence.hops)
     if hops >= LONG_CHAIN:
-        why += f" after {hops} redirects, where many programs give up"
+        why += f" after {hops} redirects, at which many clients give up"
     better = _moved_to(evidence.hops)
     if better:
-        return Judgement(Verdict.MOVED, f"moved for good; {why}", better=better)
+        return Judgement(Verdict.MOVED, f"moved permanently; {why}", better=better)
     return Judgement(Verdict.OK, why)
 
 
 def _moved_to(hops: Sequence[Hop]) -> str:
-    """How far the redirects are permanent from the first on; empty: not at all.
+    """The target of the leading permanent redirects; '' if the first is temporary.
 
-    What a temporary one hides is not to be linked to.
+    Links should not skip a temporary redirect.
     """
     place = ""
     for hop in hops:

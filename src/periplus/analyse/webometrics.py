@@ -42,16 +42,16 @@ def web_fragment(
 ) -> WebFragment:
     """The documents of all units and the distinct links between them.
 
-    urls: ascending by id. links: hyperlinks; redirects: one for each URL that redirects, or that is an alias. contents:
-    (ids, digests) of fetched pages. assigned: of urls, chosen targets first. Links of what was not fetched, to unknown
-    URLs, in circles of redirects and from a document to itself fall away. O(urls log urls + links log links).
+    urls: ascending by id. links: hyperlinks. redirects: one per redirecting or alias URL. contents: (ids, digests) of
+    fetched pages. assigned: of urls, chosen targets first. Dropped are links from pages that were not fetched, links to
+    unknown URLs or redirect loops, and self-links. O(urls log urls + links log links).
     """
     fetched = _IS_FETCHED[urls.reasons] if len(urls.reasons) else np.zeros(0, np.bool_)
-    names = list(map(_bare, urls.texts))
+    names = list(map(_strip_scheme, urls.texts))
     place = _places_of_pages(urls, names, redirects, fetched)
     twin = _twins(urls, assigned.numbers, contents, fetched)
     place = np.where(place >= 0, twin[place], -1) if len(place) else place
-    sources, ends = _placed(urls.ids, links, place, fetched)
+    sources, ends = _counted_links(urls.ids, links, place, fetched)
     is_node = fetched | (_IS_WAITING[urls.reasons] if len(urls.reasons) else fetched)
     is_node &= place == np.arange(len(place))
     is_node[ends] = True
@@ -75,14 +75,14 @@ def web_fragment(
     )
 
 
-def _bare(url: Url) -> str:
-    """The URL without what http and https, `www.` and its lack differ in."""
+def _strip_scheme(url: Url) -> str:
+    """The URL without scheme and `www.`."""
     return (url[8:] if url[4] == "s" else url[7:]).removeprefix("www.")
 
 
 def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, fetched: Mask) -> Ints:
-    """For each URL, the place of the URL that stands for its page: where redirects end,
-    and of URLs of one name (`_bare`) the one that was fetched, else the first. -1: nowhere.
+    """For each URL, the index of the URL that represents its page: the end of redirects, and of URLs with the same name
+    (`_strip_scheme`) the fetched one, else the first. -1: none.
     """
     ids, is_somewhere = resolved(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
@@ -90,19 +90,19 @@ def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, f
     read = np.flatnonzero(fetched)[::-1].tolist()
     standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
     first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
-    return np.where(place >= 0, _kept_if_fetched(first, place, fetched), -1) if len(place) else place
+    return np.where(place >= 0, _prefer_fetched(first, place, fetched), -1) if len(place) else place
 
 
-def _kept_if_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
-    """A page that was fetched stands for itself: http and https may have answered differently,
-    and equal contents are merged later.
+def _prefer_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
+    """A fetched page represents itself: http and https may have answered differently, and equal contents are merged
+    later.
     """
     return np.where(fetched[place], place, first[place])
 
 
 def _twins(urls: UrlRows, units: Ints32, contents: tuple[Ints, Ints], fetched: Mask) -> Ints:
-    """For each URL, the place of the first by text among the fetched pages of its unit with its content;
-    its own where there is none.
+    """For each URL, the index of the first fetched page (by text) of its unit with the same content; its own if there
+    is none.
     """
     twin = np.arange(len(urls.ids))
     place = places_in_sorted(urls.ids, contents[0])
@@ -112,7 +112,7 @@ def _twins(urls: UrlRows, units: Ints32, contents: tuple[Ints, Ints], fetched: M
     place, digest = place[read], digest[read]
     order = np.lexsort((digest, units[place]))
     place, digest = place[order], digest[order]
-    same = np.zeros(len(place) + 1, np.bool_)  # as the one before it
+    same = np.zeros(len(place) + 1, np.bool_)  # equal to the previous one
     same[1:-1] = (digest[1:] == digest[:-1]) & (units[place[1:]] == units[place[:-1]])
     begins = np.flatnonzero(~same[:-1] & same[1:])
     ends = np.flatnonzero(same[:-1] & ~same[1:])
@@ -122,8 +122,8 @@ def _twins(urls: UrlRows, units: Ints32, contents: tuple[Ints, Ints], fetched: M
     return twin
 
 
-def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Ints, Ints]:
-    """The links that count, by places."""
+def _counted_links(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Ints, Ints]:
+    """The links that count, by index."""
     none = np.zeros(0, np.int64)
     if not len(ids):
         return none, none
@@ -137,7 +137,7 @@ def _placed(ids: Ints, links: LinkRows, place: Ints, fetched: Mask) -> tuple[Int
 
 
 def _folders(names: Iterable[str], units: Ints32) -> tuple[Ints32, Ints32]:
-    """(a number for each URL's directory, one for its host), each of one unit. names: of the URLs, by `_bare`."""
+    """(directory number of each URL, host number), each within one unit. names: of the URLs, from `_strip_scheme`."""
     numbers: dict[str, int] = {}
     folders = ((name.partition("?")[0] if "?" in name else name).rpartition("/")[0] for name in names)
     folder = np.array([numbers.setdefault(name, len(numbers)) for name in folders], np.int64)
@@ -147,17 +147,18 @@ def _folders(names: Iterable[str], units: Ints32) -> tuple[Ints32, Ints32]:
 
 
 def _numbered(values: Ints, units: Ints32) -> Ints32:
-    """A number for each distinct pair of a value and a unit, from 0."""
+    """A number for each distinct pair of value and unit, from 0."""
     span = int(values.max()) + 1 if len(values) else 1
     keys = units.astype(np.int64) * span + values
     return np.searchsorted(distinct_sorted(keys), keys).astype(np.int32)
 
 
-BLOCK_ROWS = 500  # of co-links counted at once: with 10,000 sites at most 5 M pairs, 60 MB
+BLOCK_ROWS = 500  # of co-links per batch: with 10,000 sites at most 5 M pairs, 60 MB
 
 
 def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
-    """Every linked pair of units with its count of distinct document pairs; self-links are pairs of a unit with itself.
+    """All linked pairs of units with their number of distinct document pairs; self-links are pairs of a unit with
+    itself.
 
     O(links log links).
     """
@@ -173,18 +174,18 @@ def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
 
 
 def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints]:
-    """One link of each pair of directories or hosts, without those from one to itself."""
+    """One link per pair of directories or hosts, without self-links."""
     count = int(number.max()) + 1 if len(number) else 1
     source, end = number[fragment.sources], number[fragment.ends]
     other = source != end
     keys = distinct_sorted(source[other] * count + end[other])
-    some = np.zeros(count, np.int64)  # a document of each number stands for it
+    some = np.zeros(count, np.int64)  # a document represents each number
     some[number] = np.arange(len(number))
     return some[keys // count], some[keys % count]
 
 
 def between(links: UnitLinks, among: Mask) -> UnitLinks:
-    """The links between the units among these, self-links left out; among: one value a unit."""
+    """The links between the selected units, without self-links. among: one value per unit."""
     chosen = among[links.sources] & among[links.ends] & (links.sources != links.ends)
     return UnitLinks(links.model, links.sources[chosen], links.ends[chosen], links.counts[chosen])
 
@@ -200,26 +201,28 @@ def matrix(links: UnitLinks, size: int) -> Ints:
 def co_inlinks(
     links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
 ) -> tuple[CoLink, ...]:
-    """For each two of the first `chosen` units, how many other sites link to both;
-    the first `most` pairs of most sites.
+    """For each pair of the first `chosen` units, the number of other sites that link to both; at most `most` pairs,
+    highest first.
 
     left_out: sites that do not count.
     """
-    return _together(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
+    return _shared_pairs(links.sources.astype(np.int64), links.ends.astype(np.int64), (chosen, most), left_out)
 
 
 def couplings(
     links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
 ) -> tuple[CoLink, ...]:
-    """For each two of the first `chosen` units, how many other sites both link to; otherwise the same."""
-    return _together(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
+    """Bibliographic coupling: for each pair of the first `chosen` units, the number of other sites both link to."""
+    return _shared_pairs(links.ends.astype(np.int64), links.sources.astype(np.int64), (chosen, most), left_out)
 
 
-def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None) -> tuple[CoLink, ...]:
-    """Pairs of members that share an `around`. limits: members are less than the first; so many pairs at most.
+def _shared_pairs(
+    around: Ints, members: Ints, limits: tuple[int, int | None], left_out: Mask | None
+) -> tuple[CoLink, ...]:
+    """Pairs of members with a common `around`. limits: (members are below the first, most pairs).
 
-    A product of the matrix with itself, BLOCK_ROWS of it at a time, so that a thousand sites which all link to
-    all need no list of pairs.
+    Multiplies the matrix by its transpose, BLOCK_ROWS rows at a time, so that a thousand fully linked sites need no
+    list of all pairs.
     """
     from scipy.sparse import csr_array
 
@@ -244,17 +247,17 @@ def _together(around: Ints, members: Ints, limits: tuple[int, int | None], left_
 
 Way = Literal["strong", "weak"]
 WAYS: tuple[Way, Way] = ("strong", "weak")
-COUNTRY_LETTERS = 2  # ISO 3166 codes are the top level domains of two letters; in punycode countries' names are xn--
-# Cyrillic, no country
+COUNTRY_LETTERS = 2  # ISO 3166 codes are the two-letter top level domains; internationalised country domains are xn--
+# Cyrillic, but not countries
 _GENERIC_ENCODED = frozenset(
     {"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"}
 )
 
 
 def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, ...]:
-    """Figures of each target unit, in order.
+    """Indicators of each target unit, in order.
 
-    links: of this fragment, under any model; impact factors count documents whatever the model.
+    links: of this fragment, under any model; impact factors always count documents.
     """
     size, chosen = len(fragment.units), fragment.chosen
     own = links.sources == links.ends
@@ -290,7 +293,7 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
 
 
 def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
-    """For each unit: documents of others, and of its own, that link into it, each counted once."""
+    """For each unit: documents of other units, and of its own, that link into it, each counted once."""
     size = max(len(fragment.units), 1)
     keys = distinct_sorted(fragment.sources * size + fragment.unit[fragment.ends])
     source, unit = keys // size, keys % size
@@ -299,8 +302,8 @@ def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
 
 
 def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[Connectivity, ...]:
-    """The target set's, on three vertex sets: all its units, the official ones,
-    and bundles (all units of one organisation as one).
+    """Connectivity of the target set for three vertex sets: all its units, the official ones, and bundles (the units of
+    one organisation as one vertex).
     """
     every = np.arange(len(units)) < chosen
     official = every & np.array([unit.official for unit in units], np.bool_)
@@ -311,25 +314,25 @@ def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[
     )
     whole = between(links, every)
     return (
-        _connected("all", whole.sources, whole.ends, np.flatnonzero(every)),
-        _connected("official", *_ends(between(links, official)), np.flatnonzero(official)),
-        _connected("bundles", bundle[whole.sources], bundle[whole.ends], np.arange(len(bundles))),
+        _connectivity_of("all", whole.sources, whole.ends, np.flatnonzero(every)),
+        _connectivity_of("official", *_ends(between(links, official)), np.flatnonzero(official)),
+        _connectivity_of("bundles", bundle[whole.sources], bundle[whole.ends], np.arange(len(bundles))),
     )
 
 
 def connectivity_with(links: UnitLinks, chosen: int, added: Sequence[int], count: int) -> Connectivity:
-    """The target set's with some other sites as vertices. count: units in all."""
+    """Connectivity of the target set with some other sites as additional vertices. count: number of units."""
     chosen_units = np.arange(count) < chosen
     chosen_units[list(added)] = True
-    return _connected("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
+    return _connectivity_of("with communicators", *_ends(between(links, chosen_units)), np.flatnonzero(chosen_units))
 
 
 def _ends(links: UnitLinks) -> tuple[Ints32, Ints32]:
     return links.sources, links.ends
 
 
-def _connected(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices: Ints) -> Connectivity:
-    """vertices: ascending, every end among them. Parallel arcs and loops do not count."""
+def _connectivity_of(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices: Ints) -> Connectivity:
+    """vertices: ascending, including all ends. Parallel arcs and loops do not count."""
     size = max(len(vertices), 1)
     first, second = np.searchsorted(vertices, sources), np.searchsorted(vertices, ends)
     other = first != second
@@ -342,7 +345,7 @@ def _connected(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, vertices:
 
 
 def component_numbers(sources: Ints, ends: Ints, size: int, way: Way) -> Ints:
-    """The component of each of size vertices, strong or weak."""
+    """The component number of each of size vertices, strong or weak."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -385,23 +388,26 @@ def _tally(suffix: str, sites: int, links: int) -> SuffixTally:
 
 
 def public_suffix(prefix: str) -> str:
-    """Under what the name of a unit's host is registered: `ac.uk`; empty for an address or a single name."""
+    """The public suffix of a unit's host, such as `ac.uk`; empty for an IP address or a single label."""
     host = prefix.partition("/")[0].removeprefix("*.")
     return registry_suffix(host if is_ip(host) else host.partition(":")[0])
 
 
-# communicators whose gain is measured, those of most units first: each costs two searches for components
+# Communicators whose gain is measured, by units: each takes two component searches
 GAINS_AT_MOST = 200
 NO_MARKS: Mapping[str, SiteMark] = {}
 
 
 def strong_from(rules: CompanionRules, chosen: int) -> int:
-    """How many different target units must link to a site to make it strong."""
+    """The number of distinct target units that must link to a site to make it strong."""
     return max(rules.strong_least, math.ceil(rules.strong_share * chosen))
 
 
 def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRules, chosen: int) -> CompanionClass:
-    """units: different target units that link to the site; back: to which it links; None: not known."""
+    """Classifies a companion.
+
+    units: distinct target units that link to the site. back: target units it links to; None: unknown.
+    """
     if is_global:
         return CompanionClass.GLOBAL
     if units >= strong_from(rules, chosen):
@@ -412,10 +418,10 @@ def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRule
 def companion_set(
     fragment: WebFragment, links: UnitLinks, rules: CompanionRules, marks: Mapping[str, SiteMark] = NO_MARKS
 ) -> tuple[CompanionSite, ...]:
-    """Every site that a target unit links to and that is not of the target set, those of most different units first.
+    """All sites outside the target set that a target unit links to, by number of distinct units.
 
-    links: of the fragment, under the page model. What the user marked as out is left out. Nothing is crawled: other
-    rules, other classes. O(links log links + gains).
+    links: of the fragment, under the page model. Sites that the user marked as out are left out. Nothing is crawled, so
+    the rules can be changed at any time. O(links log links + gains).
     """
     chosen, size = fragment.chosen, len(fragment.units)
     outward = (links.sources < chosen) & (links.ends >= chosen)
@@ -454,7 +460,7 @@ def companion_set(
 
 
 def _citing_pages(fragment: WebFragment) -> Ints:
-    """For each unit outside the target set, the target documents that link to it."""
+    """For each unit outside the target set, the number of target documents that link to it."""
     size = max(len(fragment.units), 1)
     end = fragment.unit[fragment.ends]
     citing = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
@@ -463,9 +469,9 @@ def _citing_pages(fragment: WebFragment) -> Ints:
 
 
 def companions_worth_reading(citing: Mapping[str, int], rules: CompanionRules, chosen: int, most: int) -> list[str]:
-    """The strong companions that most different target units link to, `most` of them; global ones are left out.
+    """The `most` strong companions with most distinct target units linking to them, without global sites.
 
-    citing: by host, how many of the `chosen` target units link there.
+    citing: by host, the number of the `chosen` target units that link there.
     """
     least = strong_from(rules, chosen)
     strong = [
@@ -478,7 +484,7 @@ def companions_worth_reading(citing: Mapping[str, int], rules: CompanionRules, c
 
 def _is_global(unit: Unit, domains: Sequence[str]) -> bool:
     host = unit.prefixes[0].partition("/")[0].partition(":")[0].removeprefix("*.")
-    # the second sieves: it is quicker
+    # endswith first: a fast filter
     return any(is_within(host, domain) for domain in domains if host.endswith(domain))
 
 
@@ -491,7 +497,7 @@ def _with_gains(sites: Sequence[CompanionSite], links: UnitLinks, chosen: int, s
 
 
 def gains_of(links: UnitLinks, added: Sequence[int], chosen: int, size: int) -> dict[int, Gain]:
-    """What each site, taken alone, adds to the target set's connectivity."""
+    """The gain in connectivity of the target set from adding each site alone."""
     targets = np.arange(size) < chosen
     inner = between(links, targets)
     before = (
@@ -525,7 +531,7 @@ def _largest(numbers: Ints) -> int:
 
 
 def _pairs(numbers: Ints) -> int:
-    """Ordered pairs within one component."""
+    """Number of ordered pairs within one component."""
     counts = np.bincount(numbers) if len(numbers) else np.zeros(0, np.int64)
     return int((counts * (counts - 1)).sum())
 

@@ -52,7 +52,7 @@ _LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
 _NOT_DEAD = {Verdict.OK: Reason.ALIVE, Verdict.MOVED: Reason.ALIVE, Verdict.REFUSED: Reason.REFUSED}
 _OF_FILES = {
     "it answers 404": "there is no such file",
-    "it answers 403: refused to us, perhaps not to others": "not readable, or a link out of the folder",
+    "it answers 403: refused to crawlers, perhaps not to browsers": "not readable, or a link out of the folder",
 }
 # of a URL that nobody was asked for because of its host
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
@@ -369,7 +369,7 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
     return {
-        number: "it leads to the home page, as URLs do that cannot exist"
+        number: "it redirects to the home page, as nonexistent URLs do"
         for number, look in _redirected(seen)
         if _is_sent_home(look, habits)
     }

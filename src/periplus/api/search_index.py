@@ -38,10 +38,10 @@ from periplus.search.index import (
     NOTHING,
     IndexBusy,
     IndexWriter,
+    anchor_digest,
     is_asked,
     only_writer,
     read_state,
-    said_digest,
     translated,
     write_ranks,
 )
@@ -233,7 +233,7 @@ class IndexWorker:
             indexed = slice(*np.searchsorted(ids, (some[0], some[-1] + 1)).tolist())
             digest_of = dict(zip(ids[indexed].tolist(), digests[indexed].tolist(), strict=True))
             is_stale = [
-                page not in digest_of or said_digest(self._anchors(page)) != digest_of[page] for page in some.tolist()
+                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page] for page in some.tolist()
             ]
             if not self._put_each(some[is_stale], stop):
                 return False

@@ -1,1 +1,1 @@
-"""Bytes understood: what a page says and links to. Pure, and total on hostile input."""
+"""Parses documents: bytes in; text, links and metadata out. Pure, and total on hostile input."""

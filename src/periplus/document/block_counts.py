@@ -1,18 +1,18 @@
-"""Counts the characters of a page's blocks by class, and digests their texts and words: what tells content from menus.
+"""Counts the characters of a page's blocks by class, and hashes their texts and words: input for content detection.
 
-Compiled where there is a C compiler; block_counts.pxd gives the types.
+Compiled if there is a C compiler; block_counts.pxd gives the types.
 """
 
 from __future__ import annotations
 
 CLASSES = 16
-"""At most so many classes of characters."""
+"""Most classes of characters."""
 WORD = 16
-"""Added to the class of a character that is part of a word."""
+"""Flag on the class of a character that can be part of a word."""
 COLUMNS = CLASSES + 3
 FIRST, LAST, WORDS = CLASSES, CLASSES + 1, CLASSES + 2
-"""Columns behind the classes: of the first and of the last character the class; how many words there are so far."""
-COMPARED = 64  # words of a block that are compared with one another: more are for a set
+"""Columns after the classes: class of the first character, class of the last, running number of words."""
+COMPARED = 64  # words of a block that are compared pairwise: above this a set is faster
 
 _ASTRAL = 0x10000
 _LINE_FEED, _ZERO = 0x0A, 0x30
@@ -21,11 +21,12 @@ _BITS = 0xFFFFFFFFFFFFFFFF
 
 
 class BlockCounter:
-    """What is known of characters."""
+    """Tables of character classes."""
 
     def __init__(self, classes: memoryview[int], lower: memoryview[int], digit: int) -> None:
-        """classes: of each of 65,536 characters, as uint8; what is beyond is as the last one. lower: its small letter,
-        as uint16; of a line feed the blank. digit: the class of digits.
+        """classes: uint8[65536], later characters have the class of the last.
+
+        lower: uint16[65536], lower-case letters; a line feed maps to a blank. digit: the class of digits.
         """
         self.classes = classes
         self.lower = lower
@@ -39,14 +40,15 @@ class BlockCounter:
         digests: memoryview[int],
         words: memoryview[int],
     ) -> int:
-        """Fills in what is asked of each block, and returns how many words there are.
+        """Fills the output columns for each block; returns the number of words.
 
-        codes: `Blocks.text`, a line feed and `Blocks.apart`, as uint32. lines: of each block, as int32: of its text
-        beyond the first; -1: it is one of those apart. counts: COLUMNS int32 a block, zeros. digests: two uint64 a
-        block: of its text with small letters and each number as 0, and of its text as it is. words: room for a uint64
-        for each word, a digest in small letters; half of the characters and one for each block are enough.
+        codes: `Blocks.text`, a line feed and `Blocks.apart`, as uint32. lines: int32 per block: lines of its text
+        beyond the first; -1: the text is in `apart`. counts: COLUMNS int32 per block, zeros. digests: two uint64 per
+        block: of its text in lower case with each number as 0, and of its exact text. words: space for a uint64 hash of
+        each lower-case word; half the characters plus one per block suffice.
         """
-        columns, first, last, classes, part_of_word = COLUMNS, FIRST, LAST, CLASSES - 1, WORD  # as numbers of C
+        # local copies, so that they are C numbers
+        columns, first, last, classes, part_of_word = COLUMNS, FIRST, LAST, CLASSES - 1, WORD
         start, prime, bits, zero, line_feed, astral = _START, _PRIME, _BITS, _ZERO, _LINE_FEED, _ASTRAL
         own = number = 0
         apart = end_of_own(codes, lines)
@@ -95,11 +97,11 @@ class BlockCounter:
 
 
 def end_of_own(codes: memoryview[int], lines: memoryview[int]) -> int:
-    """Where the texts begin that are apart: behind all lines of the others."""
+    """Where the texts in `apart` begin: after all lines of the running text."""
     left, place, line_feed = 0, 0, _LINE_FEED
     for block in range(len(lines)):
         left += lines[block] + 1
-    left = max(left, 1)  # the line feed between them is there without any, too
+    left = max(left, 1)  # the separating line feed exists even without lines
     while left and place < len(codes):
         left -= codes[place] == line_feed
         place += 1
@@ -114,12 +116,12 @@ def shared_words(
     table: memoryview[int],
     shared: memoryview[int],
 ) -> int:
-    """Counts for each brief block the different words that the title has too, and its different words.
+    """For each brief block, counts its distinct words, and those that are also in the title.
 
-    words: of the blocks, as of `BlockCounter.read`. ends: of each block, int32: how many of the words there are with
-    its own. title: the number of its block. brief: of each block, uint8. table: zeros, uint64, twice a power of two
-    that is above twice the title's words. shared: two int32 a block, zeros: the first of the two counts, and where it
-    is not zero the second; -1 for a block with more than COMPARED words. Returns the title's different words.
+    words: of the blocks, as from `BlockCounter.read`. ends: int32 per block: running number of words including its own.
+    title: index of its block. brief: uint8 per block. table: uint64 zeros, twice a power of two greater than twice the
+    title's words. shared: two int32 per block, zeros: words in common, and, if not zero, distinct words; -1 for a block
+    with more than COMPARED words. Returns the number of distinct words in the title.
     """
     size = len(table) >> 1
     count, most = 0, COMPARED
@@ -150,7 +152,7 @@ def shared_words(
 
 
 def different(words: memoryview[int], begin: int, end: int) -> int:
-    """How many of these words differ."""
+    """The number of distinct words."""
     count = 0
     for number in range(begin, end):
         other = begin

@@ -1,4 +1,4 @@
-"""The pieces of which a page's text consists, where each stands, and in which language."""
+"""The text blocks of a page, with positions and languages."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from periplus.model.page import (
     numbered,
 )
 
-# Asked only where the letters themselves are suspicious: long plain ASCII within a language that cannot write so
-# much without a mark, any within one that has a script of its own, marks within a language that has none, and another
-# script than Latin on a page in Latin letters. A quotation in French on a German page stays unnoticed.
+# Language detection runs only for blocks with suspicious letters: long plain ASCII on a page in a language with
+# diacritics; any ASCII on a page in a non-Latin script; diacritics on a page in a language without; and non-Latin
+# letters on a page in Latin script. A French quotation on a German page is therefore not detected.
 
 _CODE = BLOCK_KIND_CODES[BlockKind.CODE]
-LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
-CHARS_LEAST = 100  # of a block in the page's script
-FOREIGN_CHARS = 8, 20  # of one that is mostly beyond ASCII; of one in plain ASCII on a page in another script
-ASKED_MOST = 40  # blocks of one page: 10 us each
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
+CHARS_LEAST = 100  # least length of a block in the page's script
+FOREIGN_CHARS = 8, 20  # for a block mostly beyond ASCII; for a plain ASCII block on a page in another script
+ASKED_MOST = 40  # blocks per page: 10 us each
 _MARKED = frozenset(["cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "is", "et", "az"])
-_PLAIN = frozenset(("en", "nl", "id", "it", "ms"))  # written with hardly a mark
-_SHARE = 40  # of the characters one in so many is beyond ASCII, where a language with marks is suspected
-_ONE_EACH = array("i")  # line, of the blocks apart
+_PLAIN = frozenset(("en", "nl", "id", "it", "ms"))  # written with hardly any diacritics
+_SHARE = 40  # one in this many characters beyond ASCII raises suspicion
+_ONE_EACH = array("i")  # a single line per block, for blocks stored apart
 _NONE = 1 << 60  # no block has so many characters
 
 
 def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], language: str) -> Blocks:
-    """The blocks, with the languages of those that are in another than the page's.
+    """The blocks, with the languages of those in another language than the page.
 
-    written, lines: their text in UTF-8, and the block of each line. language: the page's primary tag. What a block
-    declares for itself stays. A block in another script that is too short to tell has the language of all such blocks
-    together.
+    written, lines: their text in UTF-8, and the block of each line. language: the page's primary tag. Languages
+    declared by blocks are kept. Blocks in another script that are too short to detect get the language of all such
+    blocks together.
     """
     if not language or (blocks.text.isascii() and language not in _MARKED and not is_beyond_latin(language)):
         return blocks
@@ -70,7 +70,7 @@ def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], languag
 
 
 def _suspicion(language: str) -> tuple[int, int, int]:
-    """What `unlikely_blocks` is asked for on a page in this language."""
+    """Arguments of `unlikely_blocks` for a page in this language."""
     if is_beyond_latin(language):
         return FOREIGN_CHARS[1], 0, 0
     if language in _MARKED:
@@ -79,7 +79,7 @@ def _suspicion(language: str) -> tuple[int, int, int]:
 
 
 def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
-    """The blocks in these languages; empty: the page's."""
+    """The blocks in these languages; '': the page's language."""
     if not any(languages):
         return blocks
     numbers, names = numbered(languages)
@@ -87,12 +87,13 @@ def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
 
 
 def lines_of(blocks: Blocks) -> Sequence[int]:
-    """The block that each line of the text belongs to."""
-    return line_blocks(blocks.kinds, IS_TEXT, array("i", blocks.lines.tolist()))  # of a list: 7 -> 5 us
+    """The block of each line of the text."""
+    # from a list it is faster: 5 instead of 7 us
+    return line_blocks(blocks.kinds, IS_TEXT, array("i", blocks.lines.tolist()))
 
 
 def blocks_of(page: Reader, language: str = "") -> Blocks:
-    """The title, then all text that a reader sees and the words that stand for images, in the document's order.
+    """The title, then all visible text and the alternative texts of images, in document order.
 
     language: the page's.
     """
@@ -106,21 +107,21 @@ def blocks_of(page: Reader, language: str = "") -> Blocks:
 
 
 def _declared(language: str, page_language: str) -> str:
-    """A language as an element declares it; empty where it is the page's. page_language: its primary tag."""
+    """A language declared by an element; '' if it equals the page's. page_language: its primary tag."""
     tag = language.strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
     return tag if tag.partition("-")[0] != page_language else ""
 
 
 def words_of(blocks: Blocks, written: bytes, lines: Sequence[int]) -> bytes:
-    """The text with the white space of code folded too: what digests are taken of.
+    """The text with the white space of code folded as well: the input of digests.
 
-    written, lines: it in UTF-8, and the block of each line.
+    written, lines: the text in UTF-8, and the block of each line.
     """
     return fold_lines(written, lines, blocks.kinds, _CODE) if _CODE in blocks.kinds else written
 
 
 def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ...]]:
-    """(as many blocks as are kept and have that many characters together, which bounds were met).
+    """(the blocks within the limits on number and characters, names of the limits that were exceeded).
 
     The last block may be cut.
     """
@@ -140,5 +141,5 @@ def first_blocks(blocks: Blocks, most_chars: int) -> tuple[Blocks, tuple[str, ..
 
 
 def plain_blocks(paragraphs: Sequence[str]) -> Blocks:
-    """Paragraphs of a text without elements, white space folded, none empty."""
+    """Paragraphs of plain text; white space folded, none empty."""
     return Blocks.plain("\n".join(paragraphs[: BLOCKS_MOST + 1]))

@@ -1,4 +1,4 @@
-"""Writes a document as XML that every XML tool reads, and cuts from XML text what can grow or lead elsewhere."""
+"""Converts documents to well-formed XML that any tool can read; removes entity declarations and document types."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from html.entities import html5
 
 from periplus.document.tree import ATTRIBUTES, COMMENT, TAGS, TEXT, PageTree, parse
 
-# No document type declaration is read: nothing that it names is fetched, and no entity is expanded, however often
-# it stands in another. An entity that HTML knows becomes its character, as in the XHTML of old (`&nbsp;`); any
-# other stays as text (`&chapter1;`).
+# Document type declarations are not read: nothing in them is fetched, and no entities are expanded, nested or not. HTML
+# entities become their characters, as in old XHTML (`&nbsp;`); others stay as text (`&chapter1;`).
 
-# What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
+# An unclosed construct extends to the end; searching again from each start would take quadratic time
 _ENTITY_PLACES = re.compile(r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|&([^\s&;<>#]+);", re.S)
 _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _BEFORE_DOCTYPE = re.compile(r"\s*(?:(?:<!--.*?-->|<\?.*?\?>)\s*)*+(<!DOCTYPE)\s", re.S | re.I)
@@ -22,7 +21,7 @@ _DECLARATION = re.compile(r"\s*<\?xml\s.*?\?>", re.S)
 
 
 def without_doctype(text: str) -> str:
-    """The text without its XML declaration, its document type and entities of its own. Total; linear in the text."""
+    """Removes the XML declaration, the document type and its entities. Total; linear time."""
     text = text.removeprefix("\ufeff")
     if (doctype := _BEFORE_DOCTYPE.match(text)) is not None:
         text = text[: doctype.start(1)] + text[_end_of_doctype(text, doctype.end()) :]
@@ -32,9 +31,7 @@ def without_doctype(text: str) -> str:
 
 
 def _end_of_doctype(text: str, place: int) -> int:
-    """Where the declaration is over that goes on at place: its `>`, not within quotes,
-    comments or its internal subset.
-    """
+    """The end of a document type declaration: its `>`, outside quotes, comments and the internal subset."""
     inside = False
     for part in _DOCTYPE_PARTS.finditer(text, place):
         if part[0] in "[]":
@@ -52,12 +49,11 @@ def _plain(place: re.Match[str]) -> str:
     return char if char and char not in "&<" else f"&amp;{name};"
 
 
-# HTML becomes XHTML: the tree of a browser, element by element, in UTF-8, well-formed and namespace-well-formed for any
-# text. What XML cannot hold is changed as little as possible: a sign that no name may have becomes U and six
-# hexadecimal digits (`g:plusone` is `gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two
-# hyphens of a comment get a space between; `xmlns` attributes of HTML say nothing and are left out, and so is the
-# doctype. Source: HTML Living Standard, 13.2.9 (coercing an HTML DOM into an infoset). XML stays as it is, but for its
-# document type: see above.
+# HTML becomes XHTML: the DOM tree that a browser builds, in UTF-8, well-formed and namespace-well-formed for any text.
+# Characters that XML cannot represent are changed as little as possible: an invalid character in a name becomes U and
+# six hexadecimal digits (`g:plusone` is `gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two
+# hyphens in a comment are separated by a space. `xmlns` attributes of HTML and the doctype are dropped. Source: HTML
+# Living Standard, 13.2.9 (coercing an HTML DOM into an infoset). XML is kept, except for its document type (above).
 
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 XHTML = "http://www.w3.org/1999/xhtml"
@@ -65,14 +61,14 @@ _XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
 _SPACES = (XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML")  # by their numbers in a tree
 _XML_NAMES = frozenset({"xml:lang", "xml:space"})
 _XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
-_CACHED_NAMES = 4096  # a page has tens; hostile ones may have any number
+_CACHED_NAMES = 4096  # a page has tens; a hostile page may have any number
 _NAME_STARTS = (
     r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
     r"\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
 _NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
-# XML 1.0, production 2; but the form feed
+# XML 1.0, production 2, plus the form feed
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _HALVES = re.compile("[\ud800-\udfff]")
 _LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
@@ -80,18 +76,18 @@ _NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
 
 def xml_of_html(text: str) -> bytes:
-    """The tree that a browser builds of a text, as a document of XHTML. Total: any text."""
+    """Parses HTML as a browser does and writes it as XHTML. Total."""
     try:
         page = text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no decoder leaves
+    except UnicodeEncodeError:  # lone surrogate, which no decoder produces
         page = _HALVES.sub("\ufffd", text).encode()
     return DECLARATION + _legal("".join(_written(parse(page)))) + b"\n"
 
 
 def xml_of_xml(text: str) -> bytes | None:
-    """A well-formed XML document as it is, in UTF-8; None for a text that is none.
+    """A well-formed XML document, unchanged, in UTF-8; None if it is not well-formed.
 
-    Nothing is fetched and nothing expanded for it.
+    Nothing is fetched or expanded.
     """
     from lxml import etree
 
@@ -104,26 +100,28 @@ def xml_of_xml(text: str) -> bytes | None:
 
 
 def _legal(written: str) -> bytes:
-    """In UTF-8, without what XML cannot hold: looked for once in the whole, for hardly a page has any."""
+    """The text in UTF-8 without characters invalid in XML; checked once for the whole text, since pages hardly have
+    any.
+    """
     try:
         data = written.encode()
         if not data.translate(None, _LEGAL_BYTES) and not any(sign in data for sign in _NO_CHARACTERS):
             return data
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # lone surrogate
         pass
     return legal_text(written).encode()
 
 
 def legal_text(text: str) -> str:
-    """The text as XML can hold it."""
+    """The text with characters invalid in XML replaced."""
     return _NO_CHARACTER.sub("\ufffd", text.replace("\f", " "))
 
 
 @lru_cache(_CACHED_NAMES)
 def legal_name(name: str) -> str:
-    """A name without colon as XML allows it.
+    """A name without colon, valid in XML.
 
-    Different names of HTML stay different: the parser leaves none of them a U of its own.
+    Distinct HTML names stay distinct: the parser leaves no upper-case U in them.
     """
     return _NOT_AT_START.sub(_coded, _NOT_IN_NAME.sub(_coded, name)) or "U00005F"
 
@@ -153,7 +151,7 @@ def _quoted(value: str) -> str:
 
 @lru_cache(_CACHED_NAMES)
 def _attribute_start(name: str) -> str:
-    """What stands before an attribute's value; empty for one that is left out."""
+    """The text before an attribute's value; '' if the attribute is dropped."""
     if name == "xmlns":
         return ""
     return f' {name if name in _XML_NAMES else legal_name(name)}="'
@@ -161,15 +159,15 @@ def _attribute_start(name: str) -> str:
 
 @lru_cache(_CACHED_NAMES)
 def _foreign_attribute_start(name: str) -> str:
-    """The same within SVG and MathML, where `xlink:` is declared."""
+    """As `_attribute_start`, within SVG and MathML, where `xlink:` is declared."""
     if name == "xmlns:xlink":
         return ""
     return f' {name}="' if name in _XLINK_NAMES else _attribute_start(name)
 
 
 def _written(tree: PageTree) -> list[str]:
-    """The pieces of XHTML that the nodes of a tree become, in the order of the document."""
-    chars = str(tree.chars, "latin-1")  # a letter for each byte
+    """Serialises the nodes of a tree as XHTML, in document order."""
+    chars = str(tree.chars, "latin-1")  # one character per byte
     tags, firsts, nexts, parents = (
         memoryview(tree.tags).tolist(),
         memoryview(tree.firsts).tolist(),
@@ -205,12 +203,12 @@ def _written(tree: PageTree) -> list[str]:
 
 
 def _text(letters: str) -> str:
-    """The text whose bytes these letters stand for."""
+    """Decodes text that was read as one character per byte."""
     return letters if letters.isascii() else letters.encode("latin-1").decode()
 
 
 def _attributes(tree: PageTree, chars: str) -> Callable[[int], str]:
-    """Gives an element's attributes, and its namespace where it is another than around it."""
+    """A function that serialises an element's attributes, and its namespace if it differs from its parent's."""
     parents, spaces = memoryview(tree.parents).tolist(), memoryview(tree.spaces).tolist()
     firsts, counts, numbers = (
         memoryview(tree.attributes).tolist(),

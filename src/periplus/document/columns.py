@@ -1,6 +1,6 @@
-"""Columns that grow while a page is read: numbers, text with its white space folded, texts by number; and its blocks.
+"""Growing columns for reading a page: numbers, text with folded white space, interned names; and the page's blocks.
 
-Compiled where there is a C compiler; columns.pxd gives the types.
+Compiled if there is a C compiler; columns.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ AT_BODY, AT_HEAD = POSITION_CODES[Position.BODY], POSITION_CODES[Position.HEAD]
 IMG_NAME, TITLE_PATH = b"img", b"head/title\n"
 BLOCKS_MOST, PATHS_MOST, PATH_CHARS = rules.BLOCKS_MOST, rules.PATHS_MOST, rules.PATH_CHARS
 COPIED_SINGLY = rules.COPIED_SINGLY
-PROBES = 32  # places of a table of names that are looked at for one: then a dict decides, whatever was made to collide
-# of the hashes: Python's own is another one in each process, so nobody can prepare names that collide
+PROBES = 32  # slots of a hash table that are probed; then a dict is used, whatever was crafted to collide
+# Hash seed: derived from Python's, which differs per process, so that nobody can prepare collisions
 SEED = hash("names") & 0xFFFFFFFF
-MASK, FACTOR = 0xFFFFFFFF, 0x01000193  # 32 bits; of FNV-1a
+MASK, FACTOR = 0xFFFFFFFF, 0x01000193  # 32 bits; the prime of FNV-1a
 ROW_FIELDS, PATH_FIELDS, NAME_FIELDS = 7, 4, 4
 
 
@@ -33,10 +33,11 @@ NO_NUMBERS, NO_CHARS = memoryview(bytearray(0)).cast("i"), memoryview(bytearray(
 
 
 class NumberColumn:
-    """Numbers in a row that grows."""
+    """A growing array of int32."""
 
     def __init__(self, room: int) -> None:
-        self.values = memoryview(bytearray(4 * room)).cast("i") if room else NO_NUMBERS  # shared, it costs nothing
+        # the empty buffer is shared and free
+        self.values = memoryview(bytearray(4 * room)).cast("i") if room else NO_NUMBERS
         self.room = room
         self.size = 0
 
@@ -49,7 +50,7 @@ class NumberColumn:
         return 0
 
     def reserve(self, more: int) -> int:
-        """Makes room for so many numbers more."""
+        """Reserves space for more numbers."""
         return self._grow(more) if self.size + more > self.room else 0
 
     def _grow(self, more: int) -> int:
@@ -60,8 +61,9 @@ class NumberColumn:
         return 0
 
     def narrow(self, first: int, field: int, fields: int, less: int, default: int) -> memoryview:
-        """One field of rows of so many fields, from a row on, each number less so much and in as few bytes as the
-        largest needs; nothing if there is but the default."""
+        """One field of the rows from `first` on, minus `less`, in the narrowest unsigned type; empty if all have the
+        default.
+        """
         count = self.size // fields - first
         most = others = 0
         narrow = bytearray(count)
@@ -81,22 +83,22 @@ class NumberColumn:
 
 
 class Text:
-    """Text as UTF-8 that grows. `begin` is where the piece begins that is being written.
+    """Growing UTF-8 text. `begin` is the start of the piece that is being written.
 
-    `_copy` and `_fold` are given the buffers that they use, which saves looking these up for each byte. Such views are
-    borrowed: room is made before they are lent, and nothing grows until the method returns.
+    `_copy` and `_fold` get their buffers as arguments, which saves looking them up for each byte. These views are only
+    valid until the text grows: space is reserved before the call, and nothing grows until it returns.
     """
 
     def __init__(self, room: int) -> None:
         self.chars = memoryview(bytearray(room)) if room else NO_CHARS
-        self.former = self.chars  # before they grew: what is copied from there stays while it is being copied
+        self.former = self.chars  # the previous buffer: a source that points into it stays valid during a copy
         self.room = room
         self.size = 0
         self.begin = 0
-        self.pending = 0  # whether white space was met since the last word of the piece
+        self.pending = 0  # whether there was white space since the last word of the piece
 
     def reserve(self, more: int) -> int:
-        """Makes room for so many bytes more."""
+        """Reserves space for more bytes."""
         return self._grow(more) if self.size + more > self.room else 0
 
     def _grow(self, more: int) -> int:
@@ -114,7 +116,7 @@ class Text:
         return 0
 
     def copy(self, source: bytes | memoryview, start: int, end: int) -> int:
-        """Appends bytes as they are."""
+        """Appends bytes unchanged."""
         self.reserve(end - start)
         if end - start > COPIED_SINGLY:
             size = self.size
@@ -132,7 +134,7 @@ class Text:
         return 0
 
     def fold(self, source: bytes | memoryview, start: int, end: int) -> int:
-        """Appends words to the piece: white space between them, here or earlier, becomes one space."""
+        """Appends words to the piece; white space between words becomes a single space."""
         self.reserve(end - start + 1)
         return self._fold(self.chars, SPACES, source, start, end)
 
@@ -160,14 +162,14 @@ class Text:
         return 0
 
     def next_piece(self, separator: int) -> int:
-        """Ends a piece with a separator, and begins the next."""
+        """Ends the piece with a separator and begins the next."""
         self.put(separator)
         self.begin = self.size
         self.pending = 0
         return 0
 
     def string(self) -> str:
-        """All but the last separator."""
+        """The whole text, without the last separator."""
         size = max(self.size - 1, 0)
         return str(self.chars[:size], "utf-8", "surrogatepass")
 
@@ -177,7 +179,7 @@ class Text:
 
 
 class Names:
-    """Texts by number, each once for each of its owners, with fields of their own."""
+    """Interned texts, numbered, unique per owner."""
 
     def __init__(self, slots: int) -> None:
         self.text = Text(slots * 16)
@@ -188,7 +190,7 @@ class Names:
         self.spilled: dict[tuple[int, bytes], int] = {}
 
     def number(self, owner: int, source: bytes | memoryview, start: int, end: int) -> int:
-        """The number of a text, from 1 on; negative when it is a new one."""
+        """The number of a text, from 1 on; negative if it is new."""
         key = hash_of(owner, source, start, end)
         slot = key & self.mask
         for _ in range(PROBES):
@@ -220,19 +222,19 @@ class Names:
         return -self.count
 
     def owner(self, number: int) -> int:
-        """Of a text."""
+        """The owner of a text."""
         return self.rows.values[(number - 1) * NAME_FIELDS]
 
     def owners(self) -> list[int]:
-        """Of all texts."""
+        """The owners of all texts."""
         return [self.rows.values[row] for row in range(0, self.rows.size, NAME_FIELDS)]
 
     def start(self, number: int) -> int:
-        """Where a text begins among the names' text."""
+        """Start of a text in `text`."""
         return self.rows.values[(number - 1) * NAME_FIELDS + 1]
 
     def end(self, number: int) -> int:
-        """Where a text ends."""
+        """End of a text in `text`."""
         return self.rows.values[(number - 1) * NAME_FIELDS + 2]
 
     def _is(self, number: int, key: int, owner: int, source: bytes | memoryview, start: int, end: int) -> int:
@@ -261,7 +263,7 @@ class Names:
 
 
 def hash_of(owner: int, source: bytes | memoryview, start: int, end: int) -> int:
-    """Of an owner and a text, 31 bits."""
+    """31-bit hash of an owner and a text."""
     value = owner
     value = (SEED ^ value) * FACTOR & MASK
     for at in range(start, end):
@@ -270,7 +272,7 @@ def hash_of(owner: int, source: bytes | memoryview, start: int, end: int) -> int
 
 
 def stands_at(chars: Sequence[int], place: int, source: bytes | memoryview, start: int, end: int) -> int:
-    """Whether the same bytes stand there."""
+    """Whether the bytes at a place equal the source."""
     for at in range(start, end):
         if chars[place] != source[at]:
             return 0
@@ -279,7 +281,7 @@ def stands_at(chars: Sequence[int], place: int, source: bytes | memoryview, star
 
 
 def white_bytes(source: bytes | memoryview, at: int, end: int) -> int:
-    """How many bytes the white space beyond ASCII has that begins there; 0: it is none."""
+    """Length in bytes of the non-ASCII white space at a place; 0 if there is none."""
     lead = source[at]
     if at + 1 >= end:
         return 0
@@ -299,7 +301,7 @@ def white_bytes(source: bytes | memoryview, at: int, end: int) -> int:
 
 
 def white_at(source: bytes | memoryview, at: int, end: int) -> int:
-    """How many bytes the white space has that begins there; 0: it is none."""
+    """Length in bytes of the white space at a place; 0 if there is none."""
     kind = SPACES[source[at]]
     if kind == WHITE:
         return 1
@@ -307,7 +309,7 @@ def white_at(source: bytes | memoryview, at: int, end: int) -> int:
 
 
 def has_words(source: bytes | memoryview, start: int, end: int) -> int:
-    """Whether anything but white space stands there."""
+    """Whether the text has anything but white space."""
     at = start
     while at < end:
         width = white_at(source, at, end)
@@ -318,7 +320,7 @@ def has_words(source: bytes | memoryview, start: int, end: int) -> int:
 
 
 def folded_chars(source: bytes | memoryview, start: int, end: int) -> int:
-    """How many characters a text has with its white space folded."""
+    """The number of characters of a text with folded white space."""
     count, pending, at = 0, 0, start
     while at < end:
         kind = SPACES[source[at]]
@@ -335,7 +337,7 @@ def folded_chars(source: bytes | memoryview, start: int, end: int) -> int:
 
 
 def end_of_chars(source: bytes | memoryview, start: int, end: int, most: int) -> int:
-    """Where the first so many characters end."""
+    """The end of the first `most` characters."""
     if end - start <= most:
         return end
     count = 0
@@ -348,30 +350,30 @@ def end_of_chars(source: bytes | memoryview, start: int, end: int, most: int) ->
 
 
 class BlockColumns:
-    """The blocks of a page while they are written: a row of numbers for each, and their words."""
+    """The blocks of a page while they are written: a row of numbers per block, and their text."""
 
     def __init__(self, room: int) -> None:
         self.text = Text(room)
-        self.apart = Text(0)  # what stands for images
+        self.apart = Text(0)  # alternative texts of images
         self.rows = NumberColumn(128 * ROW_FIELDS)  # kind, level, position, lines, share, path, language
-        self.parts = Names(256)  # of paths: a path's owner is the path around it
-        self.paths = NumberColumn(128 * PATH_FIELDS)  # start and end of its text, characters, its place in the column
+        self.parts = Names(256)  # parts of paths: the owner of a path is its parent path
+        self.paths = NumberColumn(128 * PATH_FIELDS)  # start and end of its text, characters, its index in the column
         self.path_text = Text(8192)
         self.path_names = Text(8192)
         self.scratch = Text(512)
-        self.images = 0  # with words, in the piece
-        # of the element that is set apart
+        self.images = 0  # with alternative text, in the current piece
+        # State of the current block element
         self.kind = PARAGRAPH
         self.level = 0
         self.position = AT_BODY
         self.language = 0
         self.path = 0
         self.holds_p = 0
-        # of the piece that is being written
-        self.links = 0  # open ones
-        self.linked = 0  # characters in links that ended
-        self.outside = 0  # whether there are words outside of links
-        self.mark = 0  # where what is inside or outside of links begins
+        # State of the current piece
+        self.links = 0  # number of open links
+        self.linked = 0  # characters in closed links
+        self.outside = 0  # whether there are words outside links
+        self.mark = 0  # start of the text since the last link boundary
         for value in (0, 0, 0, -1):
             self.paths.add(value)
         for value in (TITLE_KIND, 0, AT_HEAD, 0, 1, 0, 0):
@@ -380,17 +382,17 @@ class BlockColumns:
         self.path_count = 1
 
     def full(self) -> int:
-        """Whether there are more blocks than are kept."""
+        """Whether there are more blocks than the limit."""
         return self.rows.size > (BLOCKS_MOST + 1) * ROW_FIELDS
 
     def write(self, source: bytes | memoryview, start: int, end: int) -> int:
-        """Appends text to the piece, unless there are more blocks than are kept."""
+        """Appends text to the piece, unless the limit of blocks is exceeded."""
         if self.full():
             return 0
         return self.text.copy(source, start, end) if self.kind == CODE else self.text.fold(source, start, end)
 
     def line_break(self) -> int:
-        """Ends a line: the piece, too, unless it goes on."""
+        """Ends a line; for most kinds this ends the piece."""
         if self.kind == CODE:
             return self.text.put(NEWLINE)
         if self.kind == HEADING:
@@ -399,14 +401,14 @@ class BlockColumns:
         return self.finish()
 
     def link(self, more: int) -> int:
-        """Begins a link (1), or ends one (-1)."""
+        """Begins a link (1) or ends one (-1)."""
         if self.links + more <= 1:
             self._end_stretch()
         self.links += more
         return 0
 
     def _end_stretch(self) -> int:
-        """Counts what was written since a link began or ended."""
+        """Counts the text written since a link began or ended."""
         text, mark = self.text, self.mark
         if text.size > mark:
             if self.links:
@@ -417,7 +419,7 @@ class BlockColumns:
         return 0
 
     def finish(self) -> int:
-        """Ends the piece: its words become a block, and each image of it that has words another."""
+        """Ends the piece: its text becomes a block, as does each image with alternative text."""
         text = self.text
         if text.size > text.begin:
             self._end_stretch()
@@ -447,12 +449,12 @@ class BlockColumns:
         return 0
 
     def _trim(self, chars: memoryview) -> int:
-        """Takes the white space at the ends of code's lines away, and empty lines around; returns its line ends.
+        """Removes white space at line ends and empty lines around the code; returns the number of line ends.
 
-        chars: the text's own, which does not grow.
+        chars: the text's own buffer, which does not grow meanwhile.
         """
         begin, at, end = self.text.begin, self.text.begin, self.text.size
-        size = last = begin  # `last`: where the last word ends, or the line begins
+        size = last = begin  # `last`: end of the last word, or start of the line
         lines = lines_before_words = 0
         words_end = begin
         while at < end:
@@ -482,7 +484,7 @@ class BlockColumns:
         return lines_before_words
 
     def image(self, source: bytes | memoryview, start: int, end: int) -> int:
-        """Notes what stands for an image."""
+        """Stores the alternative text of an image."""
         self.apart.fold(source, start, end)
         if self.apart.size > self.apart.begin:
             self.apart.next_piece(NEWLINE)
@@ -490,7 +492,7 @@ class BlockColumns:
         return 0
 
     def path_below(self, source: bytes | memoryview, start: int, end: int) -> int:
-        """The number of the path to an element of that name."""
+        """The number of the path to an element with this name."""
         above = self.path * PATH_FIELDS
         start_above, chars = self.paths.values[above], self.paths.values[above + 2]
         if chars >= PATH_CHARS or self.parts.count >= PATHS_MOST:
@@ -514,7 +516,7 @@ class BlockColumns:
         return -number
 
     def row(self, kind: int, level: int, lines: int, share: int) -> int:
-        """Adds a block at the element's place."""
+        """Adds a block at the current position."""
         rows, field = self.rows, self.path * PATH_FIELDS + 3
         rows.add(kind)
         rows.add(level)
@@ -532,7 +534,7 @@ class BlockColumns:
         return 0
 
     def columns(self, title: str) -> Blocks:
-        """The blocks; the title is the first if there is one. Their languages are `languages`."""
+        """The blocks; the title is the first if there is one. Their languages: see `languages`."""
         rows, without = self.rows, 0 if title else 1
         if rows.size == without * ROW_FIELDS:
             return NO_BLOCKS
@@ -556,5 +558,5 @@ class BlockColumns:
         return bytes(self.text.chars[: max(self.text.size - 1, 0)])
 
     def languages(self, title: str) -> memoryview:
-        """Of each block the number of the language that it declares, 0: none; empty if none does."""
+        """The number of each block's declared language, 0: none; empty if no block declares one."""
         return self.rows.narrow(0 if title else 1, 6, ROW_FIELDS, 0, 0)

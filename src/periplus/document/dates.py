@@ -1,4 +1,4 @@
-"""Dates as pages write them: for programs, in addresses, and in the words of many languages."""
+"""Parses dates in pages: machine-readable, in URLs, and in the words of many languages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from periplus.document import headers
 from periplus.document.digest import without_marks
 from periplus.model.web import Url
 
-# Forms as dates have them (genitives where a language counts days so), in lower case and without diacritics: "brezna"
-# is března. Beside a day and a year, short forms mean nothing else.
+# Month names as used in dates (genitives where a language uses them), in lower case and without diacritics: "brezna" is
+# března. Next to a day and a year, short forms are unambiguous.
 
 _FORMS = (
     "january jan januar janner janvier janv enero gennaio janeiro januari ledna leden januara stycznia styczen января "
@@ -64,7 +64,7 @@ _SHORT_FORMS = (
 
 @cache
 def months() -> dict[str, int]:
-    """The month of each form."""
+    """Month number by name."""
     return {
         form: month
         for rows in (_SHORT_FORMS, _FORMS)
@@ -73,9 +73,9 @@ def months() -> dict[str, int]:
     }
 
 
-EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: a page that says so speaks of something else
-TOMORROW_S = 86_400.0  # clocks differ by zones: a page may be dated so much after it was first seen
-# Compiled where they are first used: forms and patterns took 14 ms of a start, and most pages of manuals ask for none.
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: an earlier date is not the page's
+TOMORROW_S = 86_400.0  # time zones differ: a page may be dated this much after it was first seen
+# Compiled on first use: names and patterns take 14 ms at start-up, and most pages of manuals need none
 _ISO = (
     r"(?<!\d)((?:19|20)\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)"
     r"(?:[T ]\s*([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d)(?:[.,]\d{1,9})?)?\s*(Z|z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
@@ -88,11 +88,11 @@ _CLOCK = r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\
 
 
 class WrittenDate(NamedTuple):
-    """A date as it is written."""
+    """A date found in a page."""
 
     when: float  # seconds since the epoch
-    whole_day: bool  # no more than the day is said: `when` is its beginning, UTC
-    shift_s: int | None = None  # of its zone, from UTC; None: it names none, and UTC is taken
+    whole_day: bool  # only the day is known; `when` is its beginning in UTC
+    shift_s: int | None = None  # of its time zone, from UTC; None: not given, UTC is assumed
 
     def iso(self) -> str:
         """As ISO 8601, in its own zone: 2024-03-01, 2024-03-01T10:00:00+01:00."""
@@ -104,11 +104,11 @@ class WrittenDate(NamedTuple):
 
 
 def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
-    """When the feed at url says that each of its entries was published; of what is no feed nothing."""
-    from periplus.document.sitemaps import SitemapKind, read_sitemap  # a page's dates need no XML
+    """Publication times of the entries of the feed at url; {} if it is not a feed."""
+    from periplus.document.sitemaps import SitemapKind, read_sitemap  # imported late: a page's dates need no XML
 
     if b"<published" in body:
-        # Atom's `updated`, which sitemaps prefer, is of the last edit
+        # Atom's `updated`, which sitemaps prefer, is the last edit
         body = re.sub(rb"<updated(?=[\s>])", b"<changed", body)
     feed = read_sitemap(body, url)
     feeds = (SitemapKind.RSS, SitemapKind.ATOM)
@@ -116,7 +116,7 @@ def feed_dates(body: bytes, url: Url) -> dict[Url, float]:
 
 
 def url_dates(url: str) -> Iterator[WrittenDate]:
-    """The days that the path of a URL names."""
+    """The days in the path of a URL."""
     path = url.partition("://")[2].partition("/")[2].partition("?")[0].lower()
     for year, _, month, day in re.findall(_IN_URL, "/" + path):
         yield from _day(year, month, day)
@@ -140,13 +140,13 @@ _SHORT = r"(?<![\d./:])(\d\d?)([./])\s?(\d\d?)\2\s?([012]\d)(?![\d./:]\d|\d|%)"
 # Arabic, Persian, Devanagari, Bengali and Thai digits
 _DIGITS = {first + value: str(value) for first in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for value in range(10)}
 
-# (form, its groups of the year, of the month and of the day)
+# (pattern, groups of year, month and day)
 _NAMED_FORMS = ((_DAY_FIRST, 3, 2, 1), (_MONTH_FIRST, 3, 1, 2), (_YEAR_FIRST, 1, 2, 3))
 _NUMBERED_FORMS = ((_SIGNS, 1, 2, 3), (_YEAR_DOTS, 1, 3, 4), (_DAY_DOTS, 3, 2, 1))
 
 
 def written_dates(text: str, language: str = "", *, short: bool = False) -> Iterator[WrittenDate]:
-    """The dates that a text names, by kind of writing. text: lower case, without diacritics. short: 8.5.12 too."""
+    """The dates in a text. text: lower case, without diacritics. short: also forms such as 8.5.12."""
     if not text.isascii():
         text = text.translate(_DIGITS)
     for match in re.finditer(_ISO, text):
@@ -171,7 +171,7 @@ def written_dates(text: str, language: str = "", *, short: bool = False) -> Iter
 
 
 def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | None:
-    """Of 3/4: what cannot be a month is the day; else as the language has it, and in plain English nobody knows."""
+    """Interprets 3/4: a number above 12 is the day; else by language; ambiguous in plain English."""
     language = language.lower()
     if one > 12:
         return one, other
@@ -183,7 +183,7 @@ def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | Non
 
 
 def _minutes(hour: str, minute: str, half: str | None) -> int:
-    """Since midnight. half: `a` or `p` of a clock with twelve hours."""
+    """Minutes since midnight. half: `a` or `p` of a 12-hour clock."""
     hours = int(hour) % 12 + (12 if half == "p" else 0) if half and int(hour) <= 12 else int(hour)
     return 60 * hours + int(minute)
 
@@ -194,12 +194,12 @@ def _day(year: str, month: int | str, day: str, minutes: int | None = None) -> I
         yield WrittenDate(
             datetime(int(year), int(month), int(day), hour, minute, tzinfo=UTC).timestamp(), minutes is None
         )
-    except (ValueError, OverflowError):  # the 31st of February
+    except (ValueError, OverflowError):  # such as 31 February
         return
 
 
 def machine_date(text: str) -> WrittenDate | None:
-    """A date written for programs: ISO 8601 in its usual forms, as in mail, else as people write it."""
+    """Parses a machine-readable date: ISO 8601 in its usual forms, or the mail format; else as `written_dates`."""
     text = text.strip()[:100]
     if not text:
         return None
@@ -230,7 +230,7 @@ def _of_iso(match: re.Match[str]) -> WrittenDate | None:
 
 
 def _zone(text: str) -> timezone:
-    """UTC where none is said."""
+    """UTC if none is given."""
     if text[:1] not in ("+", "-"):
         return UTC
     shift = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))

@@ -1,4 +1,4 @@
-"""Spells the text of bytes, on the word of who declared an encoding unless the text contradicts it."""
+"""Decodes bytes to text. A declared encoding is used unless the text contradicts it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from periplus.document.guess import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, E
 from periplus.document.utf8 import is_utf_8
 from periplus.model.page import Charset
 
-# Nats by which another encoding must be likelier than the declared one. Measured by quality/charset: right words
-# are doubted by 12 at most, wrong ones that matter (other letters are read) by more in 99.4 of 100 texts with
-# twenty letters outside ASCII.
+# Log-likelihood ratio (nats) from which another encoding overrules the declared one. Measured by quality/charset:
+# correct declarations reach 12 at most; wrong ones that matter (other letters result) exceed it in 99.4 of 100 texts
+# with twenty letters outside ASCII.
 _DOUBT = 18.0
-_WORDS = -5.0  # nats a place: what is less likely than this even in the best encoding is no text that we can judge
-_PLACES = 12  # about four letters outside ASCII: fewer are no ground for doubt
-# of the characters outside ASCII that a declared encoding may leave unread, or read as control characters
+_WORDS = -5.0  # nats per place: a text less likely than this even in the best encoding cannot be judged
+_PLACES = 12  # about four letters outside ASCII: fewer are not enough evidence
+# Share of the characters outside ASCII that may be undecodable, or control characters, in a declared encoding
 _BROKEN = 0.02
 _HIRAGANA = re.compile("[\u3041-\u3096]")
-_SYLLABLES = 8  # of hiragana: a text of single bytes does not come out as so many by chance, and without a flaw
-_COMMON = 0.3  # of the signs of a text that is declared East Asian are among the commonest, at least
+_SYLLABLES = 8  # of hiragana: text in a single-byte encoding does not decode to so many by chance, without any error
+_COMMON = 0.3  # least share of the most common characters in a text declared as East Asian
 
 
 def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bool:
-    """Whether the bytes cannot be in the declared encoding, or make words in another only. Not for UTF-8.
+    """Whether the bytes cannot be in the declared encoding, or form words only in another. Not for UTF-8.
 
-    utf_8: whether the bytes are UTF-8. hint: the top-level domain.
+    utf_8: whether the bytes are valid UTF-8. hint: the top-level domain.
     """
     found_at_once = guess.by_structure(body)
-    if is_wide(declared):  # markup holds ASCII, and ASCII in these encodings zeros
+    if is_wide(declared):  # markup has ASCII characters, which have zero bytes in these encodings
         return not is_wide(found_at_once) and markup and b"\0" not in body[:1000]
     if found_at_once and found_at_once.name != declared.name:
         return True
@@ -38,7 +38,7 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, 
     if declared.name in guess.PAIRED_NAMES:
         return not _reads_paired(declared, body) and guess.guessed(body, hint, markup=markup) is not None
     if utf_8:
-        return True  # no text of single bytes comes out as UTF-8 by chance
+        return True  # text in a single-byte encoding is never valid UTF-8 by chance
     guessed = guess.guessed(body, hint, declared, markup=markup)
     if guessed is None or guessed.encoding.name == declared.name:
         return False
@@ -48,7 +48,7 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, 
 
 
 def is_wide(encoding: Encoding | None) -> bool:
-    """Whether it takes two or four bytes for a letter of ASCII."""
+    """Whether ASCII characters take two or four bytes."""
     return encoding is not None and encoding.name.startswith(("utf-16", "utf-32"))
 
 
@@ -61,21 +61,20 @@ def _reads_paired(declared: Encoding, body: bytes) -> bool:
 
 
 def _broken(text: str) -> float:
-    """How many of the characters outside ASCII are none, of 1."""
+    """Share of invalid characters among those outside ASCII, 0 to 1."""
     others = len(text) - len(text.encode("ascii", "ignore"))
     broken = text.count("\ufffd") + sum(map(text.count, map(chr, range(0x80, 0xA0))))
     return broken / max(1, others)
 
 
-# Asked in turn: the byte order mark, the HTTP header, what the document says of itself, then whether the bytes
-# are UTF-8, then their statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two choices
-# of ours: a document's own word is sought in its first 4,096 bytes, and a claim that the text contradicts does
-# not count: one of UTF-8 that the bytes refute, another where they are UTF-8, and one whose letters make no
-# words where another encoding's do.
+# Evidence in order of precedence: byte order mark, HTTP header, declaration in the document, validity as UTF-8,
+# statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two deviations: the declaration is searched
+# in the first 4,096 bytes, and a declaration that the text contradicts is ignored: UTF-8 if the bytes are invalid,
+# another encoding if they are valid UTF-8, and an encoding in which the letters form no words while they do in another.
 
-_HEAD_BYTES = 4096  # the standard asks for 1,024 at least; old pages put long comments before their meta
+_HEAD_BYTES = 4096  # the standard requires at least 1,024; old pages put long comments before their meta
 _MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_16_BE))
-# Tags as the prescan reads them: a quote is one only after an equals sign. Source: HTML Living Standard, 13.2.3.2.
+# Tags as in the prescan: a quote counts only after an equals sign. Source: HTML Living Standard, 13.2.3.2
 _NAME = rb"=?[^\s/>=]++|="
 _VALUE = rb"""\s*+=\s*+("[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)"""
 _ATTRIBUTE = re.compile(b"(%b)(?:%b)?+" % (_NAME, _VALUE))
@@ -91,22 +90,22 @@ _XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>
 
 
 def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[str, Charset]:
-    """The text, and which encoding it was read in, as `utf_8_of` has them."""
+    """The decoded text and its encoding, as in `utf_8_of`."""
     page, charset = utf_8_of(body, header_charset, media_type, hint)
     return text_of(page), charset
 
 
 def text_of(page: bytes) -> str:
-    """A text that `utf_8_of` gave."""
+    """Decodes the result of `utf_8_of`."""
     return page.decode("utf-8", "surrogatepass")
 
 
 def utf_8_of(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[bytes, Charset]:
-    """The text in UTF-8, and which encoding it was read in. Total: raises for no bytes.
+    """The text in UTF-8, and the encoding it was read in. Total.
 
-    Bytes that spell nothing become U+FFFD; lone surrogates stay. What is UTF-8 already is not decoded at all.
-    header_charset: as the Content-Type has it, empty when it has none. media_type: essence; only HTML and XML say
-    something of themselves. hint: the top-level domain, for the statistics.
+    Undecodable bytes become U+FFFD; lone surrogates are kept. Valid UTF-8 is returned as is. header_charset: from
+    Content-Type, '' if missing. media_type: essence; only HTML and XML declare an encoding themselves. hint: the
+    top-level domain, for the statistics.
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
@@ -129,7 +128,7 @@ def utf_8_of(body: bytes, header_charset: str, media_type: str, hint: str = "") 
 
 
 def _as_declared(encoding: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bytes | None:
-    """The text read as it is declared; None when it contradicts that."""
+    """The text in the declared encoding; None if it contradicts the declaration."""
     if encoding is UTF_8:
         return None if guess.by_structure(body) else body if utf_8 else _damaged_utf_8(body)
     return None if is_contradicted(encoding, body, utf_8, markup, hint) else _in_utf_8(encoding.text(body))
@@ -146,11 +145,11 @@ def _in_utf_8(text: str) -> bytes:
 
 
 def _disagreement(taken: Encoding, source: str, body: bytes, media_type: str) -> str:
-    """What the document says of itself, where the header said otherwise."""
+    """The encoding that the document declares, if it differs from the header's."""
     if source != "header" or (
         (match := _CHARSET_AT_FIRST.search(body, 0, _HEAD_BYTES)) and encoding_of(match[1].decode("latin-1")) is taken
     ):
-        return ""  # nearly always; reading every meta element would cost six times as much
+        return ""  # the usual case; reading every meta element would take six times as long
     other = next((encoding for encoding, _ in _claims(body, "", media_type)), taken)
     return "" if other is taken else other.name
 
@@ -160,7 +159,7 @@ def _is_markup(media_type: str) -> bool:
 
 
 def _damaged_utf_8(body: bytes) -> bytes | None:
-    """The text when more characters outside ASCII are whole than broken, as in a page cut off; else it is not UTF-8."""
+    """The text if more of its characters outside ASCII are valid than invalid, as in a truncated page; else None."""
     text = body.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     whole = len(text) - broken - len(text.encode("ascii", "ignore"))
@@ -168,7 +167,7 @@ def _damaged_utf_8(body: bytes) -> bytes | None:
 
 
 def _claims(body: bytes, header_charset: str, media_type: str) -> Iterator[tuple[Encoding, str]]:
-    """The encodings that somebody declares, in the order in which they are believed."""
+    """The declared encodings, in order of precedence."""
     if header_charset and (encoding := encoding_of(header_charset)):
         yield encoding, "header"
     if not _is_markup(media_type):
@@ -181,8 +180,9 @@ def _claims(body: bytes, header_charset: str, media_type: str) -> Iterator[tuple
 
 
 def _meta_encoding(head: bytes) -> Encoding | None:
-    """What a `meta charset` or `meta http-equiv=content-type` says, where it is not part of another tag, of a script
-    or of a comment. head: in lower case.
+    """The encoding in `meta charset` or `meta http-equiv=content-type`, outside other tags, scripts and comments.
+
+    head: in lower case.
     """
     if b"charset" not in head:
         return None
@@ -190,7 +190,7 @@ def _meta_encoding(head: bytes) -> Encoding | None:
     while begin := _TAG_BEGINS.search(head, at):
         tag = _TAG.match(head, begin.start())
         if tag is None:
-            return None  # it has no end
+            return None  # unclosed tag
         at = tag.end()
         if tag[1] == b"meta" and (encoding := encoding_of(_label(tag[2]))):
             return _readable_as_ascii(encoding)
@@ -202,7 +202,10 @@ def _meta_encoding(head: bytes) -> Encoding | None:
 
 
 def _label(attributes: bytes) -> str:
-    """The encoding that the attributes of a `meta` name; empty where they name none. Of two alike the first counts."""
+    """The encoding in the attributes of a `meta` element; '' if there is none.
+
+    Of duplicate attributes the first counts.
+    """
     values: dict[bytes, bytes] = {}
     for name, value in _ATTRIBUTE.findall(attributes):
         values.setdefault(name, value[1:-1] if value[:1] in (b'"', b"'") else value)
@@ -213,7 +216,7 @@ def _label(attributes: bytes) -> str:
 
 
 def _xml_encoding(head: bytes) -> Encoding | None:
-    """What the XML declaration says, or its very bytes when they are UTF-16 without a mark."""
+    """The encoding in the XML declaration, or UTF-16 without byte order mark as recognised from its bytes."""
     for start, encoding in ((b"<\0?\0x\0", UTF_16_LE), (b"\0<\0?\0x", UTF_16_BE)):
         if head.startswith(start):
             return encoding
@@ -223,5 +226,5 @@ def _xml_encoding(head: bytes) -> Encoding | None:
 
 
 def _readable_as_ascii(encoding: Encoding) -> Encoding:
-    """A declaration that could be read byte by byte does not stand in UTF-16: the standard takes it for UTF-8."""
+    """A declaration readable as ASCII cannot be in UTF-16: the standard replaces it with UTF-8."""
     return UTF_8 if encoding in (UTF_16_LE, UTF_16_BE) else encoding

@@ -1,7 +1,7 @@
 """Digests of a page's bytes and words, 16 bytes each.
 
-Equal body digests: the same bytes. Equal text digests: the same words, whatever the markup and encoding around them.
-Equal folded digests: the same words but for diacritics and case, as when a page is offered in us-ascii too.
+Equal body digests: the same bytes. Equal text digests: the same words, regardless of markup and encoding. Equal folded
+digests: the same words except for diacritics and case, for example if a page is also offered in us-ascii.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from xxhash import xxh3_128_digest
 from periplus.document.folding import Folding
 from periplus.model.page import Digests
 
-# Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. The rest
-# has no diacritics to lose.
+# Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. Other scripts have no
+# diacritics to remove
 _FOLDED = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
-_REPLACED_AT_MOST = 64  # distinct characters: up to here one pass each is quicker than looking up every character
+_REPLACED_AT_MOST = 64  # distinct characters: up to this number one pass each is faster than looking up every character
 
-# What looks the same without its mark but does not decompose, and the marks that a typewriter lacks.
+# Letters that do not decompose but look like a base letter, and typographic punctuation
 UNMARKED = {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe"}
 _LOOKALIKES = str.maketrans(
     UNMARKED
@@ -31,9 +31,9 @@ _LOOKALIKES = str.maketrans(
 
 
 def digests(body: bytes, words: bytes) -> Digests:
-    """body: as received, inflated.
+    """Computes the digests. body: as received, decompressed.
 
-    words: the text in UTF-8, white space folded; a page without text has its body's MD5 as that of its text.
+    words: the text in UTF-8, white space folded; for a page without text, the MD5 of its body is used instead.
     """
     whole = body_digest(body)
     if not words:
@@ -43,7 +43,9 @@ def digests(body: bytes, words: bytes) -> Digests:
 
 
 def body_digest(body: bytes) -> bytes:
-    """Of the bytes as received, inflated. MD5 of 64 kB took 100 us, this 4; whoever must be sure compares the bytes."""
+    """Digest of the bytes as received, decompressed. MD5 of 64 kB takes 100 us, this 4; to be sure, compare
+    the bytes.
+    """
     return xxh3_128_digest(body)
 
 
@@ -53,7 +55,7 @@ def _digest(written: bytes) -> bytes:
 
 @cache
 def _folding() -> Folding:
-    """What `without_marks` makes of each character, in UTF-8: of those that pages have, without a table of all."""
+    """`without_marks` for single characters in UTF-8, filled on demand instead of with a table of all."""
     return Folding(_without_mark)
 
 
@@ -62,9 +64,7 @@ def _without_mark(char: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The text in lower case, letters without diacritics (NFKD),
-    typographic quotes and dashes as a typewriter has them.
-    """
+    """The text in lower case, without diacritics (NFKD), with ASCII quotes and dashes."""
     text = text.lower()
     if text.isascii():
         return text
@@ -81,7 +81,7 @@ def without_marks(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _foldings() -> tuple[re.Pattern[str], dict[int, str]]:
-    """The characters that change, as a pattern and as a table. 10 ms, once, with the first text that is not ASCII."""
+    """The characters that change, as a pattern and a table. 10 ms, once, for the first text that is not ASCII."""
     table = {code: plain for codes in _FOLDED for code in codes if (plain := _plain(chr(code))) != chr(code)}
     return re.compile("[" + "".join(map(chr, table)) + "]"), table
 

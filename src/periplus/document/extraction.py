@@ -1,7 +1,7 @@
-"""Values that a user's own rules take from each page: the table [extract] of periplus.toml (docs/extract.md).
+"""Values that a user's rules extract from each page: the table [extract] of periplus.toml (docs/extract.md).
 
-A rule is a CSS selector, an XPath expression, a regular expression over the source, or a JSONPath query over the JSON
-of a page. Nothing is stored with pages: a changed rule holds at once.
+A rule is a CSS selector, an XPath expression, a regular expression on the source, or a JSONPath query on the JSON of a
+page. Nothing is stored with pages: a changed rule takes effect at once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from periplus.values import frozen
 PREFIX = "x:"
 MOST_RULES = 100
 VALUE_CHARS = 10_000
-VALUES_MOST = 1_000  # of one rule on one page
-SOURCE_CHARS = 5_000_000  # that a regular expression is tried on
+VALUES_MOST = 1_000  # per rule and page
+SOURCE_CHARS = 5_000_000  # searched by a regular expression
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _PART = re.compile(r"(.*?)::(text|html|attr\(\s*([\w:.-]+)\s*\))\s*", re.DOTALL)
 _SCRIPTS = ("application/json", "application/ld+json")
@@ -35,7 +35,7 @@ _SCRIPTS = ("application/json", "application/ld+json")
 
 @frozen
 class ParsedPage:
-    """A page as rules see it. tree: None where it is no HTML."""
+    """A page as input of rules. tree: None if it is not HTML."""
 
     text: str
     tree: html.Tree | None
@@ -44,7 +44,7 @@ class ParsedPage:
 
 @frozen
 class ExtractRule:
-    """read: the values of a page, in its order; all: every value, a line each, in place of the first."""
+    """read: yields the values of a page, in order. all: return every value, one per line, instead of the first."""
 
     name: str
     kind: str
@@ -53,7 +53,7 @@ class ExtractRule:
     read: Callable[[ParsedPage], Iterator[str]]
 
     def value(self, source: ParsedPage) -> str | None:
-        """None: the page has no such value, or an empty one."""
+        """The value for a page; None if there is none, or it is empty."""
         values = []
         for text in self.read(source):
             if text := text.strip()[:VALUE_CHARS]:
@@ -64,7 +64,7 @@ class ExtractRule:
 
 
 def extract_rules(text: str, where: str = "periplus.toml") -> tuple[ExtractRule, ...]:
-    """The rules of a TOML text, in their order; other tables are others' business.
+    """Parses the rules of a TOML text, in order; other tables are ignored.
 
     Raises UsageError, naming the rule.
     """
@@ -91,7 +91,7 @@ def _rule(name: str, value: Any, where: str) -> ExtractRule:
 
 
 def _css(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
-    """A selector, and behind `::` what of the elements is taken: text (as without it), html, or attr(NAME)."""
+    """A selector, optionally followed by `::` and what to take: text (the default), html, or attr(NAME)."""
     match = _PART.fullmatch(query)
     selector, part, attribute = (match[1], match[2], match[3]) if match else (query, "text", None)
     try:
@@ -113,7 +113,7 @@ def _xpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
     try:
         html.xpath(html.parse(""), query)
     except ValueError as error:
-        raise UsageError(f"{where}: {query!r} is no XPath expression: {error}") from None
+        raise UsageError(f"{where}: {query!r} is not an XPath expression: {error}") from None
 
     def read(source: ParsedPage) -> Iterator[str]:
         if source.tree is None:
@@ -129,7 +129,7 @@ def _xpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
 
 
 def _text_of(value: object) -> str:
-    """Of a result of XPath, as its function string() has it; white space folded."""
+    """A result of XPath as text, as its function string() converts it; white space folded."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -138,7 +138,7 @@ def _text_of(value: object) -> str:
 
 
 def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
-    """The first group where there is one, else all that fits; of the first VALUES_MOST matches."""
+    """The first group if there is one, else the whole match; for the first VALUES_MOST matches."""
     engine = user_pattern(query, where).engine
     group = min(engine.groups, 1)
 
@@ -150,13 +150,13 @@ def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
 
 
 def _jsonpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
-    """RFC 9535, over a JSON document, or each script of JSON of a page in turn."""
+    """RFC 9535, on a JSON document, or on each JSON script of a page."""
     with extra_needed():
         import jsonpath
     try:
         path = jsonpath.compile(query)
     except jsonpath.JSONPathError as error:
-        raise UsageError(f"{where}: {query!r} is no JSONPath query: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"{where}: {query!r} is not a JSONPath query: {str(error).splitlines()[0]}") from None
 
     def read(source: ParsedPage) -> Iterator[str]:
         for text in _json_texts(source):
@@ -183,7 +183,7 @@ _CHOICE = f"choose one of {', '.join(_KINDS)}"
 
 
 def extracted(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:
-    """What each rule takes from a page; total on any bytes."""
+    """The value of each rule for a page. Total."""
     text, _ = decode(body, charset, media_type)
     tree = html.parse(text) if media_type in HTML_TYPES else None
     source = ParsedPage(text, tree, media_type == "application/json" or media_type.endswith("+json"))
@@ -191,7 +191,7 @@ def extracted(rules: Sequence[ExtractRule], body: bytes, charset: str, media_typ
 
 
 def with_extracts(table: Table, rules: Sequence[ExtractRule]) -> Table:
-    """The table with a column `x:NAME` for each rule."""
+    """The table with a column `x:NAME` per rule."""
     columns = (
         Column(PREFIX + rule.name, TEXT, f"by the rule of [extract]: {rule.kind} {rule.query}") for rule in rules
     )

@@ -1,6 +1,6 @@
-"""Folds case, diacritics and white space of texts in UTF-8, and finds blocks with unlikely letters.
+"""Folds case, diacritics and white space of UTF-8 texts, and finds blocks with unlikely letters.
 
-Compiled where there is a C compiler; folding.pxd gives the types. Texts are valid UTF-8, but for lone surrogates.
+Compiled if there is a C compiler; folding.pxd gives the types. Texts are valid UTF-8, except for lone surrogates.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from periplus.document import page_rules as rules
 
-REMEMBERED = 0x10000  # code points: beyond are hardly any letters with a case or a mark
-WIDEST = 8  # bytes that stand for one of them, and are remembered
+REMEMBERED = 0x10000  # code points in the cache: hardly any letters beyond have case or diacritics
+WIDEST = 8  # bytes of the longest cached replacement
 LONGER = WIDEST + 1
 UNASKED = LONGER + 1
 HIGH_BITS = 0x8080808080808080
@@ -19,17 +19,17 @@ COPIED_SINGLY = rules.COPIED_SINGLY
 
 
 class Folding:
-    """Replaces characters one by one, and remembers by what."""
+    """Replaces characters one by one, with a cache."""
 
     def __init__(self, replaced: Callable[[str], str]) -> None:
-        """replaced: what stands for a character outside ASCII; asked once for each in the basic plane."""
+        """replaced: the replacement of a character outside ASCII; called once per character in the basic plane."""
         self.replaced = replaced
         self.sizes = bytearray([UNASKED]) * REMEMBERED
         self.pieces = bytearray(REMEMBERED * WIDEST)
 
     def fold(self, written: bytes) -> bytes:
-        """The text with each character replaced; letters of ASCII in lower case."""
-        plain = written.lower()  # letters of ASCII alone
+        """The text with each character replaced; ASCII letters in lower case."""
+        plain = written.lower()  # changes ASCII letters only
         if plain.isascii():
             return plain
         lower = plain
@@ -63,7 +63,7 @@ class Folding:
             else:
                 piece = b""
             start += width
-            if end + count + size - start > room:  # what is replaced may grow
+            if end + count + size - start > room:  # the replacement may be longer
                 room = 2 * (end + count + size - start)
                 larger = bytearray(room)
                 larger[:end] = output[:end]
@@ -74,7 +74,7 @@ class Folding:
         return bytes(output[:end])
 
     def ask(self, char: bytes, code: int) -> bytes:
-        """What stands for a character, remembered where it is short and its code point a low one."""
+        """The replacement of a character; cached if it is short and the code point is in the basic plane."""
         piece = self.replaced(char.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
         if code < REMEMBERED:
             self.sizes[code] = min(len(piece), LONGER)
@@ -85,7 +85,10 @@ class Folding:
 
 
 def after_ascii(chars: Sequence[int], words: Sequence[int], place: int) -> int:
-    """Where the next byte beyond ASCII stands, or the end. words: the same bytes by eight, but for the last."""
+    """The place of the next byte beyond ASCII, or the end.
+
+    words: the same bytes in groups of eight, without the remainder.
+    """
     size, count = len(chars), len(words)
     while place < size and chars[place] < 0x80:
         place += 1
@@ -98,9 +101,9 @@ def after_ascii(chars: Sequence[int], words: Sequence[int], place: int) -> int:
 
 
 def width_of_space(written: bytes, place: int) -> int:
-    """How many bytes the white space takes that begins here; 0: none does.
+    """Length in bytes of the white space at a place; 0 if there is none.
 
-    White space as `str.isspace` has it: what `str.split` splits at.
+    White space as in `str.isspace` and `str.split`.
     """
     char = written[place]
     if char < 0x80:
@@ -118,10 +121,10 @@ def width_of_space(written: bytes, place: int) -> int:
 
 
 def line_blocks(kinds: Sequence[int], members: Sequence[int], lines: Sequence[int]) -> array[int]:
-    """Which block each line of a text belongs to, int32.
+    """The block of each line of a text, int32.
 
-    kinds: of all blocks, uint8. members: uint8[256], not 0 for the kinds whose blocks the text holds. lines: int32, how
-    many each block has beyond its first; empty: none.
+    kinds: of all blocks, uint8. members: uint8[256], nonzero for kinds whose blocks are in the text. lines: int32,
+    lines of each block beyond its first; empty: none.
     """
     count, size = 0, len(kinds)
     for block in range(size):
@@ -138,14 +141,13 @@ def line_blocks(kinds: Sequence[int], members: Sequence[int], lines: Sequence[in
 
 
 def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind: int) -> bytes:
-    """The text with the white space of one kind of blocks folded: one space for each run, none at the ends of lines, no
-    empty lines.
+    """Folds the white space in blocks of one kind: single spaces, none at line ends, no empty lines.
 
-    blocks: of each line, as `line_blocks` gives them.
+    blocks: of each line, as from `line_blocks`.
     """
     size = len(written)
     output = bytearray(size + 1)
-    start = end = copied = 0  # copied: where what is not folded begins, which is copied as one piece
+    start = end = copied = 0  # copied: start of the unfolded text that is copied as one piece
     for line in range(len(blocks)):
         if kinds[blocks[line]] != kind:
             while start < size and written[start] != 10:
@@ -185,11 +187,11 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
 def unlikely_blocks(
     written: bytes, blocks: Sequence[int], least: int, share: int, foreign: int
 ) -> list[tuple[int, int, int]]:
-    """(block, start, end) of the blocks with at least so many characters and unlikely ones; where they stand, in bytes.
+    """(block, start, end in bytes) of blocks with at least `least` characters and suspicious letters.
 
-    blocks: of each line, as `line_blocks` gives them. share: unlikely are more than one in so many beyond ASCII, by the
-    bytes that UTF-8 takes for them beyond their first; 0: none beyond ASCII at all. foreign: of so many characters a
-    block is unlikely, too, when it has more of these bytes than half as many; 0: no block is.
+    blocks: of each line, as from `line_blocks`. share: a block is suspicious if more than one in `share` characters is
+    beyond ASCII, counted by UTF-8 continuation bytes; 0: if none is. foreign: a block with at least `foreign`
+    characters is also suspicious if it has more than half as many continuation bytes; 0: off.
     """
     rows = []
     size, line, start, place = len(written), 0, 0, 0

@@ -1,4 +1,4 @@
-"""Encodings: which one a label names, and which one a text's own letters speak for."""
+"""Encodings: by label, and by the statistics of a text's letters."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ class Encoding:
     """An encoding of the web."""
 
     name: str  # of the Encoding Living Standard, lower case
-    codec: str  # Python's codec that reads it as the standard says; "-": Python has none
+    codec: str  # Python's codec that decodes as the standard specifies; "-": Python has none
 
     def text(self, body: bytes) -> str:
-        """What the bytes spell; U+FFFD for those that spell nothing."""
+        """Decodes bytes; undecodable ones become U+FFFD."""
         if self.codec == "-":
             return codecs.charmap_decode(body, "replace", _KAMENICKY)[0]
         return body.decode(self.codec, "replace")
 
     def url_query(self, query: str) -> str:
-        """The query of a link on a page in this encoding, as a browser sends it: its bytes in the encoding,
-        percent-encoded.
+        """The query of a link as a browser sends it from a page in this encoding: encoded, then percent-encoded.
 
-        A character that the encoding lacks is a numeric reference, percent-encoded. In an encoding of Unicode
-        the query stays as it is:
-        there a parser of URLs writes UTF-8, as it does by itself.
+        A character missing in the encoding becomes a percent-encoded numeric reference. For Unicode encodings the query
+        is returned unchanged, because URL parsers use UTF-8 by default.
+
         Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living
         Standard, 4.3 (output encodings), 8 to 12.
         """
@@ -53,9 +52,7 @@ class Encoding:
         )
 
     def _in_query(self, char: str) -> str:
-        """The character when the codec writes it as the standard says, else what stands for it there,
-        percent-encoded.
-        """
+        """The character if the codec encodes it as the standard specifies; else its percent-encoded replacement."""
         if self.name == "iso-2022-jp" and char in _ISO_2022_SHIFTS:
             return "%26%2365533%3B"
         if self.name == "gbk" and char == "€":
@@ -64,8 +61,8 @@ class Encoding:
             written = self._bytes(char)
         except UnicodeEncodeError:
             written = b""
-        # Python's codecs write more than those of the standard: four bytes in gbk, JIS X 0212 in euc-jp,
-        # the Hong Kong part of big5
+        # Python's codecs encode more than the standard: four bytes in gbk, JIS X 0212 in euc-jp, the Hong Kong part of
+        # big5
         lacking = (
             not written
             or char == "\ue5e5"
@@ -80,9 +77,9 @@ class Encoding:
         )
 
 
-# name of the standard, Python's codec when it is not the same, `:`, labels (the name itself is one).
-# Source: Encoding Living Standard, 4.2. Left out: `replacement` and `x-user-defined`, which no page is written in.
-# Ours, after the line of dashes: Central European encodings of the old web that the standard forgot.
+# Name in the standard, Python's codec if different, `:`, labels (the name is one too). Source: Encoding Living
+# Standard, 4.2. Omitted: `replacement` and `x-user-defined`, in which no page is written. After the dashes: Central
+# European encodings of the old web that are not in the standard.
 _TABLE = """
 utf-8 : unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8
 ibm866 cp866 : 866 cp866 csibm866
@@ -146,8 +143,8 @@ utf-32le utf-32-le : utf-32 utf32
 utf-32be utf-32-be :
 """  # noqa: E501
 
-# What DOS programs of Bohemia wrote from 1985 on: the letters and, from 0xB0, the rest of code page 437.
-# Source: the table that RFC-less literature calls KEYBCS2, code page 895.
+# Used by DOS programs in Bohemia from 1985 on: its letters, and from 0xB0 on code page 437. Source: the table known as
+# KEYBCS2, code page 895
 _KAMENICKY = (
     "".join(map(chr, range(128)))
     + "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ¼§«»"
@@ -175,17 +172,17 @@ WINDOWS_1252 = _LABELS["windows-1252"]
 
 
 def encoding_of(label: str) -> Encoding | None:
-    """The encoding of a label as pages and headers write it; None when it names none."""
+    """The encoding with a label as in pages and headers; None if unknown."""
     return _LABELS.get(label.strip("\t\n\f\r ").lower())
 
 
-# Structure first (zero bytes, escape sequences, the pairs of East Asian encodings), then likelihood: each encoding
-# reads the bytes, and the trigrams of letters of each language that is written in it say how likely what it reads is.
-# Only what stands at bytes outside ASCII decides, since all read ASCII alike.
+# First structure (zero bytes, escape sequences, byte pairs of East Asian encodings), then likelihood: each candidate
+# decodes the bytes, and trigrams of each of its languages give the likelihood of the result. Only bytes outside ASCII
+# count, since all candidates decode ASCII alike.
 
 _WEST = "de nl en da sv nb fi is fr es it pt ca id sq"
 _CENTRE = "cs sk pl hu ro hr sl sq de en"
-# encoding, script, languages that it writes, how seldom it is met beside the first (in nats)
+# (encoding, script, languages written in it, rarity compared to the first of its script, in nats)
 _CANDIDATES = (
     ("windows-1252", "latin", _WEST, 0.0),
     ("iso-8859-15", "latin", _WEST, 1.0),
@@ -228,7 +225,7 @@ _CANDIDATES = (
     ("ibm720", "arabic", "ar", 2.5),
     ("windows-874", "thai", "", 0.0),
 )
-# encoding, languages of its frequent signs
+# (encoding, languages of its frequent characters)
 _PAIRED = (("gb18030", "zh zh-hant"), ("big5", "zh-hant"), ("shift_jis", "ja"), ("euc-jp", "ja"), ("euc-kr", "ko"))
 SINGLE_NAMES = frozenset(name for name, *_ in _CANDIDATES)
 PAIRED_NAMES = {"gbk": ("zh", "zh-hant"), **{name: tuple(spoken.split()) for name, spoken in _PAIRED}}
@@ -240,27 +237,28 @@ pt: pt br / tr: tr / id: id / ru: ru su xn--p1ai by ua kz / uk: ua / be: by / bg
 he: il / ar: sa eg ae jo kw qa sy iq ma dz tn / fa: ir / th: th / ja: jp / ko: kr / zh: cn sg / zh-hant: tw hk mo
 en: uk us au ie nz edu gov mil
 """  # noqa: E501
-_HINT = 8.0  # nats for a language that is hinted at
-_BODY_BYTES = 400_000  # from which the markup is taken out
-_TEXT_BYTES = 60_000  # of what is left that are read, when one of them is not ASCII
-_FIRST_PLACES = 60  # that all encodings read
-_UNUSUAL = 3.0  # nats: how seldom a language is written in an encoding that is not made for it
-_PLACES = 3_000  # that are read at most
-_STRANGE = -3.8  # nats a place: a text that is less likely is perhaps no text of single bytes
-_BEHIND = 25.0  # nats after which an encoding leaves the race
-_DAMAGED = 0.005  # of a text may be broken signs
-_COMMON = 0.6  # of the signs in an East Asian text are among the 2,500 that are known, at least: real texts have 0.95
-_SELDOM_PAIRED = 4.0  # nats: how seldom an East Asian text is met beside the others
+_HINT = 8.0  # nats in favour of a hinted language
+_BODY_BYTES = 400_000  # taken from the body before markup is removed
+_TEXT_BYTES = 60_000  # read of the remaining text, if they are not all ASCII
+_FIRST_PLACES = 60  # places that all candidates read
+_UNUSUAL = 3.0  # nats: rarity of a language in an encoding that is not made for it
+_PLACES = 3_000  # most places that are read
+_STRANGE = -3.8  # nats per place: a less likely text may not be in a single-byte encoding
+_BEHIND = 25.0  # nats behind the best at which a candidate is dropped
+_DAMAGED = 0.005  # tolerated share of invalid characters
+_COMMON = 0.6  # least share of the 2,500 known characters in an East Asian text: real texts have 0.95
+_SELDOM_PAIRED = 4.0  # nats: rarity of East Asian texts compared to the rest
 _KANA = re.compile("[\u3041-\u30fa]")
-_MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare signs stand between sentences all the same
-_NO_KANA = 6.0  # nats: how seldom Japanese is written without a kana
-_FEW_SIGNS, _ALONE = 6, 20  # so few signs, each among so many characters, are no text of theirs
-_BESIDE_ASCII = 4.0  # nats for each letter of ASCII beside one of theirs: half of another encoding's letter, as a rule
+_MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare characters occur between sentences
+_NO_KANA = 6.0  # nats: rarity of Japanese without kana
+_FEW_SIGNS, _ALONE = 6, 20  # with so few characters, each among so many others, it is not an East Asian text
+# nats for each ASCII letter next to such a character: usually it is half of another encoding's letter
+_BESIDE_ASCII = 4.0
 _BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 _ASCII_PLACES = 400
-# nats at most that the parts in ASCII speak against a language: names, terms and whole parts in another are common
+# Most nats that the ASCII parts count against a language: names, terms and whole parts in another language are common
 _ASCII_AGAINST = 8.0
-_DRAWN = bytes.maketrans(b"|+=_-*~#.", b"         ")  # what tables and lines of ASCII are drawn with
+_DRAWN = bytes.maketrans(b"|+=_-*~#.", b"         ")  # characters used to draw tables and lines
 _MARKUP = re.compile(
     rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE
 )
@@ -268,22 +266,22 @@ _LANG = re.compile(rb"""<html\b[^>]*?\blang\s*=\s*["']?([a-zA-Z-]{2,20})""", re.
 
 
 class Guess(NamedTuple):
-    """An encoding, and by how many nats it is likelier than the next that reads otherwise,
-    and than the one that is declared.
+    """An encoding, and by how many nats it is likelier than the next one with a different result, and than the declared
+    one.
     """
 
     encoding: Encoding
     ahead: float
-    places: int  # how many were read
-    likely: float  # log chance of the text in it, nats for each place outside ASCII that was read: words have -1 to -4
-    # 0.0: nothing is declared, or it reads the same; infinite: the declared one cannot have written this
+    places: int  # number of places read
+    likely: float  # log-likelihood per place outside ASCII, in nats: words have -1 to -4
+    # 0.0: nothing declared, or the same result; infinite: the declared encoding is impossible
     against: float = 0.0
 
 
 def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, markup: bool = True) -> Guess | None:
-    """The encoding that the text speaks for; None where it is all ASCII.
+    """The most likely encoding of the text; None if it is all ASCII.
 
-    hint: the top-level domain. markup: it may hold some.
+    hint: the top-level domain. markup: whether it may contain some.
     """
     if encoding := by_structure(body):
         return Guess(encoding, math.inf, 0, 0.0, 0.0 if encoding is declared else math.inf)
@@ -308,7 +306,7 @@ def _languages_at() -> dict[str, list[str]]:
 
 
 def hinted_languages(body: bytes, hint: str) -> tuple[str, ...]:
-    """The languages that the top-level domain and the document's lang attribute make likely."""
+    """The languages suggested by the top-level domain and the lang attribute."""
     match = _LANG.search(body, 0, 4096)
     language = match[1].decode("ascii").lower() if match else ""
     if language.startswith(("zh-tw", "zh-hant", "zh-hk")):
@@ -318,18 +316,18 @@ def hinted_languages(body: bytes, hint: str) -> tuple[str, ...]:
 
 
 def by_structure(body: bytes) -> Encoding | None:
-    """The encoding that zero bytes or escape sequences betray."""
+    """The encoding recognised by zero bytes or escape sequences."""
     head = body[:4096]
     if b"\0" in head:
         return _by_zeros(head)
-    if b"\x1b" in head and (b"\x1b$" in head or b"\x1b(J" in head):  # one byte is looked for ten times as quickly
+    if b"\x1b" in head and (b"\x1b$" in head or b"\x1b(J" in head):  # searching one byte is ten times as fast
         encoding = encoding_of("iso-2022-jp")
         return encoding if encoding and _reads(head[: head.rfind(b"\x1b") + 3], encoding) else None
     return None
 
 
 def _by_zeros(head: bytes) -> Encoding | None:
-    """The UTF-16 or UTF-32 whose signs of ASCII put their zero bytes where these are."""
+    """The UTF-16 or UTF-32 encoding that matches the positions of zero bytes."""
     places = [head[start::4].count(0) for start in range(4)]
     quarter = len(head) // 4
     if quarter and places[2] == places[3] == quarter:
@@ -355,9 +353,7 @@ def _reads(data: bytes, encoding: Encoding) -> bool:
 
 
 def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
-    """The encodings of two bytes a sign that can have written the text,
-    with the log chance of the signs outside ASCII.
-    """
+    """The East Asian encodings that can decode the text, with its log-likelihood outside ASCII."""
     scores = []
     for name, spoken in _PAIRED:
         encoding = _encoding(name)
@@ -376,13 +372,13 @@ def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
 
 
 def common_signs(text: str, language: str) -> float:
-    """How many of the signs outside ASCII are among the commonest of an East Asian language, of 1."""
+    """The share of the most common characters of an East Asian language among those outside ASCII, 0 to 1."""
     return _signs(text, language)[1]
 
 
 def _signs(text: str, language: str) -> tuple[float, float]:
-    """The log chance of the signs outside ASCII in an East Asian language,
-    and how many of them are among its commonest, of 1.
+    """(log-likelihood of the characters outside ASCII in an East Asian language, share of its most common
+    characters).
     """
     import numpy as np
 
@@ -398,24 +394,24 @@ def _signs(text: str, language: str) -> tuple[float, float]:
 
 
 def _encoding(name: str) -> Encoding:
-    return encoding_of(name) or WINDOWS_1252  # every name in the tables above is one
+    return encoding_of(name) or WINDOWS_1252  # every name in the tables above is known
 
 
 class _Readings(NamedTuple):
-    """What the encodings of a script make of each byte. [encodings, 256] each."""
+    """The decoded bytes in all encodings of a script. [encodings, 256] each."""
 
     trigrams: Trigrams
     languages: tuple[str, ...]
     names: tuple[str, ...]
     symbols: NDArray[np.int32]
-    shares: NDArray[np.int32]  # log chance of the character among those of its symbol, in steps
-    cases: NDArray[np.int32]  # 0: no letter, 1: small, 2: capital
+    shares: NDArray[np.int32]  # log-probability of the character among those with its symbol, in steps
+    cases: NDArray[np.int32]  # 0: not a letter, 1: lower case, 2: capital
     chars: NDArray[np.uint32]
     classes: NDArray[np.int64]  # of _SIGN_CLASSES
     priors: NDArray[np.float64]  # [encodings, languages], nats; -inf: not written in it
 
 
-# log chance, in steps, of (no letter, small, capital) before (no letter, small, capital): capitals
+# Log-probability, in steps, of (no letter, lower case, capital) followed by (no letter, lower case, capital): capitals
 # begin words or fill them
 _CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
 
@@ -447,10 +443,10 @@ def _readings(script: str) -> _Readings:
     return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, classes, priors)
 
 
-# The texts that the tables were counted in have few curly quotes and dashes, and English ones little else outside
-# ASCII. So where a sign stands as printers set it, no language makes it less likely than this, in nats. Classes of
-# three signs: those below, a letter, 1 digit, . mark, x whatever else, ? any of them.
-_INSIDE_A_WORD = -4 * STEP  # log chance, in steps, of a letter after a letter and a quote or a sign like ³
+# The training texts have few curly quotes and dashes, and English ones little else outside ASCII. So a typographic sign
+# in its usual context has at least this log-likelihood in every language, in nats. Contexts are classes of three
+# characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
+_INSIDE_A_WORD = -4 * STEP  # log-probability, in steps, of a letter after a letter and a quote or a sign like ³
 _SIGN_CLASSES = "a1.x_=',\"-*s"
 _PRINTED = {"_": " ", "=": "\xa0", "'": "\u2019", '"': "“”‘", ",": "„‚", "-": "–—", "*": "…™®", "s": "•·§©°£€±×½²³¶"}
 _SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
@@ -467,7 +463,7 @@ _AS_PRINTED = """
 
 
 def _class_of(char: str) -> int:
-    """Which of _SIGN_CLASSES a character belongs to."""
+    """The class of a character in _SIGN_CLASSES."""
     sign = next((sign for sign, chars in _PRINTED.items() if char in chars), "")
     if not sign:
         sign = "a" if char.isalpha() else "1" if char.isdigit() else "." if char.isascii() else "x"
@@ -476,7 +472,7 @@ def _class_of(char: str) -> int:
 
 @cache
 def _least_chances() -> NDArray[np.int32]:
-    """In steps, by the classes of three signs."""
+    """In steps, by the classes of three characters."""
     import numpy as np
 
     least = np.full((len(_SIGN_CLASSES),) * 3, -1000, np.int32)
@@ -490,7 +486,7 @@ def _least_chances() -> NDArray[np.int32]:
 def _scores(
     readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uint8], places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log chance, in nats, of what each chosen encoding reads at the places, in each language. [chosen, languages]"""
+    """Log-likelihood, in nats, of the text at the places in each chosen encoding and language. [chosen, languages]"""
     import numpy as np
 
     table = readings.symbols[chosen]
@@ -508,13 +504,13 @@ def _scores(
 
 
 def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of them, evenly."""
+    """At most `most` of the places, evenly spaced."""
     return places if len(places) <= most else places[:: -(-len(places) // most)]
 
 
 def _distinct(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One place of each three bytes: what stands in a menu and a title, or in each row of a table,
-    is no more evidence for that.
+    """One place for each distinct three bytes: repetitions in menus, titles or table rows are not
+    additional evidence.
     """
     import numpy as np
 
@@ -523,14 +519,16 @@ def _distinct(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.
 
 
 def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | None) -> Guess:
-    """A race: all read a few places, those far behind leave, the others read four times as many, and so on."""
+    """A race: all candidates read a few places, those far behind are dropped, the rest read four times as many, and so
+    on.
+    """
     import numpy as np
 
     data = np.frombuffer(b"  " + b" ".join(text.translate(_DRAWN).split()) + b"  ", np.uint8)
     high = data >= 0x80
     touching = high[2:] | high[1:-1] | high[:-2]
     places = _distinct(data, _spread(np.flatnonzero(touching) + 2, _PLACES))
-    order = np.random.default_rng(0).permutation(len(places))  # any part of them is as good as any other
+    order = np.random.default_rng(0).permutation(len(places))  # in random order, so that any prefix is a sample
     standing = _start(
         data, _spread(np.flatnonzero(~touching & (data[2:] > 0x40)) + 2, _ASCII_PLACES), languages, declared
     )
@@ -545,11 +543,11 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
         race = _ranked(standing)
         if done == len(places) or _lead(race, data) > _BEHIND:
             break
-        standing = _without_the_last(standing, race[0].score - _BEHIND)
+        standing = _drop_trailing(standing, race[0].score - _BEHIND)
     best = race[0].score
     if best < _STRANGE * done or done < _FIRST_PLACES:
         paired = max(_paired(text, languages), default=(-math.inf, ""))
-        likely = paired[0] * done / float(touching.sum())  # of as many places as the others read
+        likely = paired[0] * done / float(touching.sum())  # scaled to the number of places read by the other candidates
         if likely > best:
             encoding = _encoding(paired[1])
             of_declared = next((one.score for one in race if declared and one.name == declared.name), best - _BEHIND)
@@ -559,7 +557,7 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
 
 
 def _against(race: list[_Runner], data: NDArray[np.uint8], declared: Encoding) -> float:
-    """By how much the first is ahead of the declared one; 0.0 when they read the text alike."""
+    """By how many nats the best is ahead of the declared encoding; 0.0 if both decode the text alike."""
     import numpy as np
 
     present = np.flatnonzero(np.bincount(data, minlength=256)).astype(np.uint8).tobytes()
@@ -579,7 +577,7 @@ class _Runner(NamedTuple):
 
 
 def _ranked(standing: _Standing) -> list[_Runner]:
-    """Who is in the race, the best first."""
+    """The remaining candidates, best first."""
     runners = []
     for script, (chosen, scores) in standing.items():
         runners += [
@@ -588,11 +586,11 @@ def _ranked(standing: _Standing) -> list[_Runner]:
     return sorted(runners, reverse=True)
 
 
-# by script: which encodings, their scores [encodings, languages]
+# By script: the remaining encodings, and their scores [encodings, languages]
 _Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 
 
-def _without_the_last(standing: _Standing, least: float) -> _Standing:
+def _drop_trailing(standing: _Standing, least: float) -> _Standing:
     left = {}
     for script, (chosen, scores) in standing.items():
         stays = scores.max(1) >= least
@@ -604,8 +602,8 @@ def _without_the_last(standing: _Standing, least: float) -> _Standing:
 def _start(
     data: NDArray[np.uint8], places: NDArray[np.int64], languages: tuple[str, ...], declared: Encoding | None
 ) -> _Standing:
-    """What is likely before a byte outside ASCII is read: by the encodings' frequency, the hints,
-    and the language of the rest.
+    """Scores before any byte outside ASCII is read: frequency of the encodings, hints, and language of the
+    ASCII text.
     """
     import numpy as np
 
@@ -616,7 +614,7 @@ def _start(
         readings = _readings(script)
         hints = np.array([_HINT if language in languages else 0.0 for language in readings.languages])
         priors = readings.priors
-        if declared and declared.name in readings.names:  # whoever declares it may write any language in it
+        if declared and declared.name in readings.names:  # a declared encoding may contain any language
             priors = priors.copy()
             row = priors[readings.names.index(declared.name)]
             row[:] = np.maximum(row, -_UNUSUAL)
@@ -626,7 +624,7 @@ def _start(
 
 
 def _lead(race: list[_Runner], data: NDArray[np.uint8]) -> float:
-    """By how much the first is ahead of the next that reads otherwise."""
+    """By how many nats the best is ahead of the next one with a different result."""
     import numpy as np
 
     present = np.flatnonzero(np.bincount(data, minlength=256))

@@ -1,4 +1,4 @@
-"""What is wrong with the answer that brought a page, by its header: safety, compression, caching."""
+"""Checks of a page's HTTP header: security, compression, caching."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from periplus.document.static_checks import StaticNote
 from periplus.model.visit import Headers
 from periplus.values import Pairs
 
-HSTS_S = 15_552_000  # 180 days: below it Lighthouse and the Mozilla Observatory call it short
-COMPRESSED_FROM = 1_400  # bytes of a text: less fits into one packet either way; Lighthouse's threshold too
-PART_LIFE_S = 604_800  # a week for what rarely changes, an image, style, script or font
+HSTS_S = 15_552_000  # 180 days: Lighthouse and the Mozilla Observatory call less short
+COMPRESSED_FROM = 1_400  # bytes of a text: less fits into one packet anyway; also Lighthouse's threshold
+PART_LIFE_S = 604_800  # a week, for images, styles, scripts and fonts, which rarely change
 _TEXT_TYPES = re.compile(r"text/|application/(?:[\w.+-]*xml|[\w.+-]*json|javascript)|image/svg\+xml")
 _PARTS = re.compile(r"image/|font/|text/css|(?:text|application)/(?:x-)?javascript|application/(?:x-)?font")
 _LEAKING = frozenset({"unsafe-url", "no-referrer-when-downgrade"})
@@ -31,26 +31,26 @@ HEADER_CODES = frozenset({
     "not-compressed", "page-insecure", "part-short-cache", "permissions-missing", "referrer-leak", "sniffing-allowed",
     "version-shown",
 })  # fmt: skip
-"""Of the notes made here: they stand nowhere in a page's source."""
+"""Codes of the notes made here, which have no position in the page's source."""
 _VALIDATORS = ("etag", "last-modified", "cache-control", "expires")
 NOTED_FIELDS = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
 UNCOMPRESSED = "not-compressed"
-"""The note whose number is the size of each page: all other notes on headers are the same on pages of one header."""
+"""The note whose number is the size of the page; all other notes are equal for pages with equal headers."""
 
 
 def page_header_notes(
     url: str, fields: Iterable[tuple[str, str]], media_type: str, size_bytes: int
 ) -> tuple[StaticNote, ...]:
-    """Notes on an HTML page's header. fields: those of NOTED_FIELDS; size_bytes: of the body, inflated. Total."""
-    # of what tells when a page changed it counts only whether it is there: so pages have the same fields
+    """Notes on an HTML page's header. fields: those of NOTED_FIELDS. size_bytes: of the decompressed body. Total."""
+    # Of validators only the presence matters; this makes the headers of a site's pages equal, and cacheable
     alike = tuple([(name, "yes" if value and name in _VALIDATORS else value) for name, value in fields])
     is_long = size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) is not None
     return _of_header(url.startswith("https:"), _LOOPBACK.match(url) is not None, is_long, alike)
 
 
-@lru_cache(maxsize=1_024)  # a site's pages share theirs
+@lru_cache(maxsize=1_024)  # a site's pages have equal headers
 def _of_header(is_secure: bool, is_loopback: bool, is_long: bool, fields: Pairs) -> tuple[StaticNote, ...]:
-    """is_long: a text that is worth compressing."""
+    """is_long: the text is worth compressing."""
     headers = Headers(fields)
     notes = list(_of_safety(is_secure, tuple(", ".join(headers.all(name)) for name in _SAFETY)))
     if is_loopback:
@@ -71,13 +71,13 @@ def part_header_notes(headers: Headers) -> list[StaticNote]:
         return []
     life = _MAX_AGE.search(control)
     if life is None and headers.get("expires") and "no-" not in control:
-        return []  # a date, which says how long only beside the clock that wrote it
+        return []  # a date, which means a duration only relative to the server's clock
     seconds = 0 if life is None or "no-store" in control or "no-cache" in control else int(life[1])
     return [] if seconds >= PART_LIFE_S else [StaticNote("part-short-cache", seconds)]
 
 
 def _of_safety(is_secure: bool, values: tuple[str, ...]) -> tuple[StaticNote, ...]:
-    """values: of _SAFETY."""
+    """values: in the order of _SAFETY."""
     policy, transport, framing, sniffing, referrer, permissions, server, engine = values
     notes = []
     if not policy:
@@ -106,10 +106,11 @@ def _of_safety(is_secure: bool, values: tuple[str, ...]) -> tuple[StaticNote, ..
 
 
 def _weakness(policy: str) -> str:
-    """What lets any script in; empty: nothing. With nonces or digests browsers pass over 'unsafe-inline' (CSP 3,
-    6.7.3).
+    """The directive that allows any script; '' if there is none.
 
-    A header may hold several policies, parted by commas, all of which count: one that is strict is enough.
+    With nonces or hashes browsers ignore 'unsafe-inline' (CSP 3, 6.7.3).
+
+    A header may have several policies, separated by commas, which all apply: one strict policy is enough.
     """
     weaknesses = []
     for one in policy.lower().split(","):
@@ -129,7 +130,7 @@ def _weakness(policy: str) -> str:
 
 
 def _of_cookies(fields: list[str], *, is_secure: bool) -> Iterator[StaticNote]:
-    """Cookies without the attributes that keep them from others. Source: RFC 6265bis, 4.1.2 and 8."""
+    """Cookies without protective attributes. Source: RFC 6265bis, 4.1.2 and 8."""
     open_, shared = [], []
     for field in fields:
         name, *attributes = field.split(";")
@@ -145,9 +146,9 @@ def _of_cookies(fields: list[str], *, is_secure: bool) -> Iterator[StaticNote]:
         yield StaticNote("cookie-open", len(shared), ", ".join(dict.fromkeys(shared))[:200])
 
 
-# Crawlers that gather texts for language models, by the tokens that their makers say robots.txt is asked for:
-# documentation of OpenAI, Anthropic, Google, Apple, Meta, Common Crawl, Perplexity, Amazon, ByteDance, Cohere, Mistral,
-# as of 2026-06. One fetches for a person who asks it (ChatGPT-User) and is none of them.
+# Crawlers that collect texts for language models, by the robots.txt tokens that their operators document: OpenAI,
+# Anthropic, Google, Apple, Meta, Common Crawl, Perplexity, Amazon, ByteDance, Cohere, Mistral, as of 2026-06. Agents
+# that fetch on behalf of a user (ChatGPT-User) are not included.
 MODEL_CRAWLERS = (
     "GPTBot", "OAI-SearchBot", "ClaudeBot", "Claude-SearchBot", "Google-Extended", "Applebot-Extended",
     "Meta-ExternalAgent", "CCBot", "PerplexityBot", "Amazonbot", "Bytespider", "cohere-training-data-crawler",
@@ -155,7 +156,7 @@ MODEL_CRAWLERS = (
 
 
 def undecided_crawlers(robots: bytes) -> list[str]:
-    """Those of MODEL_CRAWLERS that a robots.txt lets in without naming them: nobody decided it."""
+    """The MODEL_CRAWLERS that a robots.txt allows without naming them, perhaps by oversight."""
     rules = parse_robots(robots)
     named = {agent for group in rules.groups for agent in group.agents}
     return [name for name in MODEL_CRAWLERS if name.lower() not in named and rules.group_for(name).decide("/").allowed]

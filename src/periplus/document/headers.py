@@ -1,4 +1,4 @@
-"""HTTP header fields, the small languages that HTML shares with them, and the type of a body."""
+"""HTTP header fields, the microsyntaxes that HTML shares with them, and media types."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from periplus.model.visit import Headers
 
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _REFRESH = re.compile(r"""\s*[\d.]+[\s;,]*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*\S))?""", re.IGNORECASE | re.DOTALL)
-# One entry of a Link header (RFC 8288, 3): <target> and its parameters. Linear: no two
-# repetitions can share a character.
+# One entry of a Link header (RFC 8288, 3): <target> and its parameters. Linear: adjacent repetitions have no character
+# in common
 _LINK = re.compile(r"""<([^<>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";,]*))?)*)""")
 _PARAMETER = re.compile(r""";\s*([\w!#$&+.^`|~*-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";,]*)))?""")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# RFC 9110, 5.6.7: the form that servers send; the others, and what is like none of them, are for `email.utils`
+# RFC 9110, 5.6.7: the form that servers send; other forms are left to `email.utils`
 _FIXED_DATE = re.compile(
     rf"[A-Z][a-z]{{2}}, ([0-9]{{2}}) ({'|'.join(_MONTHS)}) ([12][0-9]{{3}}) ([0-9]{{2}}):([0-9]{{2}}):([0-9]{{2}}) GMT"
 )
-_HEADER_CHARS = 65_536  # of one field; more is nobody's
+_HEADER_CHARS = 65_536  # per field; longer ones are not legitimate
 
-# link relations that say what a target is to its page. All others lead to a document and are RELATED.
+# Link relations that describe the target. All others link to a document and are RELATED
 _KINDS = {
     "stylesheet": LinkKind.STYLE,
     "canonical": LinkKind.CANONICAL,
@@ -39,7 +39,7 @@ _KINDS = {
     "image_src": LinkKind.IMAGE,
     "modulepreload": LinkKind.SCRIPT,
 }
-# Served for programs: asking for them as pages brings errors (xmlrpc.php answers 405) or other formats.
+# Services for programs: fetched as pages they give errors (xmlrpc.php answers 405) or other formats
 _SERVICES = frozenset(
     {"manifest", "search", "pingback", "webmention", "hub", "edituri", "wlwmanifest", "micropub", "import", "service"}
     | {"authorization_endpoint", "token_endpoint", "https://api.w.org/", "describedby", "preload", "prefetch"}
@@ -59,7 +59,7 @@ _LOADED_AS = {
 
 
 def media_type(headers: Headers) -> tuple[str, str]:
-    """The essence of Content-Type in lower case and its charset, both empty when they are missing."""
+    """The essence of Content-Type in lower case, and its charset; '' if missing."""
     value = headers.get("content-type")
     if not value:
         return "", ""
@@ -68,7 +68,7 @@ def media_type(headers: Headers) -> tuple[str, str]:
 
 
 def refresh_target(value: str) -> str | None:
-    """Where `5; url=x` leads; None when it is no refresh or only reloads the page itself.
+    """The target of a refresh such as `5; url=x`; None if it is invalid or only reloads the page.
 
     Source: HTML Living Standard, 4.2.4.3, shared declarative refresh steps.
     """
@@ -80,10 +80,10 @@ def refresh_target(value: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def kinds_of_rel(rel: str, loaded_as: str = "") -> tuple[LinkKind, ...]:
-    """The kinds of a link with these relations; none for a mere hint to the browser. loaded_as: its `as` attribute."""
+    """The kinds of a link with these relations; none for mere browser hints. loaded_as: its `as` attribute."""
     words = dict.fromkeys(rel.lower().split())
     if "stylesheet" in words:
-        return (LinkKind.STYLE,)  # `alternate stylesheet` is a sheet, not an alternate page
+        return (LinkKind.STYLE,)  # `alternate stylesheet` is a style sheet, not an alternate page
     kinds: dict[LinkKind, None] = {}
     for word in words:
         if word in ("preload", "prefetch") and loaded_as.lower() in _LOADED_AS:
@@ -100,13 +100,13 @@ def kinds_of_rel(rel: str, loaded_as: str = "") -> tuple[LinkKind, ...]:
 
 
 def links(headers: Headers) -> Iterator[tuple[str, LinkKind]]:
-    """What the Link and Refresh fields lead to, as written, with the kind."""
+    """The targets of Link and Refresh fields as written, with their kinds."""
     for value in headers.all("link"):
         for target, parameters in _LINK.findall(value[:_HEADER_CHARS]):
             values: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(parameters):
                 values.setdefault(name.lower(), quoted or plain)
-            if "anchor" not in values:  # else it is a link from elsewhere
+            if "anchor" not in values:  # otherwise the link is from another document
                 for kind in kinds_of_rel(values.get("rel", ""), values.get("as", "")):
                     yield target, kind
     for value in headers.all("refresh"):
@@ -116,18 +116,18 @@ def links(headers: Headers) -> Iterator[tuple[str, LinkKind]]:
 
 @lru_cache(maxsize=1024)
 def date_s(value: str) -> float:
-    """An HTTP date in seconds since the epoch, UTC; 0.0 for what is none, such as `Expires: 0`."""
+    """An HTTP date in seconds since the epoch, UTC; 0.0 if invalid, such as `Expires: 0`."""
     if (fixed := _FIXED_DATE.fullmatch(value)) is not None:
         day, month, *others = fixed.groups()
         return float(
             max(calendar.timegm((int(others[0]), _MONTHS.index(month) + 1, int(day), *map(int, others[1:]))), 0)
         )
-    from email.utils import parsedate_tz  # 5 ms of a start, for what few servers send
+    from email.utils import parsedate_tz  # takes 5 ms at start-up, needed for few servers
 
     try:
         parts = parsedate_tz(value[:100])
         return float(max(calendar.timegm((*parts[:6], 0, 0, 0)) - (parts[9] or 0), 0)) if parts else 0.0
-    except (ValueError, IndexError, TypeError, OverflowError):  # all of them seen from the standard library
+    except (ValueError, IndexError, TypeError, OverflowError):  # all of these were observed from the standard library
         return 0.0
 
 
@@ -152,13 +152,13 @@ _UNSAID = frozenset(
 )
 _NOTHING_IN_PARTICULAR = "application/octet-stream"
 _ZIP = b"PK\x03\x04"
-_PACKAGE_BYTES = 8_192  # in which the first names of a zip archive stand
+_PACKAGE_BYTES = 8_192  # bytes in which the first names of a zip archive are
 _BY_ENDING = {
     "text/plain": {"md": "text/markdown", "markdown": "text/markdown", "sgml": "text/sgml", "sgm": "text/sgml"},
 }
 
 
-_SIGNATURES = (  # with which no text begins. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
+_SIGNATURES = (  # text never begins with these. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
     (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
     (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"),
@@ -169,7 +169,7 @@ _SIGNATURES = (  # with which no text begins. Source: MIME Sniffing Standard, 6.
 
 
 def binary_type(body: bytes) -> str:
-    """The type of a body that is surely no text, whatever is declared; empty: it may be one."""
+    """The type of a body that is certainly binary, regardless of the declared type; '' if it may be text."""
     if body[:4] == b"RIFF" and body[8:12] in (b"WEBP", b"WAVE", b"AVI "):
         return {b"WEBP": "image/webp", b"WAVE": "audio/wave"}.get(body[8:12], "video/avi")
     if body[4:8] == b"ftyp" and body[:2] == b"\0\0":
@@ -178,7 +178,7 @@ def binary_type(body: bytes) -> str:
 
 
 def media_type_of(declared: str, body: bytes, path: str = "") -> str:
-    """The declared type, or what the bytes are where none is declared, or one that says nothing.
+    """The declared type; if it is missing or generic, the sniffed type.
 
     path: of the URL, for Markdown and SGML.
     """
@@ -190,19 +190,19 @@ def media_type_of(declared: str, body: bytes, path: str = "") -> str:
 
 
 def _by_ending(media_type: str, path: str) -> str:
-    """Servers that do not know these types send them as plain text."""
+    """Refines plain text by file extension: many servers do not know these types."""
     return _BY_ENDING.get(media_type, {}).get(path.rpartition("/")[2].rpartition(".")[2].lower(), media_type)
 
 
 def says_nothing(declared: str) -> bool:
-    """Whether a declared type leaves open what the body is."""
+    """Whether a declared type is missing or generic."""
     return declared in _UNSAID
 
 
 def sniffed_media_type(body: bytes) -> str:
-    """The type of a body whose server names none.
+    """The type of a body without declared type.
 
-    Source: MIME Sniffing Standard, 7.1, as far as we read its types; and zip packages.
+    Source: MIME Sniffing Standard, 7.1, for the types that we read; and zip packages.
     """
     head = body[:_SNIFFED_BYTES]
     if head.startswith((b"\xfe\xff", b"\xff\xfe")):
@@ -222,8 +222,8 @@ def sniffed_media_type(body: bytes) -> str:
 
 
 def _package_type(head: bytes) -> str:
-    """Of a zip archive: OpenDocument and EPUB begin with a file that names their type,
-    a DOCX has its files in folders of known names.
+    """The type of a zip archive: OpenDocument and EPUB begin with a file that contains it; DOCX has known
+    folder names.
     """
     if head[30:38] == b"mimetype":
         name = re.match(rb"[a-z.+/-]{1,80}", head[38:])

@@ -1,8 +1,8 @@
-"""The HTML parser behind a few functions: the only file that knows which parser it is.
+"""The HTML parser behind a few functions: the only module that depends on the parser library.
 
-The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried.
-Its tree keeps the contents of `<template>` among the page's elements (a script may show them), but not in
-its text (no reader sees them). It is imported where a page is parsed: 9 ms of a start, which most crawls never need.
+The parser is turbohtml: it builds the tree of the HTML Living Standard, in linear time for every hostile input that we
+tried. Its tree has the contents of `<template>` among the page's elements (a script may show them), but not in its text
+(it is invisible). It is imported late: it takes 9 ms at start-up, and most crawls never need it.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ if TYPE_CHECKING:
 
 
 def parse(text: str) -> Tree:
-    """The tree that a browser builds without scripts. Takes any text."""
+    """The DOM tree without scripting. Total."""
     import turbohtml
 
     return turbohtml.parse(text, positions=False)
 
 
 def parse_with_positions(text: str) -> Tree:
-    """The same, whose elements know where they stand."""
+    """As `parse`, with positions of elements."""
     import turbohtml
 
     return turbohtml.parse(text, positions=True)
 
 
 def position(element: Element) -> tuple[int, int] | None:
-    """(line, column) of its start tag's `<`, both from 1; None: it is not written. CR, LF and CRLF end a line; a column
-    is a character, whatever its width."""
+    """(line, column) of the `<` of its start tag, both from 1; None for an implied element.
+
+    CR, LF and CRLF end a line; a column is one character.
+    """
     place = element.position
     return (place[0], place[1] + 1) if place else None
 
 
 def parse_xml(text: str) -> Tree | None:
-    """The tree of a well-formed XML document, no entities but the five of XML; None when it is not well-formed."""
+    """The tree of an XML document, with only the five entities of XML; None if it is not well-formed."""
     import turbohtml
 
     try:
@@ -53,34 +55,34 @@ def parse_xml(text: str) -> Tree | None:
 
 
 def html_from_xml(tree: Tree) -> str:
-    """An XHTML document written as HTML, so that `<script/>` ends where XML ends it."""
+    """Serialises an XHTML document as HTML, so that `<script/>` is closed as in XML."""
     import turbohtml
 
     return tree.serialize(turbohtml.Html())
 
 
 def elements(tree: Tree, tag: str) -> list[Element]:
-    """All elements of that name, in the document's order. Nearly free but for the first call, which makes an index."""
+    """All elements with this name, in document order. Nearly free after the first call, which builds an index."""
     return tree.select(tag)
 
 
 def select(node: Tree | Element, selector: str) -> list[Element]:
-    """What matches a CSS selector below a node, in the document's order: one walk through everything below it."""
+    """The descendants that match a CSS selector, in document order. Walks the whole subtree."""
     return node.select(selector)
 
 
 def first(element: Tree | Element, selector: str) -> Element | None:
-    """The first match below a node: the walk ends there."""
+    """The first descendant that matches; stops there."""
     return element.select_one(selector)
 
 
 def closest(element: Element, selector: str) -> Element | None:
-    """The nearest among the element and its ancestors that matches."""
+    """The nearest match among the element and its ancestors."""
     return element.closest(selector)
 
 
 def closest_above(element: Element, selector: str) -> Element | None:
-    """The nearest of the ancestors that matches."""
+    """The nearest match among the ancestors."""
     from turbohtml import Element
 
     above = element.parent
@@ -88,17 +90,17 @@ def closest_above(element: Element, selector: str) -> Element | None:
 
 
 def attribute(element: Element, name: str) -> str:
-    """An attribute's value; empty when it is missing."""
+    """An attribute's value; '' if missing."""
     return element.attr(name) or ""
 
 
 def tag_of(element: Element) -> str:
-    """Its name, as the parser writes it: lower case in HTML."""
+    """The name as the parser writes it: lower case in HTML."""
     return element.tag
 
 
 def text_of(element: Element) -> str:
-    """All text below, white space folded."""
+    """All text of the subtree, white space folded."""
     return whitespace.folded(element.text)
 
 
@@ -108,7 +110,7 @@ def markup_of(element: Element) -> str:
 
 
 def xpath(tree: Tree, expression: str) -> object:
-    """What an XPath 1.0 expression gives: a list of elements and texts, a text, a number, or a truth value.
+    """The result of an XPath 1.0 expression: a list of elements and strings, a string, a number, or a boolean.
 
     Raises ValueError.
     """
@@ -116,14 +118,12 @@ def xpath(tree: Tree, expression: str) -> object:
 
 
 def strings(tree: Tree) -> Iterable[str]:
-    """The pieces of text of an XML document, trimmed, none empty."""
+    """The text nodes of an XML document, trimmed, none empty."""
     return tree.stripped_strings
 
 
 def microdata(tree: Tree) -> list[MicrodataItem]:
-    """The outermost items of Microdata, with values as the HTML Standard has them, URLs as written; none where they are
-    nested beyond all reason.
-    """
+    """The top-level Microdata items, with values as in the HTML Standard and URLs as written; [] if nested too deep."""
     try:
         return tree.microdata()
     except RecursionError:
@@ -131,7 +131,7 @@ def microdata(tree: Tree) -> list[MicrodataItem]:
 
 
 def rdfa(tree: Tree) -> list[RdfaItem]:
-    """The same of RDFa Lite; types and properties in full, where their vocabulary is named."""
+    """The RDFa Lite items; types and properties expanded if their vocabulary is declared; [] if nested too deep."""
     try:
         return tree.rdfa()
     except RecursionError:

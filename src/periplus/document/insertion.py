@@ -1,5 +1,5 @@
 # cython: infer_types=True, initializedcheck=False
-"""What tags do to a tree that is being built: the insertion modes, 13.2.6.4 and 13.2.6.5 of the HTML Living Standard.
+"""Tree construction: the insertion modes, HTML Living Standard 13.2.6.4 and 13.2.6.5.
 
 insertion.pxd gives the types in C.
 """
@@ -23,7 +23,7 @@ from periplus.document.tags import (
 )
 from periplus.document.tokens import Tokens
 
-# ways to read, as in `tokens`
+# Tokeniser states, as in `tokens`
 DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
 # insertion modes
 (INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
@@ -59,16 +59,16 @@ STARTS_BODY, ENDS_BODY, FLAGS = START_OF, END_OF, FLAGS_OF
 
 
 class Insertion(Nodes):
-    """The insertion mode, and what start and end tags do in each."""
+    """The insertion mode, and the handling of start and end tags in each mode."""
 
     def __init__(self, tokens: Tokens, fragment: bool) -> None:
         super().__init__(tokens, fragment)
         self.templates = 0
-        self.mode = self.former = INITIAL  # former: the one to return to after the text of an element
+        self.mode = self.former = INITIAL  # former: the mode to return to after the text of an element
         self.head = self.form = -1
         self.frameset_ok = 1
         self.quirks = self.skip_line = 0
-        self.reading, self.reading_tag = DATA, 0  # how the tokens read on
+        self.reading, self.reading_tag = DATA, 0  # the state requested from the tokeniser
 
     def _reset_mode(self) -> int:
         at = self.depth - 1
@@ -89,7 +89,7 @@ class Insertion(Nodes):
         return 0
 
     def _leave_early(self) -> int:
-        """Any token that opens the next part, in the modes before the body, and among a table's columns."""
+        """Handles any token that implies the next part, in the modes before the body and in a column group."""
         if self.mode == INITIAL:
             self.quirks = 1
             self.mode = BEFORE_HTML
@@ -114,7 +114,7 @@ class Insertion(Nodes):
         return 0
 
     def _read(self, tag: int) -> int:
-        """Has the tokens read what follows as the text of an element."""
+        """Makes the tokeniser read the following text as that of a raw text element."""
         self.reading_tag = tag
         if tag in (TITLE, TEXTAREA):
             self.reading = RCDATA
@@ -124,7 +124,7 @@ class Insertion(Nodes):
             self.reading = PLAINTEXT if tag == PLAIN else RAWTEXT
         return 0
 
-    # --- start tags; in each mode 1 says that the mode has changed and the tag is to be read again
+    # --- start tags; a mode handler returns 1 if the mode has changed and the tag must be processed again
 
     def _start(self, tag: int) -> int:
         if (self.open_flags[self.depth - 1] & STRANGE or self.context_flags) and self._is_foreign_start(tag):
@@ -136,7 +136,7 @@ class Insertion(Nodes):
         return 0
 
     def _start_at_the_end(self, tag: int) -> int:
-        """No further element can be opened but one of text."""
+        """At the depth limit only text elements can be opened."""
         group = STARTS_BODY[tag] if tag < ELEMENTS else S_OTHER
         if tag < ELEMENTS and FLAGS[tag] & RAW:
             return self._insert_raw(tag)
@@ -310,7 +310,7 @@ class Insertion(Nodes):
         return 0
 
     def _start_control(self, group: int, tag: int) -> int:
-        """Forms and their controls, what is shown by plugins, ruby."""
+        """Forms and their controls, plugins, ruby."""
         if group == S_FORM:
             in_template = self._has(TEMPLATE, 0)
             if self.form < 0 or in_template:
@@ -412,7 +412,7 @@ class Insertion(Nodes):
         return 0
 
     def _start_in_row(self, tag: int) -> int:
-        """In a table's body, or in a row."""
+        """In a table body or a row."""
         part = tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
         if not part:
             return self._start_in_table(tag)
@@ -468,7 +468,7 @@ class Insertion(Nodes):
         return 1
 
     def _start_in_cell(self, tag: int) -> int:
-        """In a cell, or in a caption."""
+        """In a cell or a caption."""
         if tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD):
             if self.mode == IN_CAPTION:
                 return self._leave_caption()
@@ -504,7 +504,7 @@ class Insertion(Nodes):
         self.closing |= self.depth >= DEEPEST
         return self._insert_foreign(tag, self.context_space if at_root else self.spaces[self.stack[self.depth - 1]])
 
-    # --- end tags; 1 as for start tags
+    # --- end tags; return values as for start tags
 
     def _end(self, tag: int) -> int:
         if (self.open_flags[self.depth - 1] & STRANGE or self.context_flags) and self._current_flags() & STRANGE:
@@ -632,7 +632,7 @@ class Insertion(Nodes):
         return 0
 
     def _end_in_cell(self, tag: int) -> int:
-        """In a cell, or in a caption."""
+        """In a cell or a caption."""
         caption = self.mode == IN_CAPTION
         if tag == CAPTION and caption:
             self._leave_caption()
@@ -651,7 +651,7 @@ class Insertion(Nodes):
         return 0 if part or tag in (BODY, HTML) else self._end_in_body(tag)
 
     def _end_in_row(self, tag: int) -> int:
-        """In a table's body, or in a row."""
+        """In a table body or a row."""
         in_row = self.mode == IN_ROW
         if tag == TABLE:
             return self._leave_row() if in_row else self._leave_table_body()

@@ -1,4 +1,4 @@
-"""Which language a text is in: by its script where one language has it for itself, else by n-grams of its letters."""
+"""Language detection: by script if it has a single language, else by letter n-grams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from math import inf, sqrt
 
-from isal import isal_zlib  # in a third of the time that zlib takes, 4 ms of a start
+from isal import isal_zlib  # three times as fast as zlib, 4 ms at start-up
 
 from periplus.document.ngrams import SPACE, Ngrams, count_units
 from periplus.values import Pairs, frozen
@@ -19,10 +19,10 @@ from periplus.values import Pairs, frozen
 
 @frozen
 class Alphabet:
-    """Letters that several languages are written with.
+    """Letters shared by several languages.
 
-    ranges: first and last code point. languages: BCP 47; the last class, without a name, is for all others, for
-    ciphers and noise.
+    ranges: first and last code point. languages: BCP 47; the last class, unnamed, is for all other languages, ciphers
+    and noise.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -33,8 +33,8 @@ def _classes_of(tags: str) -> tuple[str, ...]:
     return (*tags.split(), "")
 
 
-# The table `languages.bin` has the classes in this order. It is made by quality/charset/train_languages.py, which says
-# from what. Bosnian, Croatian and Serbian in Latin letters are one class.
+# The table `languages.bin` has the classes in this order. It is built by quality/charset/train_languages.py, which
+# documents its sources. Bosnian, Croatian and Serbian in Latin script are one class
 ALPHABETS = {
     "latin": Alphabet(
         ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
@@ -52,7 +52,7 @@ ALPHABETS = {
     "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), _classes_of("bn as")),
     "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), _classes_of("he yi")),
 }
-# the scripts of one language that we know
+# Scripts with a single supported language
 _ALONE = (
     *((first, last, "el") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),
     (0x531, 0x58F, "hy"),
@@ -75,38 +75,38 @@ _ALONE = (
     (0x3400, 0x9FFF, "zh"),
     (0xAC00, 0xD7A3, "ko"),
 )
-LONGEST = 5  # letters of an n-gram
+LONGEST = 5  # letters of the longest n-gram
 _STEP = 0.25  # of a weight, in nats
 
 
-_LEAST_LETTERS = 8  # of fewer nobody can tell; of ideographs and the like a third
-_SAMPLES, _SAMPLE_CHARS = 4, 50  # from a long text, evenly: 200 letters tell 99.9 of 100 (quality/charset)
+_LEAST_LETTERS = 8  # fewer are not enough; for ideographs and the like a third
+# samples of a long text, evenly spaced: 200 letters identify 99.9 of 100 texts (quality/charset)
+_SAMPLES, _SAMPLE_CHARS = 4, 50
 _UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
-# nats by which the likeliest language is ahead of the next, by the square root of the letters: the weights were
-# learnt so
+# Lead of the most likely language over the next, in nats divided by the square root of the letters, as in training
 _SURE = 0.05
-# how much oftener the web has a language than those without a figure here, in nats: what a few letters leave open
+# Prior in nats: how much more common a language is on the web than those not listed; decides short texts
 _OFTENER = {
     "en": 6.0,
     **dict.fromkeys(["de", "fr", "es", "it", "pt", "nl", "pl", "ru"], 3.0),
     **dict.fromkeys(["cs", "sv", "tr", "id", "vi", "hu", "ro", "da", "nb", "uk", "ar", "fa", "hi"], 1.5),
     **dict.fromkeys(["oc", "lb", "fy", "br", "gl", "gd", "mt", "sw", "nn", "ms", "eo", "tl", "af", "ast"], -2.0),
 }
-# A declared language is believed while the text is nearly as likely in it as in the likeliest, nats a letter ...
+# A declared language is trusted if the text is nearly as likely in it as in the best, in nats per letter ...
 _CLOSE = 0.3
-# ... and one that we do not know, while the text has less than so much of every other: at the median, texts in one
-# that we know have 3.6, others 2.4
+# ... and an unsupported one, if the text scores less than this in every other: median for texts in supported languages
+# 3.6, in others 2.4
 _STRANGE = 2.5
 _OTHER_NAMES = {
     "nb": "no", "nn": "no", "iw": "he", "in": "id", "cz": "cs", "gr": "el", "jp": "ja", "ua": "uk", "kr": "ko",
     "cn": "zh", "dk": "da", "fil": "tl", "dz": "bo",
 }  # fmt: skip
-_NEAR = dict.fromkeys(("bs", "sr", "sh", "cnr"), "hr")  # a language, and the class that it is read as in Latin letters
+_NEAR = dict.fromkeys(("bs", "sr", "sh", "cnr"), "hr")  # a language, and the class used for it in Latin script
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
 
 
 def language_of(text: str) -> str:
-    """Its BCP 47 primary tag; empty when it is too short to tell, or in none of the languages that we know."""
+    """The BCP 47 primary tag; '' if the text is too short, or in no supported language."""
     return _likeliest(*_scores(text))
 
 
@@ -119,9 +119,9 @@ def _likeliest(scores: dict[str, float], letters: int) -> str:
 
 
 def page_language(declared: str, text: str) -> str:
-    """The BCP 47 primary tag of a page that declares a language (empty: it does not) over this text.
+    """The BCP 47 primary tag of a page with this declared language ('' if none) and text.
 
-    The text is believed where it tells plainly: pages copy their declaration from one another.
+    Clear evidence in the text overrules the declaration, which is often copied from another page.
     """
     tag = _TAG.match(declared.strip().lower())
     tagged = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
@@ -137,13 +137,13 @@ def page_language(declared: str, text: str) -> str:
 
 
 def is_beyond_latin(language: str) -> bool:
-    """Whether we know a language, BCP 47 primary tag, and it is not written in Latin letters."""
+    """Whether a language (BCP 47 primary tag) is supported and not written in Latin script."""
     return language in _languages() and language not in _languages("latin")
 
 
 @cache
 def _languages(script: str = "") -> frozenset[str]:
-    """Those that we know, of one script or of all."""
+    """The supported languages of one script or of all."""
     alphabets = [ALPHABETS[script]] if script else ALPHABETS.values()
     classes = {language for alphabet in alphabets for language in alphabet.languages if language}
     alone = set() if script else {name for *_, name in _ALONE}
@@ -151,9 +151,9 @@ def _languages(script: str = "") -> frozenset[str]:
 
 
 def _scores(text: str) -> tuple[dict[str, float], int]:
-    """How much speaks for each language of the script of a sample, in nats, and how many letters of the script it has.
+    """(score of each language of the sample's main script in nats, letters in that script).
 
-    The empty name is that of all other languages.
+    The empty name is for all other languages.
     """
     codes = memoryview(_sample(text).encode(_UNITS, "replace")).cast("H")
     names, places = _scripts()
@@ -162,7 +162,7 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     counts[0] = 0
     counts[names.index("zh")] *= 3
     counts[names.index("ko")] *= 3
-    counts[names.index("ja")] *= 6  # a Japanese text has other signs too, but no other text has its syllables
+    counts[names.index("ja")] *= 6  # japanese texts have other characters too, but no other text has kana
     letters = max(counts)
     script = names[counts.index(letters)]
     if script not in ALPHABETS:
@@ -178,7 +178,7 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
 
 @cache
 def _classes(script: str) -> tuple[tuple[str, ...], tuple[float, ...], Pairs]:
-    """The classes of a script, how much oftener the web has each, and those that go by another name."""
+    """(classes of a script, prior of each, those with another public name)."""
     languages = ALPHABETS[script].languages
     twins = tuple((language, _OTHER_NAMES[language]) for language in languages if language in _OTHER_NAMES)
     return languages, tuple(_OFTENER.get(language, 0.0) for language in languages), twins
@@ -198,7 +198,7 @@ def _sample(text: str) -> str:
 
 @cache
 def _scripts() -> tuple[list[str], bytes]:
-    """Scripts and languages with their own, and for each of 65,536 characters which it belongs to; 0: none."""
+    """(scripts, including single-language ones; for each of 65,536 characters the index of its script, 0: none)."""
     names = ["", *ALPHABETS, *dict.fromkeys(name for *_, name in _ALONE)]
     table = bytearray(65536)
     shared = [(first, last, name) for name, alphabet in ALPHABETS.items() for first, last in alphabet.ranges]
@@ -209,13 +209,13 @@ def _scripts() -> tuple[list[str], bytes]:
 
 @cache
 def symbols_of(script: str) -> bytes:
-    """The symbol of each of 65,536 characters, uint16: the small letter for a letter of the script, else SPACE."""
+    """The symbol of each of 65,536 characters, uint16: the lower-case letter if it is in the script, else SPACE."""
     table = array("H", [SPACE]) * 65536
     for first, last in ALPHABETS[script].ranges:
         for code in range(first, last + 1):
             small = chr(code).lower()
             table[code] = ord(small) if len(small) == 1 else code
-    if script == "latin":  # i with a dot; old encodings of Romanian have only cedillas
+    if script == "latin":  # dotted i; old encodings of Romanian only have cedillas
         for letter, twin in ("İi", "șş", "ȘŞ", "țţ", "ȚŢ"):
             table[ord(letter)] = ord(twin.lower())
     return table.tobytes()
@@ -223,7 +223,7 @@ def symbols_of(script: str) -> bytes:
 
 @cache
 def _file() -> tuple[dict[str, int], bytes]:
-    """How many n-grams each script has, and the tables."""
+    """(number of n-grams of each script, the tables)."""
     data = isal_zlib.decompress(files("periplus.document").joinpath("languages.bin").read_bytes())
     head, _, body = data.partition(b"\n")
     return json.loads(head), body

@@ -1,4 +1,4 @@
-"""Codes of languages as search engines heed them in hreflang."""
+"""Language codes that search engines accept in hreflang."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _REGIONS = (
     "tg th tj tk tl tm tn to tr tt tv tw tz ua ug um us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw"
 )
 LANGUAGES, REGIONS = frozenset(_LANGUAGES.split()), frozenset(_REGIONS.split())
-# BCP 47 as far as search engines heed it: language, script, region; x-default for everybody else
+# BCP 47 as far as search engines support it: language, script, region; x-default for all others
 _TAG = re.compile(r"([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 
 
 def is_language(code: str) -> bool:
-    """Whether a hreflang is one that search engines heed. Of three letters (ISO 639-3) any are taken; a region by
-    number (UN M.49) is, too.
+    """Whether search engines accept a hreflang. All three-letter codes (ISO 639-3) and numeric regions (UN
+    M.49) pass.
     """
     if code.lower() == "x-default":
         return True

@@ -1,4 +1,4 @@
-"""Alphabets, and how likely each letter is after two others: what the encoding of a text is told by."""
+"""Alphabets and letter trigram statistics, for encoding detection."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# A script has its alphabet of symbols: first the kinds of signs that all scripts share, then its letters in lower case.
-# The table `letters.bin` is made by quality/charset/train.py, which says from what.
+# Each script has an alphabet of symbols: first the kinds of signs common to all scripts, then its lower-case letters.
+# The table `letters.bin` is built by quality/charset/train.py, which documents its sources
 
-# Kinds of signs; their number is their symbol. A sign outside ASCII shares its kind's chance with that many others.
+# Kinds of signs; their index is their symbol. Below: how many signs outside ASCII share the probability of each kind
 SPACE, DIGIT, MARK, LATIN, APOSTROPHE, QUOTE, DASH, NO_BREAK, SIGN, RARE, BOX, CONTROL, OTHER, FOREIGN = range(14)
 KINDS = 14
 _SHARES = (1, 1, 1, 26, 1, 5, 2, 1, 12, 60, 24, 1, 60, 100)
@@ -35,8 +35,8 @@ _KIND_OF = {
     "\xa0": NO_BREAK,
 }
 
-_TWINS = str.maketrans("șț", "şţ")  # old encodings of Romanian have only these
-# script: its letters outside ASCII, its languages. Order counts: letters.bin numbers by it.
+_TWINS = str.maketrans("șț", "şţ")  # old encodings of Romanian only have these
+# script: (letters outside ASCII, languages). The order matters: letters.bin is numbered by it
 SCRIPTS = {
     "latin": (
         "abcdefghijklmnopqrstuvwxyzáàâäãåăąāæćçčďđðéèêëěęēėíìîïīįıģğķĺľļłńñňņóòôöõőøœŕřśšşșťţțþúùûüůűūųýÿźżžßªº¿¡",
@@ -48,12 +48,12 @@ SCRIPTS = {
     "arabic": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغـفقكلمنهوىيپچژکگی،؛؟ًٌٍَُِّْ", "ar fa"),
     "thai": ("".join(chr(code) for code in (*range(0x0E01, 0x0E3B), *range(0x0E40, 0x0E50))), "th"),
 }
-STEP = 8  # steps of the tables to a nat
+STEP = 8  # steps of the tables per nat
 
 
 @frozen
 class Letters:
-    """What a script is written with, and the languages that are written in it."""
+    """The letters of a script, and the languages written in it."""
 
     script: str
     languages: tuple[str, ...]
@@ -61,11 +61,11 @@ class Letters:
 
     @property
     def width(self) -> int:
-        """How many symbols there are."""
+        """The number of symbols."""
         return KINDS + len(self.symbols)
 
     def symbol_of(self, char: str) -> tuple[int, float]:
-        """The symbol of a character, and the log chance of the character among those that share it."""
+        """(symbol of a character, log-probability of the character among those with this symbol)."""
         kind = _KIND_OF.get(char)
         if kind is None:
             if symbol := self.symbols.get(char.lower().translate(_TWINS)):
@@ -94,7 +94,7 @@ def _kind_of_other(char: str, script: str) -> int:
 
 
 def script_of(char: str) -> str:
-    """Which script a letter belongs to, by its name: "latin", "cyrillic", ..."""
+    """The script of a letter, from its Unicode name: "latin", "cyrillic", ..."""
     return unicodedata.name(char, "").partition(" ")[0].lower()
 
 
@@ -107,7 +107,7 @@ def letters_of(script: str) -> Letters:
 
 @cache
 def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
-    """How many trigrams each script has, the frequent signs of the East Asian languages, and the tables."""
+    """(number of trigrams per script, frequent characters of East Asian languages, the tables)."""
     head, _, body = zlib.decompress(files("periplus.document").joinpath("letters.bin").read_bytes()).partition(b"\n")
     contents = json.loads(head)
     return {name: contents.pop(name) for name in SCRIPTS}, contents, body
@@ -115,7 +115,7 @@ def _file() -> tuple[dict[str, int], dict[str, tuple[str, str]], bytes]:
 
 @cache
 def trigrams_of(script: str) -> Trigrams:
-    """The tables of a script."""
+    """The trigram tables of a script."""
     counts, _, body = _file()
     start = 0
     for name, count in counts.items():
@@ -134,10 +134,11 @@ def log_chances(
     third: NDArray[np.int32],
     least: NDArray[np.int32] | None = None,
 ) -> NDArray[np.float64]:
-    """How likely the third of each three symbols is after the two before it, summed over the last axis,
-    in nats. [..., languages]
+    """Log-likelihood, in nats, of each third symbol given the two before it, summed over the last axis.
 
-    least: of each place, in steps: a sign is never less likely in any language.
+    [..., languages]
+
+    least: lower bound for each place in all languages, in steps.
     """
     import numpy as np
 
@@ -158,9 +159,7 @@ def log_chances(
 
 @cache
 def frequent_of(language: str) -> NDArray[np.uint8]:
-    """How seldom each of 65,536 characters stands in an East Asian language: -log chance,
-    in quarters of a nat; ASCII: 0.
-    """
+    """-log probability of each of 65,536 characters in an East Asian language, in quarters of a nat; 0 for ASCII."""
     import numpy as np
 
     chars, seldom = _file()[1][language]

@@ -1,6 +1,6 @@
-"""The links of a page as rows: resolved, judged, merged and counted.
+"""The links of a page as rows: resolved, classified, merged and counted.
 
-Compiled where there is a C compiler; link_rows.pxd gives the types.
+Compiled if there is a C compiler; link_rows.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -40,34 +40,35 @@ from periplus.model.page import (
 from periplus.model.web import Url
 from periplus.urls.canonical import identity, resolve, scheme_of_href
 
-ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
+ROWS_MOST = 20_000  # distinct rows per page; further links are not recorded
 BAD_ROWS_MOST = 2_000
 BAD_TEXT_CHARS = 2_000  # as the model says
-# the order of anchors: document, source, place on the page
+# Sort key of anchors: document, source, position on the page
 DOCUMENT_SHIFT, RANK_SHIFT, LAST = 32, 24, 1 << 62
-CACHED_CHARS, CACHED_MOST = 300, 16_384  # bounds each of the two caches below to some 10 MB
+CACHED_CHARS, CACHED_MOST = 300, 16_384  # bounds each of the two caches below to about 10 MB
 
-KIND_SHIFT, POSITION = 8, 0x7F  # of a place: the kind's code, then seven bits of the position's, then nofollow
+KIND_SHIFT, POSITION = 8, 0x7F  # layout of a place: the kind's code, seven bits of the position's code, nofollow
 
-# an empty href is the page itself, `#x` a place in it
+# For these kinds an empty href is the page itself, and `#x` an anchor in it
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _PAGE_CODES = frozenset(map(LINK_KIND_CODES.__getitem__, _PAGES))
 _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
-_CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
+# in resources these schemes contain the content itself and are not links
+_CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})
 
 C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _PLAIN_CHARS = bytes(code for code in range(256) if PLAIN_IN_FRAGMENTS[code])
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, but not just a query
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
 
 
 Place: TypeAlias = int
-"""What tells links to one target apart: kind, position and nofollow in one number, since one is made per link."""
+"""Kind, position and nofollow packed into one number, because one is created per link."""
 
 
 def place_of(kind: LinkKind, position: Position, nofollow: bool = False) -> Place:
-    """Of links of that kind, in that part of a page."""
+    """The place of links of a kind in a part of a page."""
     return LINK_KIND_CODES[kind] << KIND_SHIFT | POSITION_CODES[position] << 1 | nofollow
 
 
@@ -76,23 +77,24 @@ def _parts_of(place: Place) -> tuple[LinkKind, Position]:
 
 
 class GatheredLinks:
-    """The rows of one page while they are gathered."""
+    """The rows of one page while they are collected."""
 
     def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
-        """base: what relative links are resolved against.
+        """base: base URL of relative links.
 
-        nofollow: of the whole page. charset: of the links' queries.
+        nofollow: of the whole page. charset: for the queries of links.
         """
         self.resolve_against(base)
         self.nofollow = int(nofollow)
         self.charset = charset
-        self.rows: dict[tuple[Url, Place], int] = {}  # by the target's identity; the row's place in the columns below
-        self.targets: list[Url] = []  # as each was met first
+        # by (identity of the target, place); the index of the row in the columns below
+        self.rows: dict[tuple[Url, Place], int] = {}
+        self.targets: list[Url] = []  # first spelling of each
         self.anchors: list[str] = []
-        self.orders: list[int] = []  # of the anchors: document, rank and place
-        self.fragments: list[str] = []  # of rows with one head, as they stand in a canonical URL
-        self.heads: dict[int, tuple[PageLinks, int]] = {}  # of rows with such fragments: where they are from
-        self.pieces: dict[int, list[tuple[int, str]]] = {}  # of other rows: their places on the page, as written
+        self.orders: list[int] = []  # sort key of the anchors: document, rank and position
+        self.fragments: list[str] = []  # of rows with a single head, as in a canonical URL
+        self.heads: dict[int, tuple[PageLinks, int]] = {}  # of rows with such fragments: their source
+        self.pieces: dict[int, list[tuple[int, str]]] = {}  # of other rows: (position on the page, fragment as written)
         self.places = NumberColumn(64)
         self.counts = NumberColumn(64)
         self.bad: dict[tuple[str, Place, str], str] = {}
@@ -100,36 +102,36 @@ class GatheredLinks:
         self.documents = 0
 
     def first(self, elements: Sequence[_Element]) -> Sequence[_Element]:
-        """As many elements of one tag as are looked at."""
+        """The elements of one tag, up to the limit."""
         if len(elements) <= ELEMENTS_MOST:
             return elements
         self.meet_elements_most()
         return elements[:ELEMENTS_MOST]
 
     def meet_elements_most(self) -> None:
-        """Records that not all elements of one kind were looked at."""
+        """Records that the limit of elements of one kind was exceeded."""
         self.bounds_met[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
 
     def bounds(self) -> tuple[str, ...]:
-        """Which bounds were met: what lies behind them is not among the rows."""
+        """The limits that were exceeded: links beyond them are missing."""
         for pieces in self.pieces.values():
             if len(pieces) > FRAGMENTS_MOST and len({text for _, text in pieces}) > FRAGMENTS_MOST:
                 return (*self.bounds_met, f"more than {FRAGMENTS_MOST:,} places of one page linked to")
         return tuple(self.bounds_met)
 
     def next_document(self) -> int:
-        """The number of the page, or of the next one embedded in it, which comes after it."""
+        """The number of the page, or of the next document embedded in it."""
         self.documents += 1
         return self.documents
 
     def resolve_against(self, base: Url) -> None:
-        """From now on."""
+        """Changes the base URL for the following links."""
         self.base = base
         self.folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
         self.below = targets_below(self.folder)
 
     def add(self, href: str, place: Place, anchor: str = "", at: int = LAST) -> None:
-        """Records one link that stood there as href, if it is one. at: as `add_head` has it."""
+        """Records a link with this href, if it is valid. at: see `add_head`."""
         href = href.strip(C0_AND_SPACE)
         head, _, fragment = href.partition("#")
         if len(href) > HREF_CHARS:
@@ -144,10 +146,11 @@ class GatheredLinks:
             self._add_pieces(row, [(at, fragment)])
 
     def add_head(self, head: str, place: Place, count: int, anchor: str, at: int) -> int:
-        """Records links to one head, a href without spaces around and without fragment; returns their row, -1 where
-        nothing is fetched for them or there is no room. Raises InvalidUrl.
+        """Records links to a head: a href without surrounding spaces and fragment.
 
-        at: the anchor's place among all, of which the first counts.
+        Returns the row, or -1 if nothing is fetched for it or the limit is reached. Raises InvalidUrl.
+
+        at: sort key of the anchor; the first anchor is kept.
         """
         targets = self.below.get(head)
         if targets is None:
@@ -177,14 +180,14 @@ class GatheredLinks:
         return row
 
     def _targets_of(self, head: str, place: Place) -> Targets | None:
-        """What a href without its fragment leads to, and its identity; None: nothing is fetched for it."""
+        """(target of a href without fragment, its identity); None if nothing is fetched for it."""
         if not head:
             return _with_identity(self.base) if place >> KIND_SHIFT in _PAGE_CODES else None
         is_plain = head.isascii() and head.isprintable()
         written = head if is_plain else with_query_in(self.charset, head)
         targets = below(self.folder, written) if len(head) <= CACHED_CHARS else None
         if targets is None:
-            # the `#` guards a space at the end, which a fragment was cut from
+            # the `#` protects a trailing space, from which a fragment was cut
             return _with_identity(resolve(written + "#", self.base)[0])
         if is_plain:
             _count_remembered()
@@ -192,7 +195,7 @@ class GatheredLinks:
         return targets
 
     def add_fragments(self, row: int, links: PageLinks, head: int) -> int:
-        """Gives a row the fragments of one of a page's heads."""
+        """Adds the fragments of one of a page's heads to a row."""
         fragments: str = links.fragments[head]
         if fragments and not self.fragments[row] and row not in self.pieces:
             self.fragments[row] = fragments
@@ -202,7 +205,7 @@ class GatheredLinks:
         return 0
 
     def _add_pieces(self, row: int, pieces: list[tuple[int, str]]) -> int:
-        """More fragments of a row, which are brought into order and encoded in the end."""
+        """Adds fragments to a row; they are sorted and encoded at the end."""
         if row not in self.pieces:
             self.pieces[row] = []
             if row in self.heads:
@@ -212,7 +215,7 @@ class GatheredLinks:
         return 0
 
     def add_bad(self, href: str, place: Place, anchor: str) -> None:
-        """Records what stood there as href and is no link."""
+        """Records a href that is not a valid link."""
         place |= self.nofollow
         scheme = scheme_of_href(href)
         if scheme in _CONTENT_IN_PLACE and _parts_of(place)[0] not in _NAMES:
@@ -225,7 +228,7 @@ class GatheredLinks:
             self.bounds_met[f"more than {BAD_ROWS_MOST:,} distinct links that are none"] = None
 
     def links(self) -> Links:
-        """The links, in the order in which the first of each was added."""
+        """The links, in order of first occurrence."""
         size = self.counts.size
         if not size:
             return NO_LINKS
@@ -246,7 +249,7 @@ class GatheredLinks:
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:
-        """Distinct texts that are no links, in order."""
+        """Distinct invalid hrefs, in order."""
         rows = list[BadLink]()
         for (text, place, why), anchor in self.bad.items():
             rows.append(BadLink(text, *_parts_of(place), anchor[:ANCHOR_CHARS], why))
@@ -254,21 +257,23 @@ class GatheredLinks:
 
 
 class PageLinks:
-    """The links of a page's elements, as the reader counted them: by what they lead to, fragments aside."""
+    """The links of a page's elements as counted by the reader: grouped by target without fragment."""
 
     def __init__(self, rows: GatheredLinks, page: Reader) -> None:
-        self.page = page  # and not the rows, which hold this: a circle keeps a page's columns until Python looks for it
+        # no reference to rows, which refers to this: a cycle would keep a page's columns until the garbage collector
+        # runs
+        self.page = page
         self.first = rows.next_document()
-        self.first <<= DOCUMENT_SHIFT  # in the 64 bits that C has for it
+        self.first <<= DOCUMENT_SHIFT  # as 64 bits in C
         self.heads, owners, self.counts, self.anchor_places, self.anchors = self.page.links_by_head()
         self.fragments, self.others = self.page.fragments_by_head()
         self.parts = list(map(_part, owners))
         self.by_rank = list(range(len(owners)))
-        if any(owners):  # else all are of the first source, in no landmark
+        if any(owners):  # otherwise all are of the first source and in no landmark
             self.by_rank.sort(key=list(map(_rank, owners)).__getitem__)
 
     def add(self, rows: GatheredLinks, first: int, end: int) -> None:
-        """Records those of some ranks, rank by rank."""
+        """Records the links with these ranks, rank by rank."""
         bad = list[tuple[int, int]]()
         for link in self.by_rank:
             rank, place, split, is_long = self.parts[link]
@@ -298,21 +303,21 @@ class PageLinks:
             self._add_bad(rows, bad)
 
     def _add_bad(self, rows: GatheredLinks, bad: list[tuple[int, int]]) -> None:
-        """Records what is no link, rank by rank, each as often as it stands there differently."""
+        """Records invalid links, rank by rank, once per distinct spelling."""
         texts = [(rank, *text, link) for rank, link in bad for text in self.page.fragments_of(link)]
         for _, _, fragment, anchor, link in sorted(texts):
             rows.add_bad(self.heads[link] + fragment, self.parts[link][1], anchor)
 
     def pieces(self, head: int) -> list[tuple[int, str]]:
-        """(place on the page, as written, without `#`) of each fragment of a head."""
+        """(position on the page, fragment as written without `#`) of each fragment of a head."""
         return [(self.first + at, text[1:]) for at, text, _ in self.page.fragments_of(head) if len(text) > 1]
 
 
-_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
+_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # in a srcset: a URL, followed by its width or density
 
 
 def of_srcset(value: str) -> Iterator[str]:
-    """Source: HTML Living Standard, 4.8.4.3.4. A URL may hold commas, but neither begin nor end with one."""
+    """Source: HTML Living Standard, 4.8.4.3.4. A URL may contain commas, but not begin or end with one."""
     place = 0
     while place >= 0 and (match := _CANDIDATE.match(value, place)):
         text = match[1].rstrip(",")
@@ -325,11 +330,11 @@ def _of_archive(value: str) -> Iterable[str]:
 
 
 def split_of_attribute(name: str, value: str) -> Iterable[str]:
-    """The URLs that an attribute names: of a srcset or an archive several."""
+    """The URLs in an attribute; several in a srcset or archive."""
     return of_srcset(value) if name.endswith("srcset") else _of_archive(value) if name == "archive" else (value,)
 
 
-# of each source the first one of its tag: links are recorded element by element
+# For each source, the first source of its tag: links are recorded element by element
 _FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
 _RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
 _HOW: list[tuple[LinkKind, Callable[[str], Iterable[str]] | None]] = [
@@ -339,13 +344,14 @@ _HOW: list[tuple[LinkKind, Callable[[str], Iterable[str]] | None]] = [
     )
     for source in SOURCES
 ]
-"""Of each source, the kind of its links, and what splits a list of them."""
+"""For each source, the kind of its links, and the function that splits lists of URLs."""
 
 
 @cache
 def _part(owner: int) -> tuple[int, Place, Callable[[str], Iterable[str]] | None, bool]:
-    """Of links of one owner (source, position, rel, length, as the reader numbers them): their rank, their place, what
-    splits a list of them, and whether they are too long to be links."""
+    """For the links of an owner (source, position, rel, length, as numbered by the reader): rank, place, splitting
+    function, and whether they are too long.
+    """
     source = owner & 0xFF
     kind, split = _HOW[source]
     return _RANKS[source], place_of(kind, POSITIONS[owner >> 8 & 7], bool(owner & NOFOLLOW)), split, bool(owner & LONG)
@@ -356,7 +362,7 @@ def _rank(owner: int) -> int:
 
 
 def with_query_in(charset: str, href: str) -> str:
-    """A href, its query as a browser sends it from a page in that charset: `?q=č` of windows-1250 is `?q=%E8`."""
+    """A href with its query encoded as a browser does on a page in that charset: `?q=č` in windows-1250 is `?q=%E8`."""
     address, sharp, fragment = href.partition("#")
     head, mark, query = address.partition("?")
     encoding = encoding_of(charset) if query else None
@@ -364,7 +370,7 @@ def with_query_in(charset: str, href: str) -> str:
 
 
 def joined(pieces: list[tuple[int, str]]) -> str:
-    """Fragments as they stand in a canonical URL, distinct, in the order of the page, with blanks between."""
+    """Distinct fragments as in a canonical URL, in page order, separated by blanks."""
     pieces.sort(key=_place)
     texts = dict.fromkeys([text for _, text in pieces])
     first = list(islice(texts, FRAGMENTS_MOST))
@@ -378,13 +384,13 @@ def _place(piece: tuple[int, str]) -> int:
     return piece[0]
 
 
-Targets: TypeAlias = tuple[Url, Url]  # what a head leads to, and its identity
-_BELOW: dict[Url, dict[str, Targets]] = {}  # of plain heads, by folder: a site's menu is on all its pages
+Targets: TypeAlias = tuple[Url, Url]  # (target of a head, its identity)
+_BELOW: dict[Url, dict[str, Targets]] = {}  # cache of plain heads, by folder: a site's menu is on all its pages
 _COUNTS = {"remembered": 0}
 
 
 def targets_below(folder: Url) -> dict[str, Targets]:
-    """What plain heads on pages of that folder lead to, as far as they were met."""
+    """Cached targets of plain heads on pages of that folder."""
     heads = _BELOW.get(folder)
     if heads is None:
         _count_remembered()
@@ -393,7 +399,7 @@ def targets_below(folder: Url) -> dict[str, Targets]:
 
 
 def _count_remembered() -> None:
-    """Now and then all is forgotten, which costs less than to note what was used last."""
+    """Clears the cache when it is full, which is cheaper than tracking the last use."""
     _COUNTS["remembered"] += 1
     if _COUNTS["remembered"] > CACHED_MOST:
         _BELOW.clear()
@@ -401,8 +407,10 @@ def _count_remembered() -> None:
 
 
 def below(folder: Url, head: str) -> Targets | None:
-    """resolve, with the target's identity, for heads that take nothing from a base but its folder; None for others.
-    Raises InvalidUrl."""
+    """As `resolve`, with the target's identity, for heads that depend only on the base's folder; None for others.
+
+    Raises InvalidUrl.
+    """
     if head[len(head) - 1 :] <= " ":
         return None
     if _PLAIN_PATH.fullmatch(head):
@@ -414,7 +422,7 @@ def below(folder: Url, head: str) -> Targets | None:
 
 @lru_cache(maxsize=CACHED_MOST)
 def _anywhere(head: str, base: Url) -> Targets:
-    """resolve, with the target's identity, for heads that mean the same in each folder of a host."""
+    """As `resolve`, with the target's identity, for heads with the same meaning in each folder of a host."""
     return _with_identity(resolve(head, base)[0])
 
 

@@ -1,4 +1,4 @@
-"""The links of a page: where it has any, of which kind, and whether their fragments lead anywhere."""
+"""The links of a page with their kinds, and whether fragments exist on their target."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from periplus.model.web import Url
 from periplus.urls.canonical import canonical, resolve
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-# An import with or without `url(`, a `url(`, an `image-set(` with all that it holds, and strings elsewhere so that what
-# they hold is passed over. Source: CSS Syntax Level 3, 4.3.4 to 4.3.6; CSS Cascading 5, 2; CSS Images 4, 2.4.
+# An import with or without `url(`, a `url(`, an `image-set(` with its contents, and other strings, so that their
+# contents are skipped. Source: CSS Syntax Level 3, 4.3.4 to 4.3.6; CSS Cascading 5, 2; CSS Images 4, 2.4
 _STRING = r"""(?:"([^"\n]*)"|'([^'\n]*)')"""
 _OTHER_STRING = r"""(?:"[^"\n]*"|'[^'\n]*')"""
 _URL = re.compile(
@@ -34,7 +34,9 @@ _OPTION = re.compile(rf"""(?:\A|,)\s*(?:{_STRING}|url\(\s*(?:{_STRING}|([^\s"'()
 
 
 def urls(sheet: str) -> Iterator[tuple[str, bool]]:
-    """Each URL as written, in order, and whether it is an imported sheet. Other strings and comments hold none."""
+    """Each URL as written, in order, and whether it is an imported style sheet. Other strings and comments
+    are skipped.
+    """
     plain = sheet.lower()
     if "url(" not in plain and "@import" not in plain and "image-set(" not in plain:
         return
@@ -51,22 +53,22 @@ def urls(sheet: str) -> Iterator[tuple[str, bool]]:
             yield text, True
 
 
-DIRECTIVE = ":~:"  # Text Fragments, 3.3: what follows is for the browser, never for the page
+DIRECTIVE = ":~:"  # text Fragments, 3.3: what follows is for the browser and never visible to the page
 _MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
-# GitHub and GitLab write ids with this before them and leave the rest to a script: every such link would look broken.
+# GitHub and GitLab add this prefix to ids and resolve links by script: otherwise every such link would look broken
 _SCRIPTED_PREFIX = "user-content-"
 _PART = re.compile(r"text=(?:([^&,]*)-,)?([^&,-][^&,]*)(?:,([^&,-][^&,]*))?(?:,-([^&,]*))?(?=&|\Z)")
 
 
 def anchors_of(text: str) -> frozenset[str]:
-    """`anchors` of HTML as text."""
+    """`anchors` for HTML as text."""
     return anchors(tree_of(text))
 
 
 def anchors(tree: PageTree) -> frozenset[str]:
-    """The names of a page's places: every `id`, and the `name` of every `a`, as they are (case matters).
+    """The anchors of a page: every `id`, and the `name` of every `a`, unchanged (case-sensitive).
 
-    Ids within `template` count too: a script may bring them to life, and a false alarm costs more than a missed one.
+    Ids within `template` count too: a script may insert them, and a false alarm costs more than a missed broken link.
     Source: HTML Living Standard, 7.4.6.4, "find a potential indicated element".
     """
     return frozenset(names_of_places(tree))
@@ -75,13 +77,12 @@ def anchors(tree: PageTree) -> frozenset[str]:
 def fragment_verdict(
     fragment: str, anchors: frozenset[str], *, text: str | None = None, media_type: str = "text/html"
 ) -> FragmentVerdict:
-    """Whether a fragment (percent-encoded, without `#`) leads anywhere on a page.
+    """Whether a fragment (percent-encoded, without `#`) exists on a page.
 
-    anchors: of the target. text: the target's visible text, to look for the words of a text fragment; None: not looked
-    for. Exactly as written first, then percent-decoded; of Markdown then in lower case, as GitHub finds its headings.
-    Empty and `top` (any case) are always there. A fragment of another media type is that type's business (`#page=3`),
-    and `#/way` or `#!way` that of a script; `#//` is no such way. Source: HTML Living Standard, 7.4.6.4; Text Fragments
-    (WICG), 3.3 to 3.5.
+    anchors: of the target. text: the target's visible text, for text fragments; None: not checked. Tries the fragment
+    as written, then percent-decoded; for Markdown also in lower case, as GitHub does. Empty and `top` (any case) always
+    exist. Fragments of other media types are defined by that type (`#page=3`), and `#/way` or `#!way` by a script;
+    `#//` is not such a route. Source: HTML Living Standard, 7.4.6.4; Text Fragments (WICG), 3.3 to 3.5.
     """
     if media_type not in HTML_TYPES | _MARKDOWN_TYPES:
         return FragmentVerdict.UNKNOWN
@@ -113,10 +114,10 @@ def _of_place(place: str, anchors: frozenset[str]) -> FragmentVerdict:
 
 
 def _has_words(directive: str, text: str) -> bool:
-    """Whether any of the text directives is in the text; true also where none is understood.
+    """Whether any of the text directives matches the text; True if none can be parsed.
 
-    The simple form: prefix, start, end and suffix follow one another, case and white space folded. Word boundaries are
-    not asked for: they depend on the language, and what a browser finds is then found here as well.
+    Simplified: prefix, start, end and suffix must follow each other, with case and white space folded. Word boundaries
+    are not checked, since they depend on the language; so everything that a browser finds is found here too.
     """
     directives = [tuple(_folded(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
     if not directives:
@@ -130,9 +131,9 @@ def _folded(text: str) -> str:
 
 
 def _matches(text: str, prefix: str, start: str, end: str, suffix: str) -> bool:
-    """Whether prefix start ...
+    """Whether "prefix start ... end suffix" is in the text; empty parts are optional.
 
-    end suffix stands in the text; empty ones are not asked for. Linear for each occurrence of start.
+    Linear for each occurrence of start.
     """
     place = text.find(start)
     while place >= 0:
@@ -157,17 +158,17 @@ def _ends(text: str, after: int, end: str, suffix: str) -> bool:
     return False
 
 
-LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
 _IMAGE, _HEAD = LinkKind.IMAGE, Position.HEAD
 _REFRESH, _IMAGE_IN_HEAD, _SHEET = (place_of(kind, _HEAD) for kind in (LinkKind.REFRESH, _IMAGE, LinkKind.STYLE))
 
 
 def rows_of(page: Reader, source: Source, metadata: Metadata) -> GatheredLinks:
-    """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
+    """The links of an HTML page, merged, and the invalid ones: in the order of the table, then of the page."""
     rows = GatheredLinks(source.url, metadata.nofollow, source.charset)
     add_document(rows, page, source.url, metadata.refreshes)
     for inner in page.frames.strings("\0"):
-        # documents within that one are left out: each would be read once more for each that it is in
+        # documents nested deeper are skipped: each would be read once per level
         if inner:
             add_document(rows, read_page(inner), _base(page, source.url))
     add_headers(rows, source)
@@ -175,7 +176,7 @@ def rows_of(page: Reader, source: Source, metadata: Metadata) -> GatheredLinks:
 
 
 def add_document(rows: GatheredLinks, page: Reader, url: Url, refreshes: Iterable[str] = ()) -> None:
-    """The links of a page of HTML that is found at url. refreshes: targets of meta refresh, as written."""
+    """Adds the links of an HTML document at url. refreshes: targets of meta refresh, as written."""
     rows.resolve_against(_base(page, url))
     if page.too_many:
         rows.meet_elements_most()
@@ -189,7 +190,7 @@ def add_document(rows: GatheredLinks, page: Reader, url: Url, refreshes: Iterabl
 
 
 def translations_of(page: Reader, source: Source) -> tuple[tuple[str, Url], ...]:
-    """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
+    """(hreflang as written, target) of the `link rel=alternate` elements with a language."""
     translations = []
     for rel, href, language, *_ in _link_elements(page):
         if language and "alternate" in rel.lower().split():
@@ -197,12 +198,12 @@ def translations_of(page: Reader, source: Source) -> tuple[tuple[str, Url], ...]
                 href_sent = with_query_in(source.charset, href)
                 translations.append((language.strip()[:LANGUAGE_CHARS], canonical(href_sent, _base(page, source.url))))
             except InvalidUrl:
-                continue  # a bad link, and told there
+                continue  # reported as an invalid link
     return tuple(dict.fromkeys(translations))
 
 
 def _base(page: Reader, url: Url) -> Url:
-    """Source: HTML Living Standard, 4.2.3: the first base element with href, unless its URL cannot be used."""
+    """The first base element with a valid href, else url. Source: HTML Living Standard, 4.2.3."""
     if page.base:
         try:
             return canonical(page.base, url)
@@ -234,7 +235,7 @@ def _places_of_rel(rel: str, loaded_as: str) -> tuple[Place, ...]:
 
 
 def _add_styles(rows: GatheredLinks, page: Reader) -> None:
-    """Style elements, style attributes and the background attribute of old."""
+    """Adds the links in style elements, style attributes and the obsolete background attribute."""
     for sheet in page.sheets.strings("\0"):
         add_sheet(rows, sheet)
     values = iter(page.styles.strings("\0"))
@@ -245,18 +246,16 @@ def _add_styles(rows: GatheredLinks, page: Reader) -> None:
 
 
 def add_sheet(rows: GatheredLinks, sheet: str) -> None:
-    """What a style sheet pulls in: other sheets, images and fonts."""
+    """Adds the resources of a style sheet: other sheets, images and fonts."""
     for text, imported in urls(sheet):
         rows.add(text, _SHEET if imported else _IMAGE_IN_HEAD)
 
 
 def add_headers(rows: GatheredLinks, source: Source) -> None:
-    """The Link and Refresh headers, resolved against the page itself: a base element is the document's,
-    not the server's.
-    """
+    """Adds the Link and Refresh headers, resolved against the page's URL: a base element does not apply to headers."""
     for text, kind in headers.links(source.headers):
         try:
             whole = "#".join(resolve(text, source.url))
         except InvalidUrl:
-            whole = text  # rows will say why
+            whole = text  # rows will record the reason
         rows.add(whole, place_of(kind, _HEAD))

@@ -1,6 +1,6 @@
-"""Which elements of a page may say who wrote it and when: one pass over the columns of its tree.
+"""Finds the elements of a page that may contain its author and dates, in one pass over the columns of its tree.
 
-Compiled where there is a C compiler; marks.pxd gives the types.
+Compiled if there is a C compiler; marks.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from periplus.document.tree import PageTree
 JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT = MARKS
 AROUND = ELSEWHERE | ARTICLE | SILENT
 MARKED = TIME | ITEM | REL | AUTHOR | DATE | MODIFIED
-MARKS_MOST = 3_000  # elements of a page that are heeded
+MARKS_MOST = 3_000  # elements per page
 
-NOTHING = 0  # what a manual says of its versions: `versionchanged`
-# Pieces of class names and ids. Of ELSEWHERE a name must begin with one: `comment-list`, not `no-comments`.
+NOTHING = 0  # in manuals: notes on versions, such as `versionchanged`
+# Parts of class names and ids. For ELSEWHERE the name must begin with the word: `comment-list`, not `no-comments`
 _WORDS = {
     NOTHING: "version",
     AUTHOR: "author byline autor auteur verfasser writer creator redakt postedby posted-by vcard journalist username "
@@ -32,13 +32,13 @@ LETTERS = b"".join(word + b"\0" for word, _ in _ALL_WORDS)
 KINDS = array("i", (kind for _, kind in _ALL_WORDS))
 BEGINS = array("i", (sum(len(word) + 1 for word, _ in _ALL_WORDS[:place]) for place in range(len(_ALL_WORDS))))
 WORDS_COUNT = len(_ALL_WORDS)
-# by two letters, of each five bits: the first word that begins with them
+# by two letters, five bits each: the first word that begins with them
 _FIRST_WORDS = {(word[0] & 31) << 5 | (word[1] & 31): row for row, (word, _) in reversed([*enumerate(_ALL_WORDS)])}
 FIRST_WORDS = array("h", (_FIRST_WORDS.get(pair, -1) for pair in range(1024)))
 
 _TAG_MARKS = {"time": TIME, "article": ARTICLE, "main": ARTICLE, "aside": ELSEWHERE}
 _TAG_MARKS |= {"nav": ELSEWHERE, "footer": BOX, "header": BOX}
-_TAG_MARKS |= dict.fromkeys(("pre", "code", "svg", "math"), SILENT)  # of no use, and full of classes
+_TAG_MARKS |= dict.fromkeys(("pre", "code", "svg", "math"), SILENT)  # irrelevant, and full of classes
 TAG_MARKS = array("i", (_TAG_MARKS.get(name, 0) for name in TAGS))
 SCRIPT_TAG, META_TAG, HTML_TAG, BODY_TAG = map(TAG_NUMBERS.__getitem__, ("script", "meta", "html", "body"))
 TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE = map(
@@ -49,12 +49,12 @@ _NAME_MARKS = {"class": CLASS_OF, "id": ID_OF, "itemprop": ITEM, "property": ITE
 NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS))
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
 A, PLUS, SPACE, LOWER, DOT = b"a+ \x20."
-ID_CHARS = 24  # of an id that is heeded: longer ones, and those with a dot, are anchors of documentation
-CLASSES_KEPT = 256  # a power of 2: a page has a thousand class attributes, and some dozens of different ones
+ID_CHARS = 24  # longest id considered: longer ones, and those with a dot, are anchors of documentation
+CLASSES_KEPT = 256  # a power of 2: a page has a thousand class attributes, and a few dozen distinct ones
 
 
 def heads(tree: PageTree) -> list[tuple[int, int, str]]:
-    """(node, META or JSON_LD, name of a meta element) of what speaks to machines alone, in the page's order."""
+    """(node, META or JSON_LD, name of a meta element) of machine-readable elements, in page order."""
     tags, parents, counts, attributes = tree.tags, tree.parents, tree.attribute_counts, tree.attributes
     names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
     rows = list[tuple[int, int, str]]()
@@ -68,7 +68,7 @@ def heads(tree: PageTree) -> list[tuple[int, int, str]]:
                 if name in (NAME, PROPERTY, ITEMPROP) and end > start:
                     rows.append((node, META, text(tree, start, end)))
             elif name == TYPE and end - start >= 19 and chars[start + 14] == PLUS:
-                # application/ld+json is the only type of so many letters that has a plus there
+                # application/ld+json is the only type of this length with a plus there
                 rows.append((node, JSON_LD, ""))
         if len(rows) >= MARKS_MOST:
             break
@@ -83,7 +83,7 @@ def item_types(tree: PageTree) -> list[str]:
 
 
 def marked(tree: PageTree) -> list[tuple[int, int]]:
-    """(node, its marks) of the elements that may say who wrote the page and when, in the page's order."""
+    """(node, its marks) of the elements that may contain author or dates, in page order."""
     of_rows, rows = _of_rows(tree), list[tuple[int, int]]()
     if not len(of_rows):
         return rows
@@ -112,10 +112,10 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
 
 
 def _of_rows(tree: PageTree) -> memoryview:
-    """The marks that each attribute gives its element; empty where no element can be `marked`, as on most pages."""
+    """The marks that each attribute gives its element; empty if no element can be `marked`, as on most pages."""
     names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
     rows = memoryview(bytearray(2 * len(names))).cast("h")
-    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # of a class: where it stands, its end, its marks
+    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # cache of classes: start, end, marks
     together = 0
     for row in range(len(names)):
         kind = NAME_MARKS[names[row]] if names[row] < NAMES_KNOWN else 0
@@ -129,7 +129,7 @@ def _of_rows(tree: PageTree) -> memoryview:
         elif kind == ID_OF:
             marks = _of_id(chars, start, end)
         else:
-            # written out: a call with views of memory costs more than what it does here
+            # inlined: a call with memoryviews costs more than the work
             at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASSES_KEPT - 1))
             first = earlier[slot]
             if earlier[slot + 1] - first == end - start:
@@ -158,7 +158,7 @@ def _of_id(chars: memoryview, start: int, end: int) -> int:
 
 
 def _of_name(chars: memoryview, start: int, end: int) -> int:
-    """The marks of an element of this class or id."""
+    """The marks of an element with this class or id."""
     marks = 0
     for at in range(start, end - 3):
         word = FIRST_WORDS[(chars[at] & 31) << 5 | (chars[at + 1] & 31)]
@@ -194,7 +194,7 @@ def text(tree: PageTree, start: int, end: int) -> str:
 
 
 def text_of(tree: PageTree, node: int, most: int) -> str:
-    """The first words below a node, white space folded; of more than `most` characters no more."""
+    """The text below a node, white space folded, cut at `most` characters."""
     pieces, size, children, nexts, parents = list[str](), 0, tree.firsts, tree.nexts, tree.parents
     at = children[node]
     while at > 0 and size < most:
@@ -217,14 +217,14 @@ def text_of(tree: PageTree, node: int, most: int) -> str:
 
 
 def is_within(tree: PageTree, node: int, outer: int) -> bool:
-    """Whether a node stands in another."""
+    """Whether a node is inside another."""
     while node > outer:
         node = tree.parents[node]
     return node == outer
 
 
 def source_of(tree: PageTree, node: int, most: int) -> str:
-    """What stands in a script, as written."""
+    """The source of a script, as written."""
     pieces, at = list[str](), tree.firsts[node]
     while at > 0:
         pieces.append(text(tree, tree.starts[at], min(tree.ends[at], tree.starts[at] + most)))

@@ -1,4 +1,4 @@
-"""Reads what a page says about itself."""
+"""Reads a page's metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DESCRIPTION_CHARS = 5_000
 
 @frozen
 class Metadata:
-    """A page's word on itself. Empty and 0.0: it does not say."""
+    """A page's metadata. '' and 0.0: not given."""
 
     title: str = ""
     description: str = ""
@@ -30,7 +30,7 @@ class Metadata:
 
 
 def metadata(page: Reader, fields: Headers) -> Metadata:
-    """What an HTML page says, its meta elements before the HTTP header where both speak (SPEC A4)."""
+    """The metadata of an HTML page; meta elements override the HTTP header (SPEC A4)."""
     by_name: dict[str, str] = {}
     by_equivalent: dict[str, str] = {}
     directives: list[tuple[str, str]] = []
@@ -61,7 +61,7 @@ def metadata(page: Reader, fields: Headers) -> Metadata:
 
 
 def metadata_of_headers(fields: Headers) -> Metadata:
-    """What the HTTP header alone says, of a document that says nothing of itself."""
+    """Metadata from the HTTP header only, for documents without their own."""
     robots = page_directives(fields.all("x-robots-tag"), ())
     return Metadata(
         language=_one_language(fields.get("content-language")),
@@ -80,5 +80,5 @@ def _language(declared: str, equivalent: str, fields: Headers) -> str:
 
 
 def _one_language(declared: str) -> str:
-    """A list of languages says for whom a page is, not what it is written in: only a single one counts."""
+    """A list of languages describes the audience, not the language of the text: only a single language counts."""
     return "" if "," in declared else declared.strip().replace("_", "-").lower()[:35]  # RFC 5646, 4.4.1: 35 suffice

@@ -1,6 +1,6 @@
-"""Counts the letters of a text by script, and adds up the weights of its n-grams: what its language is told by.
+"""Counts the letters of a text by script, and sums the weights of its n-grams, for language detection.
 
-Compiled where there is a C compiler; ngrams.pxd gives the types.
+Compiled if there is a C compiler; ngrams.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from array import array
 from collections.abc import MutableSequence, Sequence
 
 FACTOR = 0x9E3779B1
-MASK = 0xFFFFFFFF  # as a literal it would be an object of Python's in C too
-LANES = 4  # sums of two bytes in the eight that are added at once
+MASK = 0xFFFFFFFF  # a literal would be a Python object in C too
+LANES = 4  # 16-bit sums in the 64 bits that are added at once
 BIAS = 5 * 128  # makes every sum of five weights positive
-MOST_ADDED = 50  # rows of at most twice as much, before two bytes are full
-SPACE = 32  # the symbol of all that is no letter
+MOST_ADDED = 50  # rows; twice as many still fit in 16 bits
+SPACE = 32  # the symbol of all non-letters
 
 
 class Ngrams:
-    """The weights of the n-grams of one script, with all that they end in: a row for each, a column for each class.
+    """The weights of the n-grams of one script, including all their suffixes: a row per n-gram, a column per class.
 
-    slots: uint16[a power of two], the row of a key, by open addressing from its lowest bits; 0: none.
-    keys: uint32[rows + 1]; row 0 stands for none. weights: uint16[rows + 1, columns], of the n-gram and of all that
-    it ends in, summed, and BIAS: at each place of a text the longest one that ends there is enough. columns: the
-    classes, and zeros up to a multiple of four; the table is also there by eight bytes, to add four at once.
+    slots: uint16[a power of two], hash table with open addressing: the row of a key; 0: none. keys: uint32[rows + 1];
+    row 0 means none. weights: uint16[rows + 1, columns], the sum over the n-gram and all its suffixes, plus BIAS: so
+    only the longest n-gram that ends at each place has to be added. columns: the classes, padded with zeros to a
+    multiple of four; the table is also viewed as 64-bit words, to add four columns at once.
     """
 
     def __init__(self, longest: int, classes: int, rows: int, packed: bytes) -> None:
         """longest: letters of the longest n-gram. rows: at most 65,535.
 
-        packed, as quality/charset/train_languages.py writes it: how many symbols each n-gram has, a byte each; the
-        first symbol of each, two bytes, the lower first; the weights of the first class for all rows, then of the next.
-        Each n-gram stands after the one that lacks its first symbol, with none of other ends between.
+        packed, as written by quality/charset/train_languages.py: length of each n-gram in symbols, a byte each; the
+        first symbol of each, two bytes, little-endian; the weights of the first class for all rows, then of the next.
+        Each n-gram follows the one without its first symbol, with only extensions of that suffix in between.
         """
         size = 1
         while size < 4 * rows:
@@ -47,7 +47,7 @@ class Ngrams:
 
     def _unpack(self, rows: int, packed: bytes) -> int:
         factor, mask, bias = FACTOR, MASK, BIAS
-        path = [0] * 8  # the row of each length that the present n-gram ends in
+        path = [0] * 8  # the row of the present n-gram's suffix of each length
         for row in range(1, rows + 1):
             length = packed[row - 1] & 7
             symbol = packed[rows + 2 * row - 2] | packed[rows + 2 * row - 1] << 8
@@ -69,12 +69,12 @@ class Ngrams:
     def add(self, codes: Sequence[int], symbols: Sequence[int], totals: MutableSequence[int]) -> int:
         """Adds the weights of the n-grams of a text to the totals of the classes.
 
-        codes: UTF-16 units, as uint16. symbols: of each of 65,536 units, as uint16; SPACE for all that is no letter,
-        and a run of it is one. totals: int32. Returns the number of symbols.
+        codes: UTF-16 units, as uint16. symbols: uint16[65536], the symbol of each unit; SPACE for non-letters, of which
+        a run counts once. totals: int32. Returns the number of symbols.
         """
         space, factor, mask, most_added = SPACE, FACTOR, MASK, MOST_ADDED
         last_slot, words, added, (cells, sums) = self.last_slot, self.words, 0, _cells(1, self.words)
-        count, recent = 0, [0] * 8  # a ring: the last symbols
+        count, recent = 0, [0] * 8  # ring buffer of the last symbols
         for place in range(len(codes)):
             symbol = symbols[codes[place]]
             if symbol == space and (count == 0 or recent[(count - 1) & 7] == space):
@@ -105,7 +105,7 @@ class Ngrams:
         return count
 
     def _settle(self, added: int, cells: memoryview, totals: MutableSequence[int]) -> int:
-        """Moves the sums of so many rows to the totals, and begins again."""
+        """Moves the sums of `added` rows to the totals and clears them."""
         bias = BIAS
         for column in range(self.classes):
             totals[column] += cells[column] - added * bias
@@ -114,15 +114,15 @@ class Ngrams:
 
 
 def _cells(rows: int, words: int) -> tuple[memoryview, memoryview]:
-    """A table of so many rows by two bytes, and the same memory by eight."""
+    """A table viewed as 16-bit and as 64-bit cells."""
     cells = memoryview(bytearray(8 * rows * words))
     return cells.cast("H"), cells.cast("Q")
 
 
 def count_units(codes: Sequence[int], places: Sequence[int], counts: MutableSequence[int]) -> int:
-    """Adds to the counts how many units stand in each place, and returns how many there are.
+    """Counts the units in each place; returns the number of units.
 
-    codes: UTF-16 units, as uint16. places: of each of 65,536 units, as uint8. counts: int32.
+    codes: UTF-16 units, as uint16. places: uint8[65536], the place of each unit. counts: int32.
     """
     for place in range(len(codes)):
         counts[places[codes[place]]] += 1

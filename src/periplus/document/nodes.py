@@ -1,8 +1,8 @@
 # cython: infer_types=True, initializedcheck=False
-"""The nodes of a tree that is being built, the stack of open elements, and the list of formatting elements.
+"""The nodes of a tree under construction, the stack of open elements, and the list of formatting elements.
 
-HTML Living Standard, 13.2.4.2, 13.2.4.3, 13.2.6.1 and the adoption agency of 13.2.6.4.7.
-nodes.pxd gives the types in C.
+HTML Living Standard, 13.2.4.2, 13.2.4.3, 13.2.6.1 and the adoption agency of 13.2.6.4.7. nodes.pxd gives the types in
+C.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from periplus.document.tags import (
 )
 from periplus.document.tokens import Tokens
 
-LONGEST_MERGED: Final = 512  # attributes that <html> and <body> gather from further tags
-FEWEST_REOPENED: Final = 10_000  # formatting elements opened anew; and one for each two letters of the page
+LONGEST_MERGED: Final = 512  # attributes that <html> and <body> can gather from further tags
+FEWEST_REOPENED: Final = 10_000  # limit on reopened formatting elements; plus one per two characters of the page
 NOWHERE: Final = 1 << 30
-COLUMNS: Final = 11  # of four bytes
+COLUMNS: Final = 11  # of four bytes each
 STACKS: Final = 6
-APART: Final = ROOM + 16  # a power of two between them would put the tops of all in one line of the nearest cache
+APART: Final = ROOM + 16  # a power of two would map the tops of all stacks to the same cache line
 
 A, ANNOTATION, MALIGNMARK, MGLYPH, P, SVG, TABLE, TEMPLATE = numbers_of(
     "a annotation-xml malignmark mglyph p svg table template"
@@ -45,16 +45,16 @@ FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS = FLAGS_OF, SVG_FLAGS_OF, MATH_FLAGS_O
 
 
 class Nodes:
-    """A page's nodes, as columns (see `tree.PageTree`), and those that are open.
+    """A page's nodes as columns (see `tree.PageTree`), and the open ones.
 
-    On the stack an element of HTML stands as the number of its name, one of SVG or MathML as the negative number.
+    On the stack an HTML element is stored as the number of its name, an SVG or MathML element as the negative number.
     """
 
     def __init__(self, tokens: Tokens, fragment: bool) -> None:
         size = len(tokens.page)
         self.tokens = tokens
-        self.room = (size >> 4) + 256  # of real pages half, in the manuals tried, have more nodes
-        # one piece for many columns: Python's view of a piece costs half a microsecond, a part of it nothing
+        self.room = (size >> 4) + 256  # half of the real pages, in the manuals tried, have more nodes
+        # one buffer for many columns: creating a Python buffer takes half a microsecond, a slice in C nothing
         self.cells = memoryview(bytearray(4 * COLUMNS * self.room)).cast("i")
         self.spaces = memoryview(bytearray(self.room))
         self._part()
@@ -64,18 +64,18 @@ class Nodes:
         self.stack, self.open_tags = self.stacks[:ROOM], self.stacks[APART:][:ROOM]
         self.open_flags, self.formats = self.stacks[2 * APART :][:ROOM], self.stacks[3 * APART :][:ROOM]
         self.format_prints, self.template_modes = self.stacks[4 * APART :][:ROOM], self.stacks[5 * APART :][:ROOM]
-        self.depth = 1  # the document stands at the ground of the stack
+        self.depth = 1  # the document is at the bottom of the stack
         self.listed = 0
-        self.floor = NOWHERE  # the place on the stack of the first element of SVG or MathML
+        self.floor = NOWHERE  # the place on the stack of the first SVG or MathML element
         self.budget = (size >> 1) + FEWEST_REOPENED
         self.before = -1
         self.fostering = 0
-        self.first = self.attrs = self.closing = self.place = 0  # of the tag at hand
+        self.first = self.attrs = self.closing = self.place = 0  # of the current tag
         self.fragment = fragment
-        self.context = self.context_flags = self.context_space = 0  # of the element around a fragment
+        self.context = self.context_flags = self.context_space = 0  # of the context element of a fragment
 
     def _part(self) -> int:
-        """Parts the cells into columns."""
+        """Divides the cells into columns."""
         cells, room = self.cells, self.room
         self.tags = cells[:room]
         self.parents = cells[room : 2 * room]
@@ -102,7 +102,7 @@ class Nodes:
         return self._part()
 
     def _attach(self, node: int, parent: int, before: int) -> int:
-        """Makes a node the child of another: the last one, or the one before a sibling."""
+        """Inserts a node as the last child of another, or before a sibling."""
         self.parents[node] = parent
         self.nexts[node] = before
         if before < 0:
@@ -144,7 +144,7 @@ class Nodes:
         return node
 
     def _add(self, tag: int) -> int:
-        """A new node at the place where nodes go now (13.2.6.1)."""
+        """Adds a node at the appropriate place for inserting a node (13.2.6.1)."""
         node = self._new(tag)
         top = self.depth - 1
         if self.fostering and self.open_flags[top] & FOSTERING:
@@ -155,7 +155,9 @@ class Nodes:
         return node
 
     def _foster_parent(self) -> int:
-        """Where nodes go that may not stand in a table; `before` is set to the table they go before."""
+        """The foster parent of nodes that are not allowed in a table; sets `before` to the table, if they
+        go before it.
+        """
         self.before = -1
         at = self.depth - 1
         while at > 0:
@@ -187,7 +189,7 @@ class Nodes:
         return 0
 
     def _open(self, tag: int, first: int, count: int) -> int:
-        """Inserts an element of HTML, and puts it on the stack."""
+        """Inserts an HTML element and pushes it on the stack."""
         node = self._add(tag)
         if count:
             self.attributes[node] = first
@@ -196,7 +198,7 @@ class Nodes:
         return node
 
     def _insert(self, tag: int) -> int:
-        """Opens the element of the tag at hand."""
+        """Opens the element of the current tag."""
         node = self._open(tag, self.first, self.attrs)
         self.offsets[node] = self.place
         return node
@@ -207,7 +209,7 @@ class Nodes:
         return 0
 
     def _insert_foreign(self, tag: int, space: int) -> int:
-        """Opens an element of SVG (1) or MathML (2), unless its tag closes it."""
+        """Opens an SVG (1) or MathML (2) element, unless its tag is self-closing."""
         number, flags = tag, STRANGE
         if tag < ELEMENTS:
             flags = SVG_FLAGS[tag] if space == 1 else MATH_FLAGS[tag]
@@ -225,7 +227,7 @@ class Nodes:
         return 0
 
     def _value(self, name: str) -> bytes:
-        """An attribute of the tag at hand."""
+        """An attribute of the current tag."""
         number = ATTRIBUTE_NUMBERS[name]
         for row in range(self.first, self.first + self.attrs):
             if self.tokens.names[row] == number:
@@ -233,7 +235,7 @@ class Nodes:
         return b""
 
     def _merge(self, node: int) -> int:
-        """Gives an element those attributes of the tag at hand that it has not."""
+        """Adds the attributes of the current tag that the element does not have yet."""
         if self.attrs and self.counts[node] < LONGEST_MERGED:
             before = self.tokens.rows
             self.attributes[node] = self.tokens.joined(self.attributes[node], self.counts[node], self.first, self.attrs)
@@ -243,7 +245,7 @@ class Nodes:
     # --- the stack
 
     def _has(self, tag: int, boundaries: int) -> int:
-        """Whether an element is open above all that end the scope; its place on the stack and one."""
+        """Whether an element is in the scope given by boundaries: its place on the stack plus one, or 0."""
         at = self.depth - 1
         while at >= 0:
             if self.open_tags[at] == tag:
@@ -254,7 +256,7 @@ class Nodes:
         return 0
 
     def _pop_to(self, tag: int) -> int:
-        """Closes elements until one of that name is closed."""
+        """Closes elements up to and including one with this name."""
         while self.depth > 2:
             self.depth -= 1
             if self.open_tags[self.depth] == tag:
@@ -277,7 +279,7 @@ class Nodes:
         return 0
 
     def _close_item(self, tag: int, other: int) -> int:
-        """Closes an item of a list before the next one begins."""
+        """Closes a list item before the next one begins."""
         at = self.depth - 1
         while at > 0:
             if self.open_tags[at] == tag or self.open_tags[at] == other:
@@ -308,7 +310,7 @@ class Nodes:
     # --- SVG and MathML
 
     def _current_flags(self) -> int:
-        """Of the adjusted current node: of the element around a fragment at its root."""
+        """Flags of the adjusted current node: the context element at the root of a fragment."""
         return self.context_flags if self.depth == 2 and self.fragment else self.open_flags[self.depth - 1]
 
     def _is_foreign_start(self, tag: int) -> int:
@@ -332,10 +334,10 @@ class Nodes:
             for row in range(self.first, self.first + self.attrs)
         )
 
-    # --- formatting elements: nodes on a list, -1 for a marker
+    # --- list of active formatting elements: nodes, -1 for a marker
 
     def _print_of(self, node: int) -> int:
-        """A number that two elements share whose tag and attributes are the same."""
+        """A hash that is equal for elements with the same tag and attributes."""
         total = self.counts[node]
         for row in range(self.attributes[node], self.attributes[node] + self.counts[node]):
             value = self.tokens.names[row] + 1
@@ -345,7 +347,7 @@ class Nodes:
         return total
 
     def _list_format(self, node: int) -> int:
-        """Adds an element to the list; of four alike since the last marker the first one goes."""
+        """Adds an element to the list; of four equal ones since the last marker the earliest is removed."""
         tag, count, alike, earliest = self.tags[node], self.counts[node], 0, 0
         fingerprint = -1
         at = self.listed - 1
@@ -390,7 +392,7 @@ class Nodes:
         return 0
 
     def _open_place(self, node: int) -> int:
-        """The place of a node on the stack; -1 when it is not open."""
+        """The place of a node on the stack; -1 if it is not open."""
         at = self.depth - 1
         while at >= 0 and self.stack[at] != node:
             at -= 1
@@ -405,7 +407,7 @@ class Nodes:
         return True
 
     def _listed_place(self, tag: int) -> int:
-        """The last formatting element of that name since the last marker; -1: none."""
+        """The last formatting element with this name since the last marker; -1 if there is none."""
         at = self.listed - 1
         while at >= 0 and self.formats[at] >= 0:
             if self.tags[self.formats[at]] == tag:
@@ -414,7 +416,7 @@ class Nodes:
         return -1
 
     def _reopen(self) -> int:
-        """Opens anew the formatting elements that were closed by others (13.2.4.3)."""
+        """Reconstructs the active formatting elements (13.2.4.3)."""
         at = self.listed - 1
         if at < 0 or self.formats[at] < 0 or self.formats[at] == self.stack[self.depth - 1]:
             return 0
@@ -429,7 +431,7 @@ class Nodes:
         return 0
 
     def _end_formatting(self, tag: int) -> int:
-        """The adoption agency (13.2.6.4.7), of which the usual case comes first."""
+        """The adoption agency algorithm (13.2.6.4.7); the usual case first."""
         top = self.depth - 1
         if self.open_tags[top] == tag and self.listed and self.formats[self.listed - 1] == self.stack[top]:
             self.depth = top
@@ -483,7 +485,7 @@ class Nodes:
         return clone
 
     def _adopt(self, entry: int, place: int, furthest: int) -> int:
-        """One round: the furthest block leaves the formatting element, and gets one of its own within."""
+        """One round: moves the furthest block out of the formatting element, and gives it a clone inside."""
         formatting, block, ancestor = self.formats[entry], self.stack[furthest], self.stack[place - 1]
         bookmark, last, rounds, at = entry, block, 0, furthest - 1
         while at > place:
@@ -533,7 +535,7 @@ class Nodes:
         return 0
 
     def _remove(self, place: int) -> int:
-        """Takes an element from within the stack."""
+        """Removes an element from within the stack."""
         self.depth -= 1
         while place < self.depth:
             self.stack[place] = self.stack[place + 1]

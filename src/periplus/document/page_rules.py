@@ -1,4 +1,4 @@
-"""What a page's elements and attributes are to its reader: tables by the numbers of `tags`."""
+"""Properties of elements and attributes for the reader: tables indexed by the numbers of `tags`."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, LinkKind, Position
 
 NONE: Final = 255
-POSITION_SHIFT, NOFOLLOW, LONG = 8, 1 << 12, 1 << 13  # what tells the heads of links apart, beside their source
+POSITION_SHIFT, NOFOLLOW, LONG = 8, 1 << 12, 1 << 13  # parts of a head's owner, besides its source
 
-BLOCKS_MOST: Final = 200_000  # of one page that are kept; the King James Bible has 31,102 verses
-PATHS_MOST: Final = 20_000  # different ones of a page: a site's pages have a few hundred each
-PATH_CHARS: Final = 1_000  # elements further in are left out; real paths have 20 to 300
-NAME_CHARS: Final = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
-# of one tag on one page, with links; a reference of 421 pages has 30,000 links, and more than these take 3 s
+BLOCKS_MOST: Final = 200_000  # blocks kept per page; the King James Bible has 31,102 verses
+PATHS_MOST: Final = 20_000  # distinct paths per page; a site's pages have a few hundred each
+PATH_CHARS: Final = 1_000  # deeper elements are left out; real paths have 20 to 300
+NAME_CHARS: Final = 40  # characters kept of an element's id and of its classes: enough to distinguish blocks
+# Elements of one tag with links, per page; a reference of 421 pages has 30,000 links, and more than this takes 3 s
 ELEMENTS_MOST: Final = 200_000
-META_MOST: Final = 500  # meta elements that are heeded; real pages have 0 to 60
-TITLES_MOST: Final = 500  # that are looked at; real pages have one, and one more in each picture
-HEADINGS_MOST: Final = 8  # of the first rank that are looked through for words
-HREF_CHARS: Final = 65_536  # a longer one is malformed: no server takes it
+META_MOST: Final = 500  # meta elements that are read; real pages have 0 to 60
+TITLES_MOST: Final = 500  # title elements that are read; real pages have one, plus one in each picture
+HEADINGS_MOST: Final = 8  # h1 elements that are searched for text
+HREF_CHARS: Final = 65_536  # a longer one is invalid: no server accepts it
 ANCHOR_CHARS: Final = 1_000  # for an `a` around a whole card or article
-FRAGMENTS_MOST: Final = 20_000  # of one row of links
-# percent-encoding leaves them as they are
+FRAGMENTS_MOST: Final = 20_000  # per row of links
+# Not changed by percent-encoding
 PLAIN_IN_FRAGMENTS: Final = bytes(
     code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-" for code in range(256)
 )
 
 
 class Element(IntFlag):
-    """What is done with an element."""
+    """Properties of elements."""
 
-    BLOCK = auto()  # it sets its text apart from what is before and after it
-    SAME = auto()  # its text is of the kind of the block around it, else a paragraph
-    HOLDS_P = auto()  # its paragraphs are but its text: `<li><p>`
-    UNNAMED = auto()  # in no path
-    LEAF = auto()  # its id is a place that links lead to: no two pages have the same
-    UNSEEN = auto()  # no reader sees its text
-    BREAK = auto()  # a line ends
+    BLOCK = auto()  # separates its text from the text before and after it
+    SAME = auto()  # its text has the kind of the surrounding block, else it is a paragraph
+    HOLDS_P = auto()  # its paragraphs are just its text: `<li><p>`
+    UNNAMED = auto()  # omitted in paths
+    LEAF = auto()  # its id is a link target, unique to the page
+    UNSEEN = auto()  # its text is invisible
+    BREAK = auto()  # ends a line
     LINK = auto()
     IMAGE = auto()
-    WORDS = auto()  # its text is gathered apart from the blocks
+    WORDS = auto()  # its text is collected separately from the blocks
     SHEET = auto()
-    NOTED = auto()  # it says something of the page
-    PARTS = auto()  # it may name other documents: see SOURCES
+    NOTED = auto()  # has metadata of the page
+    PARTS = auto()  # may refer to other documents: see SOURCES
     MARK = auto()  # a landmark
-    SECTION = auto()  # a header or footer in it is none of the page
+    SECTION = auto()  # a header or footer inside it is not the page's
     BANNER = auto()
-    ROOT = auto()  # a script fills it
+    ROOT = auto()  # filled by a script
 
 
-# The innermost landmark decides: `nav`, `header`, `main`, `aside`, `footer`, or an ARIA role of the same meaning. A
-# header or footer of an article or section is none (HTML Accessibility API Mappings), so the headline of a post is not
-# taken for the site's banner.
+# The innermost landmark applies: `nav`, `header`, `main`, `aside`, `footer`, or an equivalent ARIA role. A header or
+# footer of an article or section is not a landmark (HTML Accessibility API Mappings), so the headline of a post is not
+# taken for the site's banner
 _LANDMARKS = {
     "head": Position.HEAD,
     "nav": Position.NAV,
@@ -71,13 +71,13 @@ ROLES: Final = {
     "complementary": POSITION_CODES[Position.ASIDE],
     "contentinfo": POSITION_CODES[Position.FOOTER],
 }
-# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
-# Angular, Quasar, Polymer.
+# Ids that frameworks and their starters give to the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
+# Angular, Quasar, Polymer
 ROOT_IDS: Final = frozenset(
     b"root app __next __nuxt ___gatsby svelte q-app react-root app-root app-mount application".split()
 )
-ROOT_LETTERS: Final = bytes(code in b"_aqrs" for code in range(256))  # with which they begin
-ROOT_CHARS: Final = 50  # of what stands in a root until the script comes
+ROOT_LETTERS: Final = bytes(code in b"_aqrs" for code in range(256))  # their first letters
+ROOT_CHARS: Final = 50  # characters allowed in a root before the script runs
 _HEADINGS = "h1 h2 h3 h4 h5 h6"
 _KINDS = {
     BlockKind.HEADING: _HEADINGS,
@@ -87,12 +87,12 @@ _KINDS = {
     BlockKind.CODE: "pre listing xmp plaintext",
 }
 _WITH_KIND = " ".join(_KINDS.values())
-# Where a new text begins: what stands in an item or cell of the page's layout is no item because of that.
+# Elements that begin a new text: content in an item or cell used for layout is not an item
 _PARAGRAPHS = (
     "html body p article section main nav aside header footer blockquote form fieldset address details dialog dl ul ol"
     " menu dir table figure hgroup search"
 )
-# text, title and desc are SVG's; a title of HTML is the page's
+# text, title and desc are SVG elements; the HTML title is the page's
 _SAME = (
     "div center legend summary button select optgroup textarea tr tbody thead tfoot colgroup frameset text title desc"
 )
@@ -101,7 +101,7 @@ _PROPERTIES = {
     Element.SAME: _SAME,
     Element.HOLDS_P: "li td th caption figcaption",
     Element.UNNAMED: "html body",
-    # not of sections: `section#comments` tells what it holds (quality/extraction fell by half a point without)
+    # not of sections: `section#comments` describes its contents (without, quality/extraction fell by half a point)
     Element.LEAF: f"{_WITH_KIND} p",
     Element.UNSEEN: "head script style template iframe noembed noframes",
     Element.BREAK: "br hr",
@@ -117,12 +117,12 @@ _PROPERTIES = {
 }
 
 
-# What `marks` says of an element: what it is by its name, attributes and class; in what it stands
+# Marks of an element in `marks`: by name, attributes and class, and by its ancestors
 MARKS: Final = tuple(1 << bit for bit in range(12))
 
 
 class LinkSource(NamedTuple):
-    """An attribute that names documents."""
+    """An attribute that refers to documents."""
 
     tag: str
     attribute: str
@@ -165,10 +165,10 @@ _SVG_SOURCES = (
     ("script", "href", LinkKind.SCRIPT), ("script", "xlink:href", LinkKind.SCRIPT),
 )  # fmt: skip
 SOURCES: Final = tuple(LinkSource(*source) for source in (*_HTML_SOURCES, *_SVG_SOURCES))
-"""In the order in which links are recorded: element by element, and of each its attributes."""
-FIRST_SVG_SOURCE: Final = len(_HTML_SOURCES)  # those from here on count where there is an svg element
+"""In the order in which links are recorded: by element, then by attribute."""
+FIRST_SVG_SOURCE: Final = len(_HTML_SOURCES)  # sources from here on apply only if there is an svg element
 
-# Attributes that are looked at; the first six on any element
+# Attributes that are read; the first six on any element
 SLOT_NAMES: Final = (
     "role", "style", "background", "id", "ng-app", "data-reactroot", "class", "lang", "xml:lang", "href", "rel", "alt",
     "title", "name", "http-equiv", "content", "hreflang", "as", "imagesrcset", "srcdoc",
@@ -189,7 +189,7 @@ def _properties() -> array[int]:
 
 
 def _parts() -> tuple[array[int], array[int]]:
-    """(where each tag's row of sources begins, the rows; -1 ends one)."""
+    """(start of each tag's row of sources, the rows, each terminated by -1)."""
     rows, firsts = array("i", [-1]), array("i", [0]) * len(TAGS)
     for tag, number in TAG_NUMBERS.items():
         sources = [place for place, source in enumerate(SOURCES) if source.tag == tag and place]
@@ -217,19 +217,19 @@ SOURCE_SLOTS: Final = bytes(SLOT_NAMES.index(source.attribute) + 1 for source in
 _WITH_REL = frozenset((LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM))
 SOURCES_WITH_REL: Final = bytes(source.kind in _WITH_REL for source in SOURCES)
 SOURCE_IS_ANCHOR: Final = bytes(source.kind is LinkKind.ANCHOR for source in SOURCES)
-# a list of URLs, of which each has white space or commas around it
+# Lists of URLs, each surrounded by white space or commas
 SOURCE_IS_LIST: Final = bytes(
     source.attribute.endswith("srcset") or source.attribute == "archive" for source in SOURCES
 )
-# names in paths: what is shown as it is written is `pre`
+# Names in paths: preformatted elements are all `pre`
 _PATH_NAMES = ["pre" if name in ("xmp", "plaintext") else name for name in TAGS]
 TAG_LETTERS: Final = "".join(_PATH_NAMES).encode()
 TAG_ENDS: Final = _ends(_PATH_NAMES)
 
-COPIED_SINGLY: Final = 40  # bytes: more are copied as one piece, which costs as much as these
+COPIED_SINGLY: Final = 40  # bytes; longer pieces are copied at once, which costs as much as this many single bytes
 PLAIN, WHITE, MAY_BE_WHITE, GOING_ON = range(4)
-# What a byte of UTF-8 is to white space as Unicode has it (str.split): U+0085, 00A0, 1680, 2000-200A, 2028, 2029, 202F,
-# 205F and 3000 begin with 0xC2, E1, E2 or E3
+# Role of a UTF-8 byte in Unicode white space (as in str.split): U+0085, 00A0, 1680, 2000-200A, 2028, 2029, 202F, 205F
+# and 3000 begin with 0xC2, E1, E2 or E3
 SPACES: Final = bytes(
     WHITE
     if code in b"\t\n\v\f\r\x1c\x1d\x1e\x1f "

@@ -1,4 +1,4 @@
-"""Where in a page's source an audit's issue stands: line and column of the tag that it is about."""
+"""Source positions of audit issues: line and column of the tag concerned."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from periplus.model.web import Url
 from periplus.urls.canonical import identity, resolve
 
 LineColumn = tuple[int, int]
-"""Both from 1, in the source as it is decoded: CR, LF and CRLF end a line; a column is a character, a tab one too."""
+"""Both from 1, in the decoded source: CR, LF and CRLF end a line; a column is one character, also a tab."""
 
 _SHEET = "text/css"
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
@@ -34,11 +34,11 @@ _LINKED = ",".join(
 )  # fmt: skip
 _REFRESH = re.compile(r"[\d.\s]*[;,]?\s*(?:url\s*=\s*)?[\"']?([^\"']*)", re.IGNORECASE)
 _FRAGMENTS = frozenset({"broken-fragment", "missing-text"})
-_NO_URLS = frozenset({"malformed-link", "bad-mailto"})  # their words begin with what stands there
-_ONLY = {  # which elements an issue with a related URL is about, where it is not any link
+_NO_URLS = frozenset({"malformed-link", "bad-mailto"})  # their detail begins with the written text
+_ONLY = {  # for issues with a related URL that concern only certain elements
     "canonical": "link[rel~=canonical i]", "hreflang": "link[hreflang]", "insecure-form": "form,button,input",
 }  # fmt: skip
-# (selector, which of those that match, from 0); of what is missing the element that lacks it
+# (selector, index among the matches); if something is missing, the element that lacks it
 SELECTED = {
     "title-long": ("title", 0), "title-duplicate": ("title", 0), "title-missing": ("head", 0),
     "description-long": ("meta[name=description i]", 0), "description-duplicate": ("meta[name=description i]", 0),
@@ -53,7 +53,7 @@ _MARKS = "head,nav,main,aside,header,footer,[role]"
 
 
 class PageSource(NamedTuple):
-    """A page as it is kept. charset: that it is read in."""
+    """A stored page. charset: its encoding."""
 
     url: Url
     body: bytes
@@ -62,16 +62,16 @@ class PageSource(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """A link as it stands in a page. element: None in a style sheet."""
+    """A link as written in a page. element: None in a style sheet."""
 
     element: html.Element | None
     text: str
 
 
 def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn | None]:
-    """Where each issue of a page stands; None: nowhere in it, or nowhere that can be told.
+    """The position of each issue of a page, or None if it has none or is unknown.
 
-    Of what is missing it is the element that lacks it. Documents in frames' `srcdoc` are left out.
+    If something is missing, the position of the element that lacks it. Documents in frames' `srcdoc` are skipped.
     """
     text, _ = decode(page.body, page.charset, page.media_type)
     convert = WIKI_TEXTS.get(page.media_type)
@@ -82,7 +82,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
         return [None for _ in issues]
     markup = text if convert is None else convert(text).html
     tree = html.parse_with_positions(markup)
-    # links and notes are two thirds of the time: of a page that only lacks something neither is looked for
+    # links and notes take two thirds of the time, and are computed only if needed
     written = list(_written(tree)) if any(map(_is_of_link, issues)) else []
     links = _Links(written, _base(tree, page.url), page)
     notes = noted_elements(markup, tree) if any(issue.code not in SELECTED for issue in issues) else []
@@ -113,7 +113,7 @@ def _base(tree: html.Tree, url: Url) -> Url:
 
 
 def _written(tree: html.Tree) -> Iterator[_Written]:
-    """The links of a page's elements, in its order."""
+    """The links of a page's elements, in page order."""
     for element in html.select(tree, _LINKED):
         tag = html.tag_of(element)
         for name in _LINK_ATTRIBUTES.get(tag, ()):
@@ -132,7 +132,7 @@ def _is_of_link(issue: Issue) -> bool:
 
 
 class _Links:
-    """A page's links, to be asked for those of its issues."""
+    """The links of a page, to look up those of issues."""
 
     def __init__(self, links: Sequence[_Written], base: Url, page: PageSource) -> None:
         self._by_text: dict[str, _Written] = {}
@@ -147,7 +147,7 @@ class _Links:
             self._by_target.setdefault(identity(target), []).append((link, fragment))
 
     def of(self, issue: Issue) -> _Written | None:
-        """The first that an issue is about, of those in its part of the page and with its words, where there are."""
+        """The first link that matches an issue, preferably in the same part of the page and with the same text."""
         if not _is_of_link(issue):
             return None
         if issue.code in _NO_URLS:
@@ -173,7 +173,7 @@ def _unlikeness(element: html.Element | None, issue: Issue) -> tuple[bool, bool]
 
 
 def _part_of(element: html.Element) -> Position:
-    """In which part of the page it stands, by the innermost landmark, as the reader of pages has it."""
+    """The part of the page by the innermost landmark, as in the page reader."""
     mark = html.closest(element, _MARKS)
     while mark is not None:
         tag, role = html.tag_of(mark), html.attribute(mark, "role").strip().lower()
@@ -187,9 +187,10 @@ def _part_of(element: html.Element) -> Position:
 
 
 def _in_text(text: str, link: str) -> LineColumn | None:
-    """Where a link is written first in what is no HTML: Markdown, a style sheet. text: as decoded."""
+    """The first position of a link in a document that is not HTML: Markdown, a style sheet. text: decoded."""
     page = re.escape(unquote(link.partition("#")[0]))
-    words = rf"(?<![\w/.#?=-]){re.escape(link)}(?![\w/#?=-])|\[\[{page}(?=[]|#])"  # the latter: a wiki link
+    # the second alternative is a wiki link
+    words = rf"(?<![\w/.#?=-]){re.escape(link)}(?![\w/#?=-])|\[\[{page}(?=[]|#])"
     match = re.search(words, text) if link else None
     if match is None:
         return None

@@ -1,8 +1,8 @@
-"""Who wrote a page, when it was published and when it was last changed, each with how that is known.
+"""Author, publication date and modification date of a page, each with its source.
 
-The page's own words for machines come first (JSON-LD, meta elements, Microdata and RDFa, `time`), then elements whose
-class calls them a date or an author, the address, and the words near the main heading. What the server says of the file
-(Last-Modified) is not asked: it is the time of a deployment as often as of an edit. Pure, and total.
+Order of precedence: machine-readable data (JSON-LD, meta elements, Microdata and RDFa, `time`), then elements with a
+class for dates or authors, the URL, and the text near the main heading. The server's Last-Modified is ignored: it is
+the time of a deployment as often as of an edit. Pure and total.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from periplus.model.story import PageDate
 
 JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE = MARKS[:9]
-JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # of JSON-LD that is read
-ELEMENT_CHARS = 160  # a longer element is no date and no name
-NAMES_MOST, NAME_CHARS = 20, 60  # authors of a page, characters of a name
-TIMES_MOST = 3  # different days of elements of one kind: a page with more of them is a list
-BLOCKS_AFTER, BLOCKS_BEFORE, BLOCKS_HEEDED = 15, 5, 60  # of the main heading; of a text without one
-BYLINE_CHARS, DATELINE_CHARS = 120, 40  # a longer block holds no byline, but may begin with a dateline
-TEXT_CHARS = 40_000  # of a text, among which its heading is looked for
-NEAR_CHARS, BEFORE_CHARS, ENDS_CHARS = 3_000, 1_000, 1_500  # after the heading, before it; of the text's ends
-LABEL_CHARS = 30  # of a line that may name what the next one says
-SHORT_CHARS = 40  # of a text that may hold 8.5.12
-SIGNS_MOST, TYPES_MOST = 60, 20  # elements of one kind, types of what a page describes
-HEADING_CHARS = 12  # a shorter heading may be in any title
+JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # limits for JSON-LD
+ELEMENT_CHARS = 160  # longer elements are neither dates nor names
+NAMES_MOST, NAME_CHARS = 20, 60  # authors per page, characters per name
+TIMES_MOST = 3  # distinct days of elements of one kind: a page with more is a list
+# blocks after and before the main heading; of a text without heading
+BLOCKS_AFTER, BLOCKS_BEFORE, BLOCKS_HEEDED = 15, 5, 60
+BYLINE_CHARS, DATELINE_CHARS = 120, 40  # a longer block is not a byline, but may begin with a dateline
+TEXT_CHARS = 40_000  # of a text, searched for its heading
+NEAR_CHARS, BEFORE_CHARS, ENDS_CHARS = 3_000, 1_000, 1_500  # after the heading, before it; at both ends of the text
+LABEL_CHARS = 30  # longest line that may be the label of the next one
+SHORT_CHARS = 40  # longest text that may contain a date such as 8.5.12
+SIGNS_MOST, TYPES_MOST = 60, 20  # elements of one kind, types of the described things
+HEADING_CHARS = 12  # a shorter heading could be part of any title
 
 _ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
 _PARTS = ("comment", "answer", "imageobject", "person", "organization", "review", "rating", "question", "offer")
@@ -68,7 +69,7 @@ _METAS_AUTHOR = (
 _METAS = frozenset(
     (*_METAS_PUBLISHED, *_METAS_MODIFIED, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
 )
-# Patterns are compiled where one is first used: 3 ms of a start.
+# Patterns are compiled on first use: saves 3 ms at start-up
 _WORDS_MODIFIED = (
     r"updat|modif|revis|(?:letzte|zuletzt) \w*ander|aktualis|geandert|bearbeit|"
     r"\bstand\b|mise? a jour|actualiz|aggiornat|atualiz|bijgewerkt|"
@@ -78,7 +79,7 @@ _WORDS_PUBLISHED = (
     r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|"
     r"opublik|datum|date:|written|\bam\b|\bvom\b|geschrieben|erstellt|ecrit|escrito|skrevet|pridano|dodano|вiд|postato"
 )
-# The year of a line of rights, an event to come, or of what something else was
+# Words near dates that are not the page's: copyright years, future events, dates of other things
 _WORDS_OTHER = r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
 
 
@@ -91,7 +92,7 @@ _ITEMS_AUTHOR = ("author", "schema:author", "dc:creator", "dcterms:creator", "cr
 
 
 class HeadWords(NamedTuple):
-    """What a page says to machines apart from its text."""
+    """Machine-readable data in a page's head."""
 
     things: Sequence[JsonObject] = ()  # objects of JSON-LD, outer ones first
     metas: Sequence[tuple[str, str]] = ()  # (name in lower case, content)
@@ -101,13 +102,13 @@ NO_HEAD_WORDS = HeadWords()
 
 
 class Signs(NamedTuple):
-    """What a page's elements say, by how they are marked; texts as written, in the page's order."""
+    """Candidate texts for author and dates in a page's body, by kind of markup; as written, in page order."""
 
     items: Sequence[tuple[str, str]] = ()  # (property of Microdata or RDFa in lower case, value)
     times: Sequence[tuple[int, str]] = ()  # (marks, date) of `time` elements
-    dates: Sequence[tuple[int, str]] = ()  # (marks, text) of elements whose class calls them dates
-    links: Sequence[str] = ()  # texts of links rel=author
-    names: Sequence[str] = ()  # texts of elements whose class calls them authors
+    dates: Sequence[tuple[int, str]] = ()  # (marks, text) of elements with a class for dates
+    links: Sequence[str] = ()  # texts of links with rel=author
+    names: Sequence[str] = ()  # texts of elements with a class for authors
 
 
 NO_SIGNS = Signs()
@@ -116,18 +117,18 @@ NO_SIGNS = Signs()
 def publication_of(
     tree: PageTree, url: str, heading: str, text: str, language: str = "", latest: float = float("inf")
 ) -> Publication:
-    """What a page of HTML says of its making.
+    """Author and dates of an HTML page.
 
-    heading: the main one. text: the page's blocks, a line each. language: BCP 47; of 3/4/2024, English of the United
-    States has the month first, others the day. latest: a date after it is none, seconds since the epoch.
+    heading: the main one. text: the page's blocks, one per line. language: BCP 47; 3/4/2024 has the month first in US
+    English, else the day. latest: later dates are ignored, seconds since the epoch.
     """
     head = head_of(tree)
     types = types_of(head.things, marks.item_types(tree))
     names = _names_of_things(head.things) if head.things else []
     is_whole = bool(names) and any(True for _ in _in_head(head))
-    signs = NO_SIGNS if is_whole else signs_of(tree)  # most of the time that this takes
+    signs = NO_SIGNS if is_whole else signs_of(tree)  # takes most of the time
     if head is NO_HEAD_WORDS and signs is NO_SIGNS and not _has_year(url):
-        # 97 of 100 pages of manuals: their texts are full of years, and dated by none
+        # 97 of 100 pages of manuals: their texts have many years, but no date
         return Publication(types=types) if types else NO_PUBLICATION
     near = () if is_whole else lines_near(heading, text)
     dated = () if is_whole else dated_lines(text)
@@ -135,7 +136,8 @@ def publication_of(
     published = _first(_published(head, signs, near, language), latest)
     if _has_year(url):
         day = next((moment.iso() for moment in url_dates(url) if EARLIEST <= moment.when <= latest), "")
-        if day and published[0][:10] != day:  # of what is published at midnight, machines often have the day of UTC
+        # pages published at midnight often have the UTC day in machine-readable data
+        if day and published[0][:10] != day:
             published = day, "url"
     modified = _first(_modified(head, signs, dated, language), latest)
     return Publication(*author, *published, *modified, types)
@@ -143,7 +145,7 @@ def publication_of(
 
 @frozen
 class DateEvidence:
-    """What is known of one page. 0.0 and empty: nothing."""
+    """The input for one page. 0.0 and '': unknown."""
 
     url: Url
     source: str = ""  # HTML
@@ -156,10 +158,11 @@ class DateEvidence:
 
 
 def page_date(evidence: DateEvidence) -> PageDate:
-    """The date on the best word there is: the page's own to machines, a feed's, its address, its words, the server's,
-    and at last when it was first seen. A date before the web, or after the page was seen, is no date of the page.
+    """The date with the most reliable source: machine-readable, feed, URL, text, server, and finally first_seen.
+
+    Dates before the web, or after the page was first seen, are ignored.
     """
-    from periplus.model.story import DateOrigin, PageDate  # 6 ms of a start, which crawls have no use for
+    from periplus.model.story import DateOrigin, PageDate  # 6 ms at start-up, which crawls do not need
 
     latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
     tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
@@ -184,7 +187,7 @@ def page_date(evidence: DateEvidence) -> PageDate:
 
 
 def types_of(things: Iterable[JsonObject], written: Iterable[str]) -> str:
-    """The types of things of JSON-LD and Microdata, each once, without their vocabulary."""
+    """The distinct types of JSON-LD and Microdata things, without their vocabulary."""
     names = dict[str, None]()
     for thing in things:
         kinds = thing.get("@type")
@@ -215,8 +218,8 @@ def _published(
     yield "meta", _machine(_contents(head.metas, _METAS_PUBLISHED))
     yield "microdata", _machine(_contents(signs.items, _ITEMS_PUBLISHED))
     times = [(mark, _written(text, language)) for mark, text in signs.times if not mark & MODIFIED]
-    yield "time", [date for mark, date in times if date and mark & DATE] or _few(date for _, date in times)
-    yield "class", _few(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
+    yield "time", [date for mark, date in times if date and mark & DATE] or _unless_list(date for _, date in times)
+    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
     yield "text", _of_texts(near, language)
 
 
@@ -226,8 +229,8 @@ def _modified(
     yield "json-ld", _of_things(head.things, ("datemodified",))
     yield "meta", _machine(_contents(head.metas, _METAS_MODIFIED))
     yield "microdata", _machine(_contents(signs.items, ("datemodified", "dcterms:modified", "dc:modified")))
-    yield "time", _few(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
-    yield "class", _few(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
+    yield "time", _unless_list(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
+    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
     yield "text", _of_labelled(dated, language, _WORDS_MODIFIED)
 
 
@@ -240,14 +243,14 @@ def _written(text: str, language: str) -> WrittenDate | None:
     return machine_date(text) if text[:4].isdigit() else next(written_dates(folded, language, short=True), None)
 
 
-def _few(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
-    """The dates, unless they are those of a list."""
+def _unless_list(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
+    """The dates, or [] if they seem to be those of a list."""
     dates = [moment for moment in moments if moment]
     return dates if len({moment.iso()[:10] for moment in dates}) <= TIMES_MOST else []
 
 
 def _contents(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator[str]:
-    """The contents of those names, in the order of the names."""
+    """The contents with these names, in the order of the names."""
     if not rows:
         return
     by_name: dict[str, list[str]] = {}
@@ -258,7 +261,7 @@ def _contents(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator
 
 
 def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[WrittenDate]:
-    """Dates of articles first, then those of whatever is not a part of the page."""
+    """Dates of articles first, then those of other things that are not parts of the page."""
     later: list[WrittenDate] = []
     for thing in things:
         kinds = str(thing.get("@type", "")).lower()
@@ -273,19 +276,19 @@ def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[Wr
     yield from later
 
 
-# What stands near the main heading
+# Text near the main heading
 
 
 _TITLE_PARTS = r"\s[|–—·:»-]+\s"
 
 
 def lines_near(heading: str, text: str) -> list[str]:
-    """Lines in which a byline may stand: after the heading, then before it; without one, the first of the text.
+    """Lines that may be a byline: after the heading, then before it; without heading, the first lines of the text.
 
-    Of a longer line only its beginning, where a dateline may stand.
+    Longer lines are cut to their beginning, where a dateline may be.
     """
     at = text.find(heading, 0, TEXT_CHARS) if len(heading) >= HEADING_CHARS else -1
-    if at < 0:  # of a title the longest part: the others name the site
+    if at < 0:  # the longest part of a title: the others name the site
         part = max(re.split(_TITLE_PARTS, heading), key=len)
         at = text.find(part, 0, TEXT_CHARS) if len(part) >= HEADING_CHARS else -1
     if at < 0:
@@ -297,7 +300,7 @@ def lines_near(heading: str, text: str) -> list[str]:
 
 
 def dated_lines(text: str) -> list[str]:
-    """Short lines with a year near the ends of the text, each behind the line before it where that may be its label."""
+    """Short lines with a year near the ends of the text, each with the line before it if that may be its label."""
     if len(text) > 2 * ENDS_CHARS:
         text = f"{text[:ENDS_CHARS]}\n{text[-ENDS_CHARS:]}"
     lines = dict[str, None]()
@@ -320,7 +323,7 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     before = ""
     for line in lines:
         label, before = before, line if len(line) <= LABEL_CHARS else ""
-        # written out: most lines have none of these, and a call costs as much as all of them
+        # inlined: most lines have none of these, and a call costs as much as all tests
         if "20" not in line and "19" not in line and (len(line) > SHORT_CHARS or line.count(".") != 2):
             continue
         if re.search(_WORDS_MODIFIED, without_marks(label)):
@@ -357,7 +360,7 @@ def _may_be_dated(text: str) -> bool:
 
 # Authors
 
-# What stands before and after names in bylines
+# Text before and after names in bylines
 _PREFIX = (
     r"(?i)^\W*(?:[^\W\d]+(?: [^\W\d]+)?:\s*|(?:.{0,40}\b)?(?:by|von|par|por|door|от)\b[:\s]+|"
     r"(?:di|da|av|af|de|autor(?:in)?|author|auteur|autore|redaktion|text|foto)\b[:\s]+(?=[A-ZÄÖÜ]))"
@@ -377,7 +380,7 @@ _NOBODY = frozenset(_NO_NAMES.split())
 
 
 def _author(head: HeadWords, url: str, ways: Iterable[tuple[str, list[str]]]) -> tuple[str, str]:
-    """The names of the first way that names anybody but the site; else the site's."""
+    """The names from the first source with any name other than the site's; else the site's."""
     of_site = ("", "")
     for source, names in ways:
         site = _site_names(head, url) if names else frozenset()
@@ -393,7 +396,7 @@ def _folded(name: str) -> str:
 
 
 def _site_names(head: HeadWords, url: str) -> Collection[str]:
-    """What the site calls itself, folded."""
+    """The site's own names, folded."""
     host = url.partition("://")[2].partition("/")[0].partition(":")[0].removeprefix("www.")
     names = {host, host.rpartition(".")[0], host.rpartition(".")[0].rpartition(".")[2]}
     names |= {content for name, content in head.metas if name in ("og:site_name", "application-name", "publisher")}
@@ -451,7 +454,7 @@ def _names_of_things(things: Sequence[JsonObject]) -> list[str]:
 
 
 def _values_of(value: object, by_id: dict[str, JsonObject]) -> Iterator[str]:
-    """The names of an author or several, which may be described elsewhere, as one text."""
+    """The names of one or several authors, possibly described elsewhere by id, as one text."""
     names: list[str] = []
     for one in value if isinstance(value, list) else [value]:
         thing = by_id.get(str(one.get("@id")), one) if isinstance(one, dict) and "name" not in one else one
@@ -469,7 +472,7 @@ _BY_WORDS = (
     "Autoren: Author: Text: Автор:"
 )
 _BY_PARTS = ("y ", "on ", "ar ", "or ", "Di ", "Da ", "Av ", "Af ", "uto", "uth", "Text:", "Text ", "втор")
-_BY = frozenset(_BY_WORDS.split())  # among the first three words of a byline
+_BY = frozenset(_BY_WORDS.split())  # one of the first three words of a byline
 _BYLINE = (
     r"^(?:(?:\w+ ){0,2}(?:by|By|BY|von|Von|par|Par|por|Por|door|Door)|Di|Da|Av|Af|Autor(?:in|en)?:?|Author:?|Text:?|"
     rf"Автор:?)\s+(?:Dr\. |Prof\. )*({_NAME}(?:\s(?:{_NAME}|van|von|de|der|den|la|di|da|del|und|and)){{0,7}})"
@@ -490,7 +493,7 @@ def _bylines(lines: Sequence[str]) -> list[str]:
 
 
 def head_of(tree: PageTree) -> HeadWords:
-    """JSON-LD and meta elements."""
+    """Reads JSON-LD and meta elements."""
     things, metas = list[JsonObject](), list[tuple[str, str]]()
     for node, mark, written in marks.heads(tree):
         name = written.strip().lower()
@@ -502,7 +505,7 @@ def head_of(tree: PageTree) -> HeadWords:
 
 
 def signs_of(tree: PageTree) -> Signs:
-    """What elements say that their class, rel, property or name marks."""
+    """Reads the elements marked by class, rel, property or name."""
     items, times, dates = list[tuple[str, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
     links, names, outer = list[str](), list[str](), 0
     for node, mark in marks.marked(tree):
@@ -523,21 +526,21 @@ def signs_of(tree: PageTree) -> Signs:
         if mark & REL and text and "author" in values.get("rel", "").lower():
             links.append(text)
         if mark & AUTHOR and 0 < len(text) <= ELEMENT_CHARS:
-            # the innermost says it without words around
+            # innermost first: it has no surrounding words
             names.insert(len(names) - (outer > 0 and marks.is_within(tree, node, outer)), text)
             outer = node
     return Signs(items, times, dates, links, names) if items or times or dates or links or names else NO_SIGNS
 
 
 def _objects(text: str) -> list[JsonObject]:
-    """The objects of a JSON text, outer ones first; of what is none, none."""
+    """The objects of a JSON text, outer ones first; [] if it is invalid."""
     text = text.strip().removeprefix("<!--").removesuffix("-->").strip().rstrip(";")
     try:
         waiting = [json.loads(text, strict=False)]
     except (ValueError, RecursionError):
         return []
     objects: list[JsonObject] = []
-    for node in waiting:  # grows while it is walked
+    for node in waiting:  # grows during the iteration
         if len(waiting) > JSON_NODES:
             break
         if isinstance(node, dict):

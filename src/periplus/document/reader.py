@@ -1,8 +1,8 @@
-"""Reads a page's tree in one walk: its text in blocks with their places, its links, what it says of itself.
+"""Reads a page's tree in one walk: text blocks with their positions, links, and metadata.
 
-No object is made for an element, a block or a link: what is gathered stands in columns of numbers and in texts of
-UTF-8, and becomes Python's when the walk is over. What elements and attributes are stands in `page_rules`.
-Compiled where there is a C compiler; reader.pxd gives the types.
+No object is created per element, block or link: data is collected in columns of numbers and UTF-8 texts, and converted
+to Python objects after the walk. The properties of elements and attributes are in `page_rules`. Compiled if there is a
+C compiler; reader.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -56,35 +56,35 @@ PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[Blo
 AT_BODY = POSITION_CODES[Position.BODY]
 UNFOLLOWED = frozenset(("nofollow", "ugc", "sponsored"))
 
-# What the end of an element ends
+# Actions at the end of an element
 END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK = 1, 2, 4, 8, 16, 32, 64
-# Fields of the rows that numbers stand in
+# Number of fields per row of the columns
 OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS = 10, 7, 2, 2
-FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT = range(4)  # what words are gathered for
+FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT = range(4)  # purposes of collected text
 
 
 class Reader:
-    """One page's walk, and what it brought."""
+    """The walk over one page, and its results."""
 
     def __init__(self, tree: PageTree) -> None:
         self._take(tree)
         self.blocks = BlockColumns(len(self.chars) // 2 + 1024)
         self.serial = 0
-        self.open = NumberColumn(32 * OPEN_FIELDS)  # what the ends of open elements bring back
+        self.open = NumberColumn(32 * OPEN_FIELDS)  # saved state, restored at the ends of open elements
         self.position = AT_BODY
         self.sectioned = 0
         self.unseen = 0
         self.sheet = 0
-        self.words = Text(1024)  # of elements whose words are gathered apart
-        # purpose, number, start, start and end of an image's words, title
+        self.words = Text(1024)  # of elements whose text is collected separately
+        # node, purpose, number, start, start and end of an image's alternative text, title
         self.gathering = NumberColumn(4 * WORDS_FIELDS)
         self.anchors = Text(4096)  # texts of links
         self.anchor_starts = NumberColumn(128)
-        self.heads = Names(256)  # what links lead to, but for fragments
+        self.heads = Names(256)  # targets of links without fragments
         self.entries = Names(256)  # fragments, with their `#`; the owner is the head
-        self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # how often, which of the anchors
-        self.entry_rows = NumberColumn(256)  # which of the anchors
-        # entries, head by head; where each one's end
+        self.head_rows = NumberColumn(256 * HEAD_FIELDS)  # count, index of the anchor
+        self.entry_rows = NumberColumn(256)  # index of the anchor
+        # entries grouped by head; the end of each group
         self.by_head, self.ends_by_head = NumberColumn(0), NumberColumn(0)
         self.languages = Names(16)
         self.metas, self.links, self.frames, self.sheets, self.styles = Text(512), Text(512), Text(0), Text(0), Text(0)
@@ -92,18 +92,18 @@ class Reader:
         self.html_count = self.titled = 0
         self.title_count = self.h1_count = self.h1_place = self.script_count = self.svg_count = self.root_count = 0
         self.link_count = self.filled_roots = self.images_without_alt = self.unscripted_chars = self.noscripts = 0
-        self.too_many = 0  # elements of one kind with links
-        self.landmark = NONE  # of the element in hand
-        self.roots = NumberColumn(0)  # of open ones: where their text begins, links before
+        self.too_many = 0  # whether the limit of elements of one kind was exceeded
+        self.landmark = NONE  # of the current element
+        self.roots = NumberColumn(0)  # of open root elements: start of their text, number of links before
 
     def _take(self, tree: PageTree) -> int:
-        """The tree's columns, and those by attribute and tag: here they have types, in `__init__` they would not."""
-        cells = NumberColumn(2 * 64 + 5 * TAGS_KNOWN)  # one piece for all that is by attribute or tag
-        # by attribute: its row, while its stamp is the serial
+        """Takes the tree's columns and creates those by attribute and tag: assignments untyped in `__init__`."""
+        cells = NumberColumn(2 * 64 + 5 * TAGS_KNOWN)  # one buffer for all columns by attribute or tag
+        # By attribute slot: its row, valid if the stamp equals the serial
         self.slots, self.stamps = cells.values[:64], cells.values[64:128]
-        # of each tag: how often it was met with links
+        # By tag: number of elements with links
         self.tag_counts = cells.values[128 : 128 + TAGS_KNOWN]
-        # of each tag's last element without an id: the path above it, the path to it, where its class stands
+        # By tag, for the last element without id: parent path, own path, position of its class
         self.above = cells.values[128 + TAGS_KNOWN : 128 + 2 * TAGS_KNOWN]
         self.below = cells.values[128 + 2 * TAGS_KNOWN : 128 + 3 * TAGS_KNOWN]
         self.class_starts = cells.values[128 + 3 * TAGS_KNOWN : 128 + 4 * TAGS_KNOWN]
@@ -116,7 +116,7 @@ class Reader:
         return 0
 
     def read(self) -> Reader:
-        """Walks through the tree; returns itself."""
+        """Walks the tree; returns itself."""
         tags, children, nexts, parents = self.tags, self.children, self.nexts, self.parents
         starts, ends = self.starts, self.ends
         node = children[0]
@@ -149,7 +149,7 @@ class Reader:
         return 0
 
     def _open(self, node: int, tag: int) -> int:
-        """The start of an element."""
+        """Processes the start of an element."""
         properties = PROPERTIES[tag] if tag < TAGS_KNOWN else 0
         self.serial += 1
         general = self._find_attributes(node) if self.attribute_counts[node] else 0
@@ -187,7 +187,7 @@ class Reader:
         return 0
 
     def _save(self, node: int) -> int:
-        """What the end of an element brings back."""
+        """Saves the state that the end of the element restores."""
         stack, blocks, row = self.open, self.blocks, self.open.size
         stack.reserve(OPEN_FIELDS)
         stack.values[row], stack.values[row + 1] = node, 0
@@ -199,7 +199,7 @@ class Reader:
         return 0
 
     def _close(self, node: int) -> int:
-        """The end of an element."""
+        """Processes the end of an element."""
         row = self.open.size - OPEN_FIELDS
         if row < 0 or self.open.values[row] != node:
             return 0
@@ -227,7 +227,7 @@ class Reader:
         return 0
 
     def _find_attributes(self, node: int) -> int:
-        """Notes the attributes that are looked at; returns a bit for each that counts on any element."""
+        """Records the relevant attributes; returns a bit mask of those that apply to any element."""
         general, first = 0, self.attributes[node]
         for row in range(first, first + self.attribute_counts[node]):
             name = self.names[row]
@@ -239,20 +239,20 @@ class Reader:
         if general & (1 << ID):
             row = self.slots[ID]
             start, size = self.value_starts[row], self.value_ends[row] - self.value_starts[row]
-            # before it is looked up: most pages have many ids, and none of these
+            # checked before the lookup: most pages have many ids, and none of these
             if size < 3 or size > 11 or not ROOT_LETTERS[self.chars[start]]:
                 general &= ~(1 << ID)
         return general
 
     def _has(self, slot: int) -> int:
-        """Whether the element in hand has that attribute, and that not empty."""
+        """Whether the current element has a non-empty attribute in this slot."""
         if self.stamps[slot] != self.serial:
             return 0
         row = self.slots[slot]
         return self.value_ends[row] > self.value_starts[row]
 
     def _value(self, slot: int) -> bytes:
-        """The attribute of the element in hand; empty when it is missing."""
+        """The attribute of the current element in this slot; b"" if missing."""
         if self.stamps[slot] != self.serial:
             return b""
         row = self.slots[slot]
@@ -270,7 +270,7 @@ class Reader:
         return END_MARK
 
     def _root(self, properties: int, general: int) -> int:
-        """Whether the element is one that scripts fill."""
+        """Recognises the root element of a script framework."""
         named = general & (1 << NG_APP | 1 << REACT_ROOT) or (general & (1 << ID) and self._value(ID) in rules.ROOT_IDS)
         if self.unseen or not (properties & ROOT or named):
             return 0
@@ -292,7 +292,7 @@ class Reader:
         return 0
 
     def _show(self, tag: int, properties: int) -> int:
-        """What an element is among the blocks."""
+        """Handles the element's role for blocks: a block, link, line break or image."""
         if properties & BLOCK:
             self._begin_block(tag, properties)
             return END_BLOCK
@@ -333,7 +333,7 @@ class Reader:
         return 0
 
     def _path(self, tag: int, properties: int) -> int:
-        """The number of the path to the element: its parts are as `div#content.main`."""
+        """The number of the path to the element; its parts are like `div#content.main`."""
         blocks, named = self.blocks, not properties & LEAF and self._has(ID)
         start = end = 0
         if not named:
@@ -358,14 +358,14 @@ class Reader:
         return path
 
     def _is_as_before(self, tag: int, start: int, end: int) -> int:
-        """Whether the last element of that tag without an id had the same path above it, and this class."""
+        """Whether the last element with this tag and without id had the same parent path and class."""
         if self.blocks.path != self.above[tag] or not self.below[tag] or self.blocks.parts.count >= PATHS_MOST:
             return 0
         before = self.class_starts[tag]
         return self.class_ends[tag] - before == end - start and stands_at(self.chars, before, self.chars, start, end)
 
     def _add_name(self, slot: int, separator: int) -> int:
-        """Adds the first characters of an attribute to the part of a path. A slash would look like the path's own."""
+        """Appends the first characters of an attribute to a path part, without slashes: they separate parts."""
         part, row = self.blocks.scratch, self.slots[slot]
         at, end = self.value_starts[row], self.value_ends[row]
         count = pending = 0
@@ -390,7 +390,7 @@ class Reader:
         return 0
 
     def _note(self, node: int, tag: int, properties: int) -> int:
-        """What an element says of the page, the links it has, and whose words are gathered."""
+        """Records the element's metadata and links, and starts the collection of its text."""
         if properties & IMAGE:
             self._note_image()
         if properties & NOTED:
@@ -423,7 +423,7 @@ class Reader:
         return 0
 
     def _note_fact(self, tag: int) -> int:
-        """What is said in the page's head."""
+        """Records metadata from the page's head, and counts scripts, SVGs and h1."""
         if tag == META_TAG:
             self.tag_counts[tag] += 1
             if self.tag_counts[tag] <= META_MOST:
@@ -458,7 +458,7 @@ class Reader:
         return text.put(0)
 
     def _add_styles(self, general: int) -> int:
-        """Keeps what may hold URLs: a style with parentheses, a background; and where it stands."""
+        """Keeps attributes that may contain URLs (a style with parentheses, a background), with their position."""
         row, holds = self.slots[STYLE], 0
         if general & (1 << STYLE):
             for at in range(self.value_starts[row], self.value_ends[row]):
@@ -473,7 +473,7 @@ class Reader:
         return self._put_value(self.styles, BACKGROUND)
 
     def _add_link(self, node: int, source: int) -> int:
-        """One link: counted, if it is not the first of its kind."""
+        """Counts a link, and records it if it is new."""
         row, owner = self.slots[SOURCE_SLOTS[source]], source | self.position << POSITION_SHIFT
         start, end = self.value_starts[row], self.value_ends[row]
         if SOURCES_WITH_REL[source] and self._has(REL) and is_unfollowed(self._value(REL)):
@@ -511,10 +511,10 @@ class Reader:
         return 0
 
     def _add_anchor(self, number: int, source: bytes | memoryview, start: int, end: int) -> int:
-        """Gives a link its text, if there are words.
+        """Sets the anchor text of a link, if it has words.
 
-        number: twice the link's entry, and one more where no link to the same head had a text when it began: its text
-        is the first, though a link within it has ended before.
+        number: twice the link's entry, plus one if no link with the same head had a text when this one began: then its
+        text is the head's first, even if a nested link ended before.
         """
         entry = number // 2
         text = self.anchors
@@ -542,7 +542,7 @@ class Reader:
         return self._gather(node, FOR_NOSCRIPT, self.noscripts)
 
     def _gather(self, node: int, purpose: int, number: int) -> int:
-        """Gathers the words of the element in hand."""
+        """Starts to collect the text of the current element."""
         row = self.slots[TITLE] if self.stamps[TITLE] == self.serial else -1
         rows, first = self.gathering, self.gathering.size
         rows.reserve(WORDS_FIELDS)
@@ -587,8 +587,7 @@ class Reader:
         return 0
 
     def links_by_head(self) -> tuple[list[str], list[int], list[int], list[int], list[str]]:
-        """What links lead to, fragments aside; of each its source, position and rel, how often it stands there, which
-        of the anchors is its (0: none), and that."""
+        """(heads, their owners: source, position and rel; counts; indices of their anchors, 0: none; anchor texts)."""
         rows, anchors = self.head_rows, Text(1024)
         for row in range(1, rows.size, HEAD_FIELDS):
             if rows.values[row]:
@@ -608,8 +607,7 @@ class Reader:
         return starts.values[anchor - 1], (starts.values[anchor] if anchor < starts.size else last) - 1
 
     def fragments_by_head(self) -> tuple[list[str], bytes]:
-        """Of each head its fragments in the page's order, with blanks between; and 1 for each head of which they are
-        left out: too many, or not all such that percent-encoding leaves them as they are."""
+        """(fragments of each head in page order, separated by blanks; 1 for each head with too many or unencodable)."""
         self._group_entries()
         entries, chars, ends, by_head = self.entries, self.entries.text.chars, self.ends_by_head, self.by_head
         fragments, others, place = Text(1024), bytearray(self.heads.count), 0
@@ -634,7 +632,7 @@ class Reader:
         return fragments.strings("\0"), bytes(others)
 
     def _group_entries(self) -> int:
-        """Puts the entries in the order of their heads; those of one stay in the page's."""
+        """Groups the entries by head, in page order within a head."""
         entries = self.entries
         self.ends_by_head, self.by_head = NumberColumn(self.heads.count + 1), NumberColumn(entries.count)
         ends, by_head = self.ends_by_head.values, self.by_head
@@ -649,8 +647,10 @@ class Reader:
         return 0
 
     def fragments_of(self, head: int) -> list[tuple[int, str, str]]:
-        """(place among all of the page, with its `#`, its anchor) of each fragment of a head; after
-        `fragments_by_head`."""
+        """(index among all entries of the page, fragment with `#`, anchor text) of each fragment of a head.
+
+        Call `fragments_by_head` first.
+        """
         rows, ends = list[tuple[int, str, str]](), self.ends_by_head
         for place in range(ends.values[head - 1] if head else 0, ends.values[head]):
             entry, anchor = self.by_head.values[place], ""
@@ -663,28 +663,28 @@ class Reader:
 
 
 def decoded(text: bytes) -> str:
-    """Text of UTF-8 in which half a surrogate may stand."""
+    """Decodes UTF-8 that may contain lone surrogates."""
     return text.decode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=256)
 def is_unfollowed(rel: bytes) -> bool:
-    """Whether a link with that rel attribute is one that its page does not vouch for."""
+    """Whether a rel attribute says that the link should not be followed."""
     return not UNFOLLOWED.isdisjoint(decoded(rel).lower().split())
 
 
 def tree_of(text: str) -> PageTree:
-    """The tree of a page of HTML. Takes any text."""
+    """The tree of an HTML page. Total."""
     return parse(text.encode("utf-8", "surrogatepass"))
 
 
 def read_page(page: str | bytes) -> Reader:
-    """What a page of HTML holds. Takes any text, and any bytes: of UTF-8."""
+    """Reads an HTML page; bytes must be UTF-8. Total."""
     return Reader(tree_of(page) if isinstance(page, str) else parse(page)).read()
 
 
 def names_of_places(tree: PageTree) -> list[str]:
-    """Each `id`, and the `name` of each `a`, that is not empty."""
+    """All non-empty `id`, and `name` of `a` elements."""
     texts = Text(1024)
     chars, parents, tags, names = tree.chars, tree.parents, tree.tags, tree.attribute_names
     counts, firsts, starts, ends = tree.attribute_counts, tree.attributes, tree.value_starts, tree.value_ends

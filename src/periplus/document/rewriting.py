@@ -1,4 +1,4 @@
-"""URLs in HTML, CSS and XML changed, and scripts taken out: pages as they are shown away from their servers."""
+"""Rewrites URLs in HTML, CSS and XML, and removes scripts, to display pages without their servers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from periplus.urls.canonical import resolve
 if TYPE_CHECKING:
     from lxml import etree
 
-# Tags and their attributes as a browser's tokenizer finds them: HTML Living Standard, 13.2.5. What stands in comments,
-# scripts and elements of text alone is no tag.
+# Tags and attributes as recognised by a browser's tokeniser: HTML Living Standard, 13.2.5. Contents of comments,
+# scripts and raw text elements are not tags
 
 Change = Callable[[str], str | None]
-"""From a URL as written to what stands in its place; None: it stays."""
+"""Maps a URL as written to its replacement; None: unchanged."""
 
 _OPEN = re.compile(r"<(?:(!--)|([/!?])|([a-zA-Z][^\s/>]*))")
 _COMMENT_END = re.compile(r"--!?>")
@@ -38,13 +38,13 @@ _SHEET_URL = re.compile(
 _SHEET_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _LISTS = frozenset(source.attribute for source in SOURCES if source.attribute.endswith("srcset")) | {"imagesrcset"}
 _URLS = frozenset((source.tag, source.attribute) for source in SOURCES) | {("link", "href"), ("link", "imagesrcset")}
-# of a part that is a file now: what would keep a browser from taking it
+# attributes that would keep a browser from using a local file
 _GUARDS = frozenset({"integrity", "crossorigin", "nonce"})
 _CHARSET = re.compile(r"charset\s*=\s*[^\s;\"']+", re.IGNORECASE)
-# What may stand before the first element. A comment of no length (`<!-->`) ends it: what is put too early does no harm.
+# Content allowed before the first element. An empty comment (`<!-->`) ends it: inserting too early does no harm
 _PROLOGUE = re.compile(r"(?:[\s\ufeff]|<!--(?!-?>)(?:(?!--!?>).)*--!?>|<\?[^>]*>|<!(?!--)[^>]*>)*", re.DOTALL)
-_HINTS = frozenset({"preconnect", "dns-prefetch"})  # no policy holds for them
-# of a value without white space; the second alternative: one of several that an animation gives an attribute
+_HINTS = frozenset({"preconnect", "dns-prefetch"})  # not subject to any policy
+# On a value without white space; the second alternative is for lists of values in animations
 _SCRIPT_URL = re.compile(r"(?:^[\x00-\x20]*|;)(?:javascript|vbscript):", re.IGNORECASE)
 _HTML_NAME, _SVG_NAME, _XLINK_NAME = (
     "{http://www.w3.org/1999/xhtml}",
@@ -52,15 +52,18 @@ _HTML_NAME, _SVG_NAME, _XLINK_NAME = (
     "{http://www.w3.org/1999/xlink}",
 )
 _SCRIPTS = tuple(space + name for space in (_HTML_NAME, _SVG_NAME) for name in ("script", "handler", "listener"))
-# they open documents of their own, or change what a page is: where no policy can stand they go
+# Elements that open documents or change the page: removed where no policy is possible
 _FRAMES = tuple(_HTML_NAME + name for name in ("iframe", "frame", "object", "embed", "applet", "meta", "link"))
 _DECLARED = re.compile(r"""<!ENTITY\s+([^\s&;<>"']{1,100})\s+["']([^"'<>&%]{0,100})["']\s*>""")
 _REFERENCE = re.compile(r"&([^\s&;<>\"']{1,100});")
-_OUTSIDE = re.compile(r"https?:|//|\\", re.IGNORECASE)  # in a style or attribute: it may be asked of the web
+_OUTSIDE = re.compile(r"https?:|//|\\", re.IGNORECASE)  # in a style or attribute: may cause a request to the web
 
 
 def resolved(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Change]:
-    """What changes the URLs of a page, by its base as written. place: what stands for a URL and a fragment."""
+    """A function from a page's base as written to the function that rewrites its URLs.
+
+    place: the replacement for (URL, fragment).
+    """
 
     def with_base(base: str) -> Change:
         start = url
@@ -82,8 +85,8 @@ def resolved(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Chan
 
 class _Attribute(NamedTuple):
     name: str  # in lower case
-    value: str  # without references
-    start: int  # of the whole attribute in the text
+    value: str  # character references resolved
+    start: int  # start of the attribute in the text
     end: int
 
 
@@ -92,16 +95,16 @@ class _Tag(NamedTuple):
     attributes: list[_Attribute]
     start: int
     end: int
-    text_end: int  # where the text of a script or style ends; else as end
+    text_end: int  # end of the text of a script or style; otherwise equal to end
 
 
 def rewritten_html(text: str, change: Callable[[str], Change], policy: str = "", *, with_scripts: bool = True) -> str:
-    """A page with other URLs, as it is to be written in UTF-8.
+    """A page with rewritten URLs, to be stored as UTF-8.
 
-    change: from the page's base as written (empty: it has none) to what changes its URLs. The base itself goes, and
-    what a file cannot obey: a Content-Security-Policy, integrity and crossorigin; so do refreshes that lead to the web.
-    policy: the Content-Security-Policy that it gets. Without scripts, elements and attributes of scripts and URLs that
-    run one go; only a policy is a wall, for a browser may read hostile markup otherwise. Total; O(characters).
+    change: from the page's base as written ('' if none) to the function that rewrites its URLs. The base is removed, as
+    is everything that does not work for files: Content-Security-Policy, integrity and crossorigin, and refreshes to the
+    web. policy: the new Content-Security-Policy. Without scripts, elements and attributes that run scripts are removed;
+    only a policy is a real barrier, because a browser may parse hostile markup differently. Total; O(characters).
     """
     tags = list(_tags(text))
     base = next((value for tag in tags if tag.name == "base" for value in _values(tag, "href")), "")
@@ -117,15 +120,15 @@ def rewritten_html(text: str, change: Callable[[str], Change], policy: str = "",
         edits += _meta_edits(tag, changed) if tag.name == "meta" else _tag_edits(tag, changed, with_scripts)
         if tag.name == "style" and tag.text_end > tag.end:
             edits.append((tag.end, tag.text_end, rewritten_css(text[tag.end : tag.text_end], changed)))
-    return _edited(text, edits)
+    return _apply_edits(text, edits)
 
 
 def rewritten_xml(text: str, change: Callable[[str], Change], policy: str = "") -> bytes:
-    """A document in XML (SVG, XHTML, a feed) with other URLs and without scripts, in UTF-8.
+    """An XML document (SVG, XHTML, a feed) with rewritten URLs and without scripts, in UTF-8.
 
-    change, policy: as for `rewritten_html`; only XHTML has a place for a policy. Elsewhere nothing stays that asks the
-    web for a part. Written anew from its tree, without document type and processing instructions, so that no browser
-    reads it otherwise. Empty where nothing of it can be read.
+    change, policy: as in `rewritten_html`; only XHTML can have a policy. In other documents everything that requests
+    resources from the web is removed. Serialised from its tree, without document type and processing instructions, so
+    that no browser parses it differently. b"" if nothing can be read.
     """
     from lxml import etree  # 0.2 s
 
@@ -148,9 +151,9 @@ def rewritten_xml(text: str, change: Callable[[str], Change], policy: str = "") 
 
 
 def _root(text: str) -> etree._Element | None:
-    """The element of a document, made well-formed where it is not: a browser shows what stands before a mistake.
+    """The root element; an ill-formed document is repaired, since a browser shows everything before an error.
 
-    Of its own entities the short ones of plain text are resolved, which name namespaces in SVG of Adobe Illustrator.
+    Short plain-text entities are resolved: SVG files of Adobe Illustrator use them for namespaces.
     """
     from lxml import etree
 
@@ -161,14 +164,14 @@ def _root(text: str) -> etree._Element | None:
         parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
         with contextlib.suppress(etree.XMLSyntaxError):  # there is no element
             found = etree.fromstring(without_doctype(text).encode("utf-8", "replace"), parser)
-            # strictly once more: of names that are none a browser may think otherwise than this parser
+            # parsed strictly once more: a browser may treat invalid names differently than this parser
             data = None if found is None else xml_of_xml(etree.tostring(found, encoding="unicode", with_tail=False))
     parser = etree.XMLParser(remove_pis=True, resolve_entities=False, huge_tree=True)
     return None if data is None else etree.fromstring(data, parser)
 
 
 def _change_element(element: etree._Element, change: Change, *, is_guarded: bool) -> None:
-    """Gives an element of SVG or XHTML other URLs. is_guarded: a policy keeps it from asking the web."""
+    """Rewrites the URLs of an SVG or XHTML element. is_guarded: a policy prevents requests to the web."""
     name = str(element.tag).rpartition("}")[2]
     for key, value in dict[str, str](element.attrib).items():  # type: ignore[arg-type]  # bytes, say the stubs
         local = key.rpartition("}")[2]
@@ -192,13 +195,13 @@ def _change_element(element: etree._Element, change: Change, *, is_guarded: bool
 
 
 def rewritten_css(sheet: str, change: Change) -> str:
-    """A style sheet with other URLs."""
+    """A style sheet with rewritten URLs."""
 
     def of_match(match: re.Match[str]) -> str:
         written = match[2] or match[3]
         if not written:
             return match[0]
-        new = change(_plain(written[1:-1] if written[0] in "\"'" else written))
+        new = change(_unescape_css(written[1:-1] if written[0] in "\"'" else written))
         if new is None:
             return match[0]
         quoted = '"' + new.replace("\\", "\\\\").replace('"', "%22") + '"'
@@ -207,7 +210,7 @@ def rewritten_css(sheet: str, change: Change) -> str:
     return _SHEET_URL.sub(of_match, sheet)
 
 
-def _plain(written: str) -> str:
+def _unescape_css(written: str) -> str:
     def sign(match: re.Match[str]) -> str:
         code = int(match[1], 16) if match[1] else 0
         return match[2] or (chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd")
@@ -233,7 +236,7 @@ def _tags(text: str) -> Iterator[_Tag]:
 
 
 def _tag(text: str, name: str, start: int, place: int) -> _Tag | None:
-    """None: the text ends within it."""
+    """Parses a tag; None if the text ends within it."""
     attributes: list[_Attribute] = []
     while match := _ATTRIBUTE.match(text, place):
         closes, key, *values = match.groups()
@@ -259,8 +262,8 @@ def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[
     for attribute in tag.attributes:
         name, new = attribute.name, _new_value(tag.name, attribute, change)
         if (tag.name, name) == ("iframe", "src") and _OUTSIDE.match(new or ""):
-            name = "data-src"  # a browser connects to the server of a frame before it asks the policy
-        if (is_hint and name == "href") or (not with_scripts and _runs(attribute)):
+            name = "data-src"  # a browser connects to a frame's server before it checks the policy
+        if (is_hint and name == "href") or (not with_scripts and _is_script(attribute)):
             yield attribute.start, attribute.end, ""
         elif new is not None and (new != attribute.value or name != attribute.name):
             is_changed |= (tag.name, name) in _URLS
@@ -271,8 +274,8 @@ def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[
         yield from ((one.start, one.end, "") for one in tag.attributes if one.name in _GUARDS)
 
 
-def _runs(attribute: _Attribute) -> bool:
-    """Whether it holds a script."""
+def _is_script(attribute: _Attribute) -> bool:
+    """Whether the attribute contains a script."""
     return attribute.name.startswith("on") or _SCRIPT_URL.match("".join(attribute.value.split())) is not None
 
 
@@ -283,13 +286,13 @@ def _new_value(tag: str, attribute: _Attribute, change: Change) -> str | None:
     if name == "background":
         return change(value)
     if (tag, name) not in _URLS:
-        # xlink:href and href of any element in SVG
+        # in SVG, on any element
         return change(value) if name == "xlink:href" else None
-    return _with_list(value, change) if name in _LISTS else change(value)
+    return _rewrite_srcset(value, change) if name in _LISTS else change(value)
 
 
-def _with_list(value: str, change: Change) -> str:
-    """A srcset with other URLs."""
+def _rewrite_srcset(value: str, change: Change) -> str:
+    """A srcset with rewritten URLs."""
     parts, place = [], 0
     for written in of_srcset(value):
         start = value.index(written, place)
@@ -300,7 +303,7 @@ def _with_list(value: str, change: Change) -> str:
 
 
 def _meta_edits(tag: _Tag, change: Change) -> Iterator[tuple[int, int, str]]:
-    """A refresh leads elsewhere, the charset is UTF-8, a policy for the web is none for files."""
+    """Rewrites refresh targets, sets the charset to UTF-8, and disables policies."""
     equivalent = next(_values(tag, "http-equiv"), "").strip().lower()
     content = next(_values(tag, "content"), "")
     target = refresh_target(content) if equivalent == "refresh" else ""
@@ -321,7 +324,7 @@ def _meta_edits(tag: _Tag, change: Change) -> Iterator[tuple[int, int, str]]:
             yield attribute.start, attribute.end, f'{attribute.name}="{html.escape(new)}"'
 
 
-def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+def _apply_edits(text: str, edits: list[tuple[int, int, str]]) -> str:
     parts, place = [], 0
     for start, end, new in sorted(edits):
         parts += [text[place:start], new]

@@ -1,7 +1,7 @@
-"""Reads what a site asks of robots: in robots.txt, in X-Robots-Tag, in meta elements.
+"""Parses rules for robots: robots.txt, X-Robots-Tag, meta elements.
 
-Source: RFC 9309 (Robots Exclusion Protocol, 2022), and where it is silent the habits of the large crawlers, which the
-tests name `test_ours_...`. Everything here is total: any bytes and any text give an answer.
+Source: RFC 9309 (Robots Exclusion Protocol, 2022); where it is silent, the behaviour of the large crawlers, in tests
+named `test_ours_...`. Everything here is total: any bytes and any text give a result.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from periplus.values import frozen
 PARSED_BYTES = 512_000  # RFC 9309, 2.5: at least 500 KiB are parsed; what follows is ignored
 SHOWN_CHARACTERS = 300  # of a line, in reports
 DAY_S = 86_400.0  # RFC 9309, 2.4: no copy is used for longer
-SHORTEST_LIFE_S = 300.0  # of an answer whose Cache-Control wants less: one request in 600 at our shortest delay
-ERROR_LIFE_S = 3_600.0  # before a server that gave no answer is asked again; StormCrawler's choice
+SHORTEST_LIFE_S = 300.0  # minimum lifetime if Cache-Control asks for less: one request in 600 at our shortest delay
+ERROR_LIFE_S = 3_600.0  # until a server without an answer is asked again; StormCrawler's choice
 
-# Spellings as google/robotstxt forgives them, and the same kindness for the fields it lacks.
+# Misspellings accepted by google/robotstxt, and similar ones for fields that it lacks
 _FIELDS = {
     **dict.fromkeys((b"user-agent", b"useragent", b"user agent"), "agent"),
     **dict.fromkeys((b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"), "disallow"),
@@ -28,19 +28,19 @@ _FIELDS = {
     **dict.fromkeys((b"crawl-delay", b"crawldelay", b"crawl delay"), "delay"),
     **dict.fromkeys((b"sitemap", b"sitemaps", b"site-map"), "sitemap"),
 }
-_TOKEN = re.compile(rb"\*(?=\s|\Z)|[A-Za-z0-9_-]+")  # digits beyond the RFC, so that `bot2` is not `bot`
-# UTF-16 and UTF-32 by their mark, or by their zeros
+_TOKEN = re.compile(rb"\*(?=\s|\Z)|[A-Za-z0-9_-]+")  # includes digits, unlike the RFC, so that `bot2` is not `bot`
+# UTF-16 and UTF-32, by byte order mark or zero bytes
 _WIDE = re.compile(rb"\xff\xfe|\xfe\xff|[^\0]\0(?:\0\0|[^\0]\0)|\0(?:\0\0[^\0]|[^\0]\0[^\0])")
-_PART_OF_BOM = re.compile(rb"\xef(?:\xbb)?(?![\x80-\xbf])")  # what follows continues no letter
+_PART_OF_BOM = re.compile(rb"\xef(?:\xbb)?(?![\x80-\xbf])")  # not followed by a continuation byte
 _SECONDS = re.compile(rb"\d{1,9}(?:\.\d*)?|\.\d+")
-_SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form that rules are compared in
+_SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form in which rules are compared
 _TO_CHANGE = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~!&'()+,;=:@/?\[\]%-]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 @frozen
 class RobotsVerdict:
-    """Whether a path may be asked for, and the line that says so; no line: nothing forbids it."""
+    """Whether a path may be fetched, and the line that decided; no line: nothing disallows it."""
 
     allowed: bool
     rule: str = ""  # the line as written, without its comment
@@ -52,7 +52,7 @@ FREE = RobotsVerdict(True)
 
 @frozen
 class RobotsRule:
-    """One Allow or Disallow line. parts: the pattern between its `*`, in the form that paths are compared in."""
+    """One Allow or Disallow line. parts: the pattern split at `*`, in the form in which paths are compared."""
 
     verdict: RobotsVerdict
     parts: tuple[str, ...]
@@ -60,14 +60,14 @@ class RobotsRule:
 
     @property
     def rank(self) -> int:
-        """Greater wins: by octets of the pattern, then Allow before Disallow (2.2.2)."""
+        """Precedence: by octets of the pattern, then Allow before Disallow (2.2.2)."""
         octets = sum(map(len, self.parts)) + len(self.parts) - 1 + self.anchored
         return 2 * octets + self.verdict.allowed
 
 
 @frozen
 class Group:
-    """The rules below one or several user-agent lines."""
+    """The rules after one or several user-agent lines."""
 
     agents: tuple[str, ...]  # product tokens, lower case; "*" for all others
     rules: tuple[RobotsRule, ...]
@@ -76,7 +76,7 @@ class Group:
 
 @frozen
 class Wildcard:
-    """A rule that a prefix alone does not decide."""
+    """A rule that a prefix test does not decide."""
 
     verdict: RobotsVerdict
     inner: tuple[str, ...]  # parts after the first `*` and before the last
@@ -84,8 +84,11 @@ class Wildcard:
     anchored: bool
 
     def matches(self, path: str, start: int) -> bool:
-        """path: known to begin with the first part, which ends at start. The leftmost place for each part is as good as
-        any, so there is no going back: linear in path and pattern, whatever a hostile site writes."""
+        """path: known to begin with the first part, which ends at start.
+
+        The leftmost match of each part is as good as any, so there is no backtracking: linear in path and pattern, even
+        for hostile patterns.
+        """
         for part in self.inner:
             start = path.find(part, start)
             if start < 0:
@@ -98,28 +101,27 @@ class Wildcard:
 
 @frozen
 class RobotsGroup:
-    """What one crawler may do on one origin. Made by `Robots.group_for`.
+    """The rules for one crawler on one origin. Created by `Robots.group_for`.
 
-    Rules are found by the text before their first `*`: all these prefixes stand sorted; those that a path begins
-    with are a chain from the last one that sorts before the path, since between two texts with a common start
-    everything has that start. It is not enough to look at that last one alone: with `/a` and `/ab`, `/ac` sorts
-    after `/ab` and still begins with `/a`.
+    Rules are found by the text before their first `*`: these prefixes are sorted; the prefixes of a path form a chain,
+    starting at the last one that sorts before the path, because all texts between two texts with a common start have
+    that start. The last one alone is not enough: with `/a` and `/ab`, `/ac` sorts after `/ab` but begins with `/a`.
     """
 
     crawl_delay: float | None
     prefixes: tuple[str, ...]  # ascending
-    parents: tuple[int, ...]  # the longest other prefix that this one begins with; -1: none
-    # the best rule without `*` and `$` at or above each prefix, with its rank
+    parents: tuple[int, ...]  # the longest other prefix of this prefix; -1: none
+    # the best rule without `*` and `$` for each prefix or its parents, with its rank
     plain: tuple[tuple[int, RobotsVerdict], ...]
-    wild: tuple[tuple[tuple[int, str, Wildcard], ...], ...]  # by prefix: rank, a part that must occur, rule
-    wild_parents: tuple[int, ...]  # like parents, but only those that have wildcards
+    wild: tuple[tuple[tuple[int, str, Wildcard], ...], ...]  # by prefix: (rank, a part that must occur, rule)
+    wild_parents: tuple[int, ...]  # as parents, but only prefixes with wildcards
     whole: dict[str, tuple[int, RobotsVerdict]]  # rules that end with `$` and have no `*`
 
     def decide(self, path_and_query: str) -> RobotsVerdict:
-        """May it be asked for?
+        """Whether a path may be fetched.
 
-        Path and query as in the URL; `/robots.txt` always may (2.2.2). 0.3 us with 2 rules, 0.9 to 1.7 with 90 of which
-        15 have wildcards; 27 ms with 28,000 hostile ones, the most that fit.
+        Path and query as in the URL; `/robots.txt` is always allowed (2.2.2). 0.3 us with 2 rules, 0.9 to 1.7 with 90
+        of which 15 have wildcards; 27 ms with 28,000 hostile ones, the most that fit.
         """
         if _SAFE.fullmatch(path_and_query):
             return FREE if path_and_query == "/robots.txt" else self._best(path_and_query)[1]
@@ -143,7 +145,7 @@ class RobotsGroup:
             start = len(self.prefixes[place])
             for rank, needle, rule in self.wild[place]:
                 if rank <= best[0]:
-                    break  # they stand by falling rank
+                    break  # sorted by descending rank
                 if needle in path and rule.matches(path, start):
                     best = rank, rule.verdict
                     break
@@ -153,36 +155,37 @@ class RobotsGroup:
 
 @frozen
 class Robots:
-    """A robots.txt understood."""
+    """A parsed robots.txt."""
 
     groups: tuple[Group, ...]
-    sitemaps: tuple[str, ...]  # as written, without repetition
+    sitemaps: tuple[str, ...]  # as written, distinct
 
     def group_for(self, token: str = PRODUCT_TOKEN) -> RobotsGroup:
-        """The rules for a product token (`periplus` or `Periplus/1.0`): all groups that name it; if there is none, all
-        that name `*`; else none (2.2.1)."""
+        """The rules for a product token (`periplus` or `Periplus/1.0`): all groups that name it; if there are none, all
+        that name `*`; otherwise no rules (2.2.1).
+        """
         match = _TOKEN.match(token.encode("utf-8", "replace"))
         name = match.group().lower().decode() if match else "*"
         groups = [group for group in self.groups if name in group.agents] or [
             group for group in self.groups if "*" in group.agents
         ]
         delays = [group.crawl_delay for group in groups if group.crawl_delay is not None]
-        return _indexed((rule for group in groups for rule in group.rules), max(delays, default=None))
+        return _build_index((rule for group in groups for rule in group.rules), max(delays, default=None))
 
 
 def parse_robots(body: bytes) -> Robots:
-    """The groups and sitemaps of a robots.txt. Any bytes give a value; lines that mean nothing are passed over.
+    """Parses a robots.txt. Total; unknown lines are ignored.
 
-    A Crawl-delay makes a group of its own, of the agents named since the one before: it ends no list of agents, so that
-    the rules below hold for all of them, and is no wish for agents that are named after it.
+    A Crawl-delay applies to the agents named since the previous one, as a group of its own: it does not end the list of
+    agents, so the following rules apply to all of them, and it does not apply to agents named later.
     """
     if why := _unreadable(body):
-        return _disallowing(f"the file {why}: what it forbids cannot be read", 1)
+        return _disallow_all(f"the file {why}: what it forbids cannot be read", 1)
     groups: list[Group] = []
     sitemaps: dict[str, None] = {}
     agents: list[str] = []
-    unpaced: list[str] = []  # named since the last Crawl-delay
-    paced: list[str] = []  # that it holds for
+    unpaced: list[str] = []  # agents named since the last Crawl-delay
+    paced: list[str] = []  # agents to which it applies
     rules: list[RobotsRule] = []
 
     def close_group() -> None:
@@ -214,9 +217,9 @@ def parse_robots(body: bytes) -> Robots:
 
 
 def _unreadable(body: bytes) -> str:
-    """Why a file is no UTF-8 (RFC 9309, 2.3) from its very beginning, in words for users; empty: it may be.
+    """Why a file is certainly not UTF-8 (RFC 9309, 2.3), as text for users; '' if it may be.
 
-    Such a file was meant to say something, and lines that are passed over would allow everything.
+    Such a file has rules, and ignoring them would allow everything.
     """
     if _WIDE.match(body):
         return "is in UTF-16 or UTF-32, not in UTF-8"
@@ -225,13 +228,13 @@ def _unreadable(body: bytes) -> str:
     return ""
 
 
-def _disallowing(why: str, line: int) -> Robots:
-    """A file that forbids everything to everybody; line 0: there is none."""
+def _disallow_all(why: str, line: int) -> Robots:
+    """A file that disallows everything for all agents; line 0: there is no such line."""
     return Robots((Group(("*",), (RobotsRule(RobotsVerdict(False, why, line), ("/",), False),), None),), ())
 
 
 def _parsed_part(body: bytes) -> bytes:
-    """At most PARSED_BYTES, cut at a line's end: half a line would be another rule. Without a byte order mark."""
+    """At most PARSED_BYTES, cut at a line end, since half a line would be another rule. Without byte order mark."""
     if len(body) > PARSED_BYTES:
         end = max(body.rfind(b"\n", 0, PARSED_BYTES), body.rfind(b"\r", 0, PARSED_BYTES))
         body = body[: end + 1]
@@ -239,7 +242,7 @@ def _parsed_part(body: bytes) -> bytes:
 
 
 def _field(written: bytes) -> tuple[str, bytes]:
-    """What kind of line it is (empty: none that we know) and its value. `Disallow /x` without a colon is forgiven."""
+    """(kind of the line, value); kind is '' if unknown. `Disallow /x` without a colon is accepted."""
     name, colon, value = written.partition(b":")
     if not colon:
         words = written.split()
@@ -248,13 +251,13 @@ def _field(written: bytes) -> tuple[str, bytes]:
 
 
 def _rule(verdict: RobotsVerdict, value: bytes) -> RobotsRule:
-    """An empty value is a rule that matches nothing: it has no parts, and still ends the list of agents."""
+    """Parses a pattern. An empty value matches nothing: it has no parts, but still ends the list of agents."""
     if not value:
         return RobotsRule(verdict, (), False)
     pattern = value.decode("latin-1")  # octets as characters
     anchored = pattern.endswith("$")
     if not pattern.startswith(("/", "*")):
-        pattern = "/" + pattern  # forgiven: `Disallow: private/` cannot mean anything else
+        pattern = "/" + pattern  # accepted: `Disallow: private/` is unambiguous
     parts = "*".join(_escaped(part) for part in pattern.removesuffix("$").split("*"))
     first, *rest = _with_bare_query(parts).split("*")
     inner, last = [part for part in rest[:-1] if part], rest[-1:]
@@ -262,17 +265,18 @@ def _rule(verdict: RobotsVerdict, value: bytes) -> RobotsRule:
 
 
 def _comparable(path: str) -> str:
-    """A path in the form that rules are compared in (2.2.2)."""
+    """A path in the form in which rules are compared (2.2.2)."""
     return _escaped(path.encode("utf-8", "surrogatepass").decode("latin-1"))
 
 
 def _escaped(octets: str) -> str:
-    """Everything percent-encoded but unreserved and reserved characters; `*` and `$` too, since here they mean
-    themselves (2.2.3). Unreserved characters are decoded, escapes written in upper case."""
-    return _TO_CHANGE.sub(_changed, octets)
+    """Percent-encodes everything except unreserved and reserved characters, including `*` and `$`, which are literal
+    here (2.2.3). Unreserved characters are decoded, escapes are in upper case.
+    """
+    return _TO_CHANGE.sub(_normalise_escape, octets)
 
 
-def _changed(match: re.Match[str]) -> str:
+def _normalise_escape(match: re.Match[str]) -> str:
     text = match.group()
     if len(text) == 1:
         return f"%{ord(text):02X}"
@@ -281,17 +285,17 @@ def _changed(match: re.Match[str]) -> str:
 
 
 def _with_bare_query(text: str) -> str:
-    """`:` and `/` bare in the query: the RFC's table holds `?baz=https://foo.bar` and
-    `?baz=https%3A%2F%2Ffoo.bar` equal.
+    """Decodes `:` and `/` in the query: the RFC's table treats `?baz=https://foo.bar` and `?baz=https%3A%2F%2Ffoo.bar`
+    as equal.
 
-    Paths are tried with and without, because a pattern such as `/*%2F` may mean either.
+    Paths are tried in both forms, because a pattern such as `/*%2F` may mean either.
     """
     head, mark, query = text.partition("?")
     return head + mark + query.replace("%3A", ":").replace("%2F", "/")
 
 
-def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
-    """The rules, ready to be asked."""
+def _build_index(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
+    """Builds the index of the rules."""
     plain: dict[str, tuple[int, RobotsVerdict]] = {}
     whole: dict[str, tuple[int, RobotsVerdict]] = {}
     wild: dict[str, list[tuple[int, str, Wildcard]]] = {}
@@ -310,7 +314,7 @@ def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGr
     parents: list[int] = []
     best_plain: list[tuple[int, RobotsVerdict]] = []
     wild_parents: list[int] = []
-    chain: list[int] = []  # the prefixes that the one at hand begins with
+    chain: list[int] = []  # the prefixes of the current one
     for place, prefix in enumerate(prefixes):
         while chain and not prefix.startswith(prefixes[chain[-1]]):
             chain.pop()
@@ -324,23 +328,23 @@ def _indexed(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGr
 
 
 class Access(StrEnum):
-    """What the answer to a request for robots.txt allows (RFC 9309, 2.3.1)."""
+    """What the response for robots.txt allows (RFC 9309, 2.3.1)."""
 
     RULES = "rules"
-    ALL = "all"  # there is no robots.txt: everything may be fetched
-    NONE = "none"  # nobody knows the rules: nothing may be fetched
+    ALL = "all"  # no robots.txt: everything may be fetched
+    NONE = "none"  # the rules are unknown: nothing may be fetched
 
 
 @frozen
 class RobotsAnswer:
-    """What came of asking for robots.txt, in a form to be stored.
+    """The result of a request for robots.txt, in a form that can be stored.
 
-    Made by `robots_from_answer`, from what arrived or from what was stored.
+    Created by `robots_from_answer`, from the response or from stored data.
     """
 
-    status: int  # of the last hop; 0: no answer
-    cause: str  # a Cause when no usable answer arrived, else empty
-    body: bytes  # of a 2xx answer, as far as it is parsed
+    status: int  # of the last hop; 0: no response
+    cause: str  # a Cause if there was no usable response, else empty
+    body: bytes  # of a 2xx response, as far as it is parsed
 
     @property
     def access(self) -> Access:
@@ -349,26 +353,26 @@ class RobotsAnswer:
         return Access.RULES if self.status < 300 else Access.ALL
 
     def robots(self) -> Robots:
-        """The file; for ALL and NONE one with the same effect, its line 0 saying why."""
+        """The parsed file; for ALL and NONE one with the same effect, with the reason in line 0."""
         if self.access is Access.NONE:
-            return _disallowing(f"robots.txt is unreachable: {self.cause or f'status {self.status}'}", 0)
+            return _disallow_all(f"robots.txt is unreachable: {self.cause or f'status {self.status}'}", 0)
         return parse_robots(self.body)
 
     def life_s(self, cache_control: str = "") -> float:
-        """How long the answer holds. A day at most (2.4); a shorter max-age is obeyed down to SHORTEST_LIFE_S."""
+        """How long the result may be used: at most a day (2.4); a shorter max-age applies down to SHORTEST_LIFE_S."""
         if self.access is Access.NONE:
             return ERROR_LIFE_S
-        wishes = cache_control.lower()
-        age = re.search(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,12})", wishes)
-        asked = float(age.group(1)) if age else 0.0 if "no-cache" in wishes or "no-store" in wishes else DAY_S
+        control = cache_control.lower()
+        age = re.search(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,12})", control)
+        asked = float(age.group(1)) if age else 0.0 if "no-cache" in control or "no-store" in control else DAY_S
         return min(max(asked, SHORTEST_LIFE_S), DAY_S)
 
 
 def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> RobotsAnswer:
-    """What a final answer means.
+    """Interprets a final response.
 
-    status: after redirects were followed over hosts, five at least; a 3xx that remains (too many hops, no usable
-    Location) counts as no file, as 2.3.1.2 permits. 4xx: no file (2.3.1.3), but 429 asks for silence. 5xx, unknown
+    status: after following at least five redirects, across hosts; a remaining 3xx (too many hops, no usable Location)
+    counts as no file, as 2.3.1.2 permits. 4xx: no file (2.3.1.3), except 429: nothing may be fetched. 5xx, unknown
     codes and network errors: complete disallow (2.3.1.4).
     """
     part = _parsed_part(body) if 200 <= status < 300 and not cause else b""
@@ -377,13 +381,13 @@ def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> Robot
 
 @frozen
 class RobotsTags:
-    """What a page asks for itself."""
+    """The directives of a page."""
 
     noindex: bool
     nofollow: bool
 
 
-# directives with a colon
+# Directives with a colon
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NAME = re.compile(r"[\w-]+")
 
@@ -391,7 +395,7 @@ _NAME = re.compile(r"[\w-]+")
 def page_directives(
     header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]], token: str = PRODUCT_TOKEN
 ) -> RobotsTags:
-    """X-Robots-Tag values and meta elements (name, content) together; the stricter holds. Only those for all or for us.
+    """Combines X-Robots-Tag values and meta elements (name, content) for all robots or for us; the stricter applies.
 
     Source: Google's and Bing's documentation of robots meta tags; no standard covers them.
     """
@@ -406,7 +410,10 @@ def page_directives(
 
 
 def _words_of_header(value: str, ours: set[str]) -> set[str]:
-    """`noindex, otherbot: nofollow`: an agent's name holds for what follows it. The time in a date is no agent."""
+    """Parses `noindex, otherbot: nofollow`: an agent's name applies to the following directives.
+
+    The time in a date is not an agent.
+    """
     words: set[str] = set()
     for_us = True
     for part in value.split(","):

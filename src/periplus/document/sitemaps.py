@@ -1,9 +1,8 @@
-"""Reads the pages that a sitemap names.
+"""Reads sitemaps.
 
-Source: sitemaps.org protocol 0.9 (XML, index, text, feeds as sitemaps). Read with patterns, not with an XML parser:
-sitemaps in the wild have bare `&` in URLs, wrong or no namespaces and a missing end, of which a parser in recovery
-makes other URLs; and where no entity is ever expanded and no address ever opened, none can be abused. Linear in the
-body. Total: any bytes give a value.
+Source: sitemaps.org protocol 0.9 (XML, index, text, feeds as sitemaps). Uses patterns, not an XML parser: real sitemaps
+have bare `&` in URLs, wrong or no namespaces, or are truncated, from which a recovering parser makes other URLs; and as
+no entity is expanded and nothing is fetched, none can be abused. Linear in the body. Total.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 from periplus.values import frozen
 
-MAX_ENTRIES = 50_000  # sitemaps.org: the most that one file may name
-# the protocol permits 50 MB; 50,000 addresses seldom need 10, and a gzip bomb must stay cheap
+MAX_ENTRIES = 50_000  # sitemaps.org: the most per file
+# The protocol permits 50 MB; 50,000 URLs seldom need 10, and a gzip bomb must stay cheap
 MAX_INFLATED_BYTES = 33_554_432
-URL_CHARACTERS = 8_192  # a text longer than that is no address
+URL_CHARACTERS = 8_192  # a longer text is not a URL
 
 
 class SitemapKind(StrEnum):
@@ -33,37 +32,37 @@ class SitemapKind(StrEnum):
     RSS = "rss"
     ATOM = "atom"
     TEXT = "text"
-    NONE = "none"  # no sitemap: a web page, rubbish, nothing
+    NONE = "none"  # not a sitemap: a web page, garbage, nothing
 
 
 @frozen
 class SitemapEntry:
-    """A page. Perhaps on another host: the crawl's scope decides."""
+    """A page; possibly on another host, which the crawl's scope decides."""
 
     url: Url
-    lastmod: float  # seconds since the epoch; 0.0 when not said or not understood
+    lastmod: float  # seconds since the epoch; 0.0 if missing or invalid
 
 
 @frozen
 class Sitemap:
-    """A sitemap understood. Entries in the order of the file, each URL once."""
+    """A parsed sitemap. Entries in file order, each URL once."""
 
     kind: SitemapKind
     entries: tuple[SitemapEntry, ...]
-    nested: tuple[Url, ...]  # the sitemaps of an index; how deep to go is the caller's business
-    bad: int  # addresses that are no http or https URL
-    cut: bool  # more than MAX_ENTRIES or MAX_INFLATED_BYTES: the rest was left off
+    nested: tuple[Url, ...]  # sitemaps of an index; the caller decides how deep to follow them
+    bad: int  # entries that are not http or https URLs
+    cut: bool  # more than MAX_ENTRIES or MAX_INFLATED_BYTES: the rest was dropped
 
 
 @frozen
 class _Dialect:
-    """Where a kind of sitemap says what."""
+    """The element names of a kind of sitemap."""
 
     kind: SitemapKind
     container: str
     address: str
     dates: tuple[str, ...]
-    prefixed: bool  # the root's namespace prefix holds for its children
+    prefixed: bool  # whether the root's namespace prefix applies to its children
 
     @property
     def is_feed(self) -> bool:
@@ -79,11 +78,11 @@ _DIALECTS = {
 }
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s>])", re.IGNORECASE)
 _LINE_BREAK = re.compile(rb"[\r\n]+")
-# What is not closed goes on to the end: sought again from each beginning, it would take quadratic time.
+# An unclosed construct extends to the end; searching again from each start would take quadratic time
 _UNMARKED = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
-# marks in a section of character data, which are none there
+# Markup characters in a CDATA section, which are literal there
 _MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")
-_NO_ADDRESS = "\ud800"  # for an entity that is not expanded: no URL holds it
+_NO_ADDRESS = "\ud800"  # for an entity that is not expanded: never in a URL
 _ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
@@ -98,9 +97,9 @@ _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 
 
 def read_sitemap(body: bytes, url: Url) -> Sitemap:
-    """The entries of a sitemap found at url, which relative addresses are resolved against. body: may be gzipped."""
-    plain, cut = _inflated(body)
-    plain = _UNMARKED.sub(_unmarked, _as_utf8(plain))
+    """Parses a sitemap. url: the base for relative URLs. body: may be gzipped."""
+    plain, cut = _decompress(body)
+    plain = _UNMARKED.sub(_mask_section, _as_utf8(plain))
     root = _ROOT.search(plain)
     if root is None:
         addresses, kind = _text_addresses(plain, url), SitemapKind.TEXT
@@ -126,39 +125,39 @@ def read_sitemap(body: bytes, url: Url) -> Sitemap:
     return Sitemap(kind, tuple(entries.values()), (), bad, cut)
 
 
-def _inflated(body: bytes) -> tuple[bytes, bool]:
-    """The body without gzip, and whether it was longer than allowed. A damaged end is left off."""
+def _decompress(body: bytes) -> tuple[bytes, bool]:
+    """(decompressed body, whether it was too long). A damaged end is dropped."""
     if not body.startswith(b"\x1f\x8b"):
         return body[:MAX_INFLATED_BYTES], len(body) > MAX_INFLATED_BYTES
     inflater = zlib.decompressobj(wbits=31)
     plain = bytearray()
     try:
-        for start in range(0, len(body), 65_536):  # in pieces, so that what came before damage is kept
+        for start in range(0, len(body), 65_536):  # in pieces, so that data before a damaged part is kept
             plain += inflater.decompress(body[start : start + 65_536], MAX_INFLATED_BYTES - len(plain))
             if len(plain) == MAX_INFLATED_BYTES:
                 return bytes(plain), not inflater.eof
     except zlib.error:
-        pass  # what was inflated so far is all there is
+        pass  # keep what was decompressed so far
     return bytes(plain), False
 
 
 def _as_utf8(body: bytes) -> bytes:
-    """Without byte order mark.
+    """The body without byte order mark, UTF-16 as UTF-8.
 
-    Other encodings than UTF-16 agree with UTF-8 in all that matters here: marks and ASCII URLs.
+    All other encodings agree with UTF-8 on markup and ASCII URLs.
     """
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return body.decode("utf-16", "replace").encode("utf-8", "replace")
     return body.removeprefix(codecs.BOM_UTF8)
 
 
-def _unmarked(place: re.Match[bytes]) -> bytes:
-    """Nothing for a comment; for a section of character data its text, in which nothing is a mark any longer."""
+def _mask_section(place: re.Match[bytes]) -> bytes:
+    """Replaces a comment with nothing, and a CDATA section with its text, markup characters masked."""
     return (place[1] or b"").translate(_MASKED)
 
 
 def _text_addresses(body: bytes, url: Url) -> Iterator[tuple[str, str, Url]]:
-    """One address a line, absolute; other lines are none."""
+    """One absolute URL per line; other lines are ignored."""
     for line in _LINE_BREAK.split(body):
         text = line.strip()
         if (
@@ -172,7 +171,7 @@ def _text_addresses(body: bytes, url: Url) -> Iterator[tuple[str, str, Url]]:
 def _marked_addresses(
     body: bytes, root: re.Match[bytes], dialect: _Dialect, url: Url
 ) -> Iterator[tuple[str, str, Url]]:
-    """Address and date of each container, and what the address is resolved against.
+    """(URL, date, base) of each container.
 
     Elements of extensions (`image:loc`) have another prefix or come later.
     """
@@ -197,9 +196,7 @@ def _marked_addresses(
 
 
 def _feed_base(head: bytes, address: re.Pattern[bytes], dialect: _Dialect, url: Url) -> Url:
-    """What addresses in a feed are resolved against: its `xml:base`, else the page that it names as its own,
-    else where it was found.
-    """
+    """The base for URLs in a feed: its `xml:base`, else its own page, else its URL."""
     if b"xml:base" in head and _XML_BASE.search(head):
         return _xml_base(head, url)
     try:
@@ -209,7 +206,7 @@ def _feed_base(head: bytes, address: re.Pattern[bytes], dialect: _Dialect, url: 
 
 
 def _xml_base(tags: bytes, base: Url) -> Url:
-    """What the `xml:base` of these tags, outer before inner, make of a base (XML Base, 3 and 4)."""
+    """Applies the `xml:base` of these tags, outer before inner, to a base (XML Base, 3 and 4)."""
     for first, second in _XML_BASE.findall(tags):
         with contextlib.suppress(InvalidUrl):
             base = canonical(_unescaped(first or second), base)
@@ -217,7 +214,7 @@ def _xml_base(tags: bytes, base: Url) -> Url:
 
 
 def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes], dialect: _Dialect) -> str:
-    """The page of an entry, or of the feed; of RSS also a guid that is a link."""
+    """The page of an entry, or of the feed; in RSS also a guid that is a permalink."""
     if dialect.kind is SitemapKind.ATOM:
         return _atom_address(body, start, end)
     if text := _content(address, body, start, end):
@@ -228,7 +225,7 @@ def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes],
 
 
 def _element(prefix: bytes, name: str) -> re.Pattern[bytes]:
-    """An element's text, and its end with what is blank after it."""
+    """A pattern for an element's text, and its end tag with trailing white space."""
     return re.compile(rb"<%b%b(?:\s[^<>]*)?>([^<]*)(?:</[^<>]*>\s*)?" % (prefix, name.encode()), re.IGNORECASE)
 
 
@@ -238,7 +235,7 @@ def _content(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> s
 
 
 def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> Iterator[str]:
-    """The first element's text, and those of others that follow it at once. Empty ones are left out."""
+    """The first element's text, and those of adjacent ones. Empty ones are left out."""
     match = element.search(body, start, end)
     while match:
         if text := _unescaped(match[1]):
@@ -247,7 +244,7 @@ def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> 
 
 
 def _atom_address(body: bytes, start: int, end: int) -> str:
-    """href of the first link that leads to the page itself."""
+    """The href of the first link to the page itself."""
     for link in _ATOM_LINK.finditer(body, start, end):
         attributes = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
         if attributes.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in attributes:
@@ -256,7 +253,10 @@ def _atom_address(body: bytes, start: int, end: int) -> str:
 
 
 def _unescaped(text: bytes) -> str:
-    """With XML's own five entities and numbers resolved; with any other it is no address. A bare `&` stays."""
+    """Resolves XML's five entities and character references; any other entity makes the URL invalid.
+
+    A bare `&` is kept.
+    """
     return _ENTITY.sub(_character, text[:URL_CHARACTERS].decode("utf-8", "replace")).translate(_UNMASKED).strip()
 
 
@@ -269,9 +269,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _seconds(date: str) -> float:
-    """A W3C date (a year is enough) or one as in mail, UTC where no zone is said;
-    0.0 when it is none or before 1970.
-    """
+    """Parses a W3C date (a year is enough) or a mail date, UTC by default; 0.0 if invalid or before 1970."""
     try:
         match = _DATE.fullmatch(date)
         if match:

@@ -1,7 +1,6 @@
-"""What is wrong with a page's markup, by its tree alone: headings, names of what one can use, frames, tables, previews,
-structured data.
+"""Checks of a page's markup: headings, names of controls, frames, tables, previews, structured data.
 
-Nothing is rendered: what a style hides, a script adds or a colour makes unreadable is not seen.
+Nothing is rendered: effects of styles, scripts and colours are not considered.
 """
 
 from __future__ import annotations
@@ -14,26 +13,27 @@ from periplus.document import html
 from periplus.document.structured import items_of, json_faults, lacks_of
 from periplus.model.web import Url
 
-VERSION = 2  # of the checks: notes of another version are made anew
+VERSION = 2  # of the checks: notes of other versions are recomputed
 
 _HEADINGS = "h1,h2,h3,h4,h5,h6,[role=heading]"
 _MARKED = f"{_HEADINGS},[role=main],[tabindex]"
 _UNSEEN = "[hidden],[aria-hidden=true],template,noscript"
-_BUTTON_INPUTS = {"button": "value", "image": "alt"}  # what names them; submit and reset have names of their own
+# the attribute that names them; submit and reset have default names
+_BUTTON_INPUTS = {"button": "value", "image": "alt"}
 _UNLABELLED = frozenset({"hidden", "submit", "reset", "button", "image"})
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8})*|[ix]-[a-z0-9-]+", re.IGNORECASE)
 _DOCTYPE = re.compile(r"(?:\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<!doctype", re.IGNORECASE | re.DOTALL)
 _PREVIEW = ("og:title", "og:type", "og:image", "og:url")  # ogp.me: the four that every page must have
 _STRUCTURED = "script[type^='application/ld+json' i],[itemscope][itemtype],[typeof]"
-_ANYWHERE = Url("https://page.invalid/")  # notes are of the markup, wherever it stands
+_ANYWHERE = Url("https://page.invalid/")  # the position of the page does not matter for the notes
 _NAMELESS = frozenset({"", "presentation", "none"})
-DATA_TABLE = 3  # rows and columns from which a table without heads is one of data, as axe-core's td-has-header has it
-LEAST_ZOOM = 2.0  # WCAG 2.2, 1.4.4: text can be doubled
-DAY_S = 86_400  # a page that reloads itself after 20 hours is none that runs away (WCAG 2.2, 2.2.1)
+DATA_TABLE = 3  # least rows and columns of a data table, as in axe-core's td-has-header
+LEAST_ZOOM = 2.0  # WCAG 2.2, 1.4.4: text can be enlarged to 200 %
+DAY_S = 86_400  # a refresh after 20 hours is permitted (WCAG 2.2, 2.2.1)
 
 
 class StaticNote(NamedTuple):
-    """One thing that is wrong with a page. code: of the finding; number, words: for its sentence."""
+    """One fault of a page. code: of the finding. number, words: for its sentence."""
 
     code: str
     number: float = 0.0
@@ -44,12 +44,12 @@ _Noted: TypeAlias = "Iterator[tuple[StaticNote, html.Element | None]]"
 
 
 def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
-    """All notes on an HTML page; each code at most once, with how many elements it is about. text: as decoded."""
+    """All notes on an HTML page; each code at most once, with the number of elements. text: decoded source."""
     return [note for note, _ in noted_elements(text, tree)]
 
 
 def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.Element | None]]:
-    """The same, each with the first element that it is about; None: of what is missing."""
+    """As `static_notes`, each with the first element concerned; None if something is missing."""
     marked = html.select(tree, _MARKED)
     return [
         *_of_headings([element for element in marked if _level(element)]),
@@ -63,13 +63,13 @@ def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.El
 
 
 def _level(element: html.Element) -> int:
-    """Of a heading; 0: none."""
+    """The level of a heading; 0 if it is not one."""
     tag = html.tag_of(element)
     role = html.attribute(element, "role")
     if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456" and role in ("", "heading"):
         own = int(tag[1])
     elif role == "heading":
-        own = 2  # ARIA 1.2: the level of a heading that says none
+        own = 2  # ARIA 1.2: the default level
     else:
         return 0
     level = html.attribute(element, "aria-level")
@@ -77,7 +77,7 @@ def _level(element: html.Element) -> int:
 
 
 def _of_headings(headings: list[html.Element]) -> _Noted:
-    """Levels that are left out on the way down, and headings without words."""
+    """Skipped heading levels, and empty headings."""
     skipped: list[html.Element] = []
     empty: list[html.Element] = []
     first, before = "", 0
@@ -97,7 +97,7 @@ def _of_headings(headings: list[html.Element]) -> _Noted:
 
 
 def _of_names(tree: html.Tree) -> _Noted:
-    """Links, buttons and frames that nothing names."""
+    """Links, buttons and frames without accessible name."""
     links = [link for link in html.elements(tree, "a") if html.attribute(link, "href")]
     areas = [area for area in html.elements(tree, "area") if html.attribute(area, "href")]
     buttons = [*html.elements(tree, "button")]
@@ -119,7 +119,7 @@ def _of_names(tree: html.Tree) -> _Noted:
 
 
 def _own_name(element: html.Element) -> str:
-    """What its attributes call it. Whether `aria-labelledby` leads to words is not looked at."""
+    """The name from its attributes. The target of `aria-labelledby` is not checked."""
     for name in ("aria-label", "aria-labelledby", "title"):
         if text := html.attribute(element, name).strip():
             return text
@@ -127,7 +127,7 @@ def _own_name(element: html.Element) -> str:
 
 
 def name_of(element: html.Element) -> str:
-    """Its text, else what its attributes or the pictures in it say. Source: Accessible Name 1.2, 4.3."""
+    """The accessible name: text, else attributes, else images inside. Source: Accessible Name 1.2, 4.3."""
     if text := element.text.strip():
         return text
     if text := _own_name(element) or html.attribute(element, "alt").strip():
@@ -139,7 +139,7 @@ def name_of(element: html.Element) -> str:
 
 
 def _is_hidden(element: html.Element) -> bool:
-    """Whether nobody is offered it, as far as markup tells; or its role takes its meaning away."""
+    """Whether the element is hidden, judged by markup only, or has a role without semantics."""
     return (
         html.closest(element, _UNSEEN) is not None
         or html.attribute(element, "role") in _NAMELESS - {""}
@@ -148,7 +148,7 @@ def _is_hidden(element: html.Element) -> bool:
 
 
 def _of_fields(tree: html.Tree) -> _Noted:
-    """Fields to fill in that no label names."""
+    """Form fields without label."""
     fields = [
         field
         for tag in ("input", "select", "textarea")
@@ -173,7 +173,7 @@ def _of_fields(tree: html.Tree) -> _Noted:
 
 
 def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Noted:
-    """Of the page as a whole: its main part, language, order of focus, mode of display."""
+    """Checks of the whole page: main landmark, language, focus order, doctype."""
     if not html.elements(tree, "main") and not any(html.attribute(one, "role") == "main" for one in marked):
         yield StaticNote("main-missing"), None
     for root in html.elements(tree, "html")[:1]:
@@ -191,7 +191,7 @@ def _is_above_zero(text: str) -> bool:
 
 
 def _of_tables(tree: html.Tree) -> _Noted:
-    """Tables of data none of whose cells is a head."""
+    """Data tables without header cells."""
     headless = []
     for table in html.elements(tree, "table"):
         if html.attribute(table, "role") in ("presentation", "none") or html.closest_above(table, "table") is not None:
@@ -207,7 +207,7 @@ def _of_tables(tree: html.Tree) -> _Noted:
 
 
 def _of_meta(tree: html.Tree) -> _Noted:
-    """What the page tells telephones, and programs that show a preview of it."""
+    """Viewport, refresh and preview tags."""
     viewport, display, preview = None, None, set()
     for meta in html.elements(tree, "meta")[:500]:
         content = html.attribute(meta, "content")
@@ -236,8 +236,8 @@ def _forbids_zoom(viewport: str) -> bool:
 
 
 def _of_structured(tree: html.Tree) -> _Noted:
-    """Structured data that cannot be read, lacks what search engines ask for, or has values of a form that they do not
-    read.
+    """Structured data that is invalid, lacks properties that search engines require, or has values in a
+    wrong format.
     """
     if faults := json_faults(tree):
         yield StaticNote("structured-syntax", len(faults), faults[0].words), faults[0].script
@@ -254,12 +254,12 @@ def _of_structured(tree: html.Tree) -> _Noted:
             yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED)
 
 
-# (code, good up to, poor from) of Largest Contentful Paint, in seconds, and Cumulative Layout Shift; source: web.dev
+# (code, good up to, poor above) for Largest Contentful Paint, in seconds, and Cumulative Layout Shift; source: web.dev
 VITALS = (("slow-paint", 2.5, 4.0), ("layout-shift", 0.1, 0.25))
 
 
 def vitals_notes(paint_s: float | None, shift: float | None) -> list[StaticNote]:
-    """Notes on what a browser measured of a page; None: it did not."""
+    """Notes on browser measurements of a page; None: not measured."""
     measured = zip(VITALS, (paint_s, shift), strict=True)
     return [
         StaticNote(code, value, "poor" if value > poor else "needs improvement")

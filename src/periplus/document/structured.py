@@ -1,7 +1,7 @@
-"""What a page says to machines: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards and hreflang, as one kind of value;
-and what search engines miss in it.
+"""Structured data of a page: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards and hreflang, in a common form; and
+the properties that search engines miss.
 
-Values are as written. Total on hostile input, and bounded: ITEMS_MOST, VALUES_MOST and DEEPEST hold for each page.
+Values are as written. Total on hostile input, and bounded: ITEMS_MOST, VALUES_MOST and DEEPEST apply per page.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from periplus.model.web import Url
 from periplus.urls.canonical import resolve
 from periplus.values import frozen
 
-JSON_CHARS = 2_000_000  # of one script
+JSON_CHARS = 2_000_000  # per script
 VALUE_CHARS = 10_000
-VALUES_MOST = 20_000  # rows of a page
-ITEMS_MOST = 20_000  # objects of a page, nested ones included
-DEEPEST = 40  # objects within objects
+VALUES_MOST = 20_000  # rows per page
+ITEMS_MOST = 20_000  # objects per page, including nested ones
+DEEPEST = 40  # nesting depth
 METAS_MOST = 2_000
 
 _SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org(?:/|#|$)|schema:)", re.IGNORECASE)
@@ -32,34 +32,34 @@ _OPEN_GRAPH = ("og", "article", "book", "profile", "music", "video", "product", 
 
 @frozen
 class Item:
-    """One thing that a page describes. schema: its types are of schema.org, and written without its address."""
+    """One item that a page describes. schema: whether its types are of schema.org; they are stored without its URL."""
 
     syntax: str
     types: tuple[str, ...]
     id: str
     schema: bool
-    properties: tuple[tuple[str, str | Item], ...]  # in the page's order, repeated where it has several values
+    properties: tuple[tuple[str, str | Item], ...]  # in page order, repeated for multiple values
 
 
 class StructuredValue(NamedTuple):
-    """One value. item: number of the outermost thing on the page, from 1; type: of the thing that has the value."""
+    """One value. item: number of the top-level item on the page, from 1. type: of the item that has the value."""
 
     syntax: str
     item: int
     type: str
-    path: str  # from the outermost thing: offers.price, itemListElement[2].name; type and id of a thing
+    path: str  # from the top-level item: offers.price, itemListElement[2].name; type and id of an item
     value: str
 
 
 class JsonFault(NamedTuple):
-    """A script of JSON-LD that is not read, and why."""
+    """An unreadable JSON-LD script, and the reason."""
 
     script: html.Element
     words: str
 
 
 def values_of(tree: html.Tree, url: Url) -> Iterator[StructuredValue]:
-    """Every value of a page, item by item; at most VALUES_MOST. url: of the page, that translations are relative to."""
+    """The values of a page, item by item; at most VALUES_MOST. url: of the page, the base of translations."""
     count = 0
     for number, item in enumerate(items_of(tree, url), 1):
         for value in _values(item, number, "", ""):
@@ -70,9 +70,9 @@ def values_of(tree: html.Tree, url: Url) -> Iterator[StructuredValue]:
 
 
 def items_of(tree: html.Tree, url: Url) -> list[Item]:
-    """The outermost things that a page describes, by syntax. url: as in `values_of`."""
-    room = _Room()
-    items = [item for script in json_scripts(tree) for item in _of_json(_loaded(script)[0], room)]
+    """The top-level items of a page, by syntax. url: as in `values_of`."""
+    room = _Budget()
+    items = [item for script in json_scripts(tree) for item in _of_json(_load(script)[0], room)]
     items += [_of_microdata(item, room, 0) for item in html.microdata(tree)]
     items += [_of_rdfa(item, room, 0) for item in html.rdfa(tree)]
     return [*items, *_of_metas(tree), *_of_translations(tree, url)]
@@ -98,14 +98,14 @@ def _values(item: Item, number: int, before: str, above: str) -> Iterator[Struct
             yield StructuredValue(item.syntax, number, kind, before + name, value)
 
 
-class _Room:
-    """How many things of a page may still be read."""
+class _Budget:
+    """Limits the number of items per page."""
 
     def __init__(self) -> None:
         self._left = ITEMS_MOST
 
     def take(self, depth: int) -> bool:
-        """Whether there is room for one more, so deep."""
+        """Whether one more item at this depth is allowed."""
         self._left -= 1
         return self._left >= 0 and depth < DEEPEST
 
@@ -115,15 +115,15 @@ def _text(value: str) -> str:
 
 
 def _short(name: str) -> str:
-    """A type or property of schema.org without its address; others as written."""
+    """A type or property of schema.org without its URL; others as written."""
     return _SCHEMA.sub("", name, count=1) if _SCHEMA.match(name) else name
 
 
-# JSON-LD 1.1, as far as pages use it: contexts are not fetched, and no name is mapped to another.
+# JSON-LD 1.1 as used by pages: contexts are not fetched, and names are not mapped.
 
 
 def json_scripts(tree: html.Tree) -> list[html.Element]:
-    """Scripts of JSON-LD."""
+    """The JSON-LD scripts."""
     scripts = html.elements(tree, "script")[:METAS_MOST]
     return [
         script for script in scripts if html.attribute(script, "type").strip().lower().startswith("application/ld+json")
@@ -131,10 +131,10 @@ def json_scripts(tree: html.Tree) -> list[html.Element]:
 
 
 def json_faults(tree: html.Tree) -> list[JsonFault]:
-    """What is wrong with a page's scripts of JSON-LD, as text (RFC 8259) and as what search engines read."""
+    """Faults in a page's JSON-LD scripts: invalid JSON (RFC 8259), or not readable for search engines."""
     faults = []
     for script in json_scripts(tree):
-        data, fault = _loaded(script)
+        data, fault = _load(script)
         objects = data if isinstance(data, list) else [data]
         if not fault and any(isinstance(one, dict) and _lacks_context(one) for one in objects):
             fault = "no @context"
@@ -147,9 +147,10 @@ def _lacks_context(node: Mapping[str, object]) -> bool:
     return "@context" not in node and ("@type" in node or "@graph" in node)
 
 
-def _loaded(script: html.Element) -> tuple[object, str]:
-    """(what the script holds, None: nothing that can be read; what is wrong with it). Bare line ends in texts, which
-    JSON forbids, are named and read.
+def _load(script: html.Element) -> tuple[object, str]:
+    """(contents of the script, or None if unreadable; the fault).
+
+    Raw line breaks in strings, which JSON forbids, are reported but accepted.
     """
     text = _WRAPPED.sub("", script.text[:JSON_CHARS]).strip()
     if not text:
@@ -176,8 +177,8 @@ def _is_schema(context: object) -> bool:
     return isinstance(context, list) and any(map(_is_schema, context))
 
 
-def _of_json(data: object, room: _Room, schema: bool = False) -> Iterator[Item]:
-    """The outermost objects: those of a list, or of a @graph."""
+def _of_json(data: object, room: _Budget, schema: bool = False) -> Iterator[Item]:
+    """The top-level objects, also of a list or a @graph."""
     for node in data if isinstance(data, list) else [data]:
         if not isinstance(node, dict):
             continue
@@ -188,7 +189,7 @@ def _of_json(data: object, room: _Room, schema: bool = False) -> Iterator[Item]:
             yield item
 
 
-def _of_node(node: Mapping[str, object], room: _Room, depth: int, schema: bool) -> Item | None:
+def _of_node(node: Mapping[str, object], room: _Budget, depth: int, schema: bool) -> Item | None:
     if not room.take(depth):
         return None
     schema = schema or _is_schema(node.get("@context"))
@@ -208,7 +209,7 @@ def _of_node(node: Mapping[str, object], room: _Room, depth: int, schema: bool) 
     )
 
 
-def _of_values(value: object, room: _Room, depth: int, schema: bool) -> Iterator[str | Item]:
+def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterator[str | Item]:
     if isinstance(value, dict):
         if "@value" in value:
             yield from _of_values(value["@value"], room, depth, schema)
@@ -224,10 +225,10 @@ def _of_values(value: object, room: _Room, depth: int, schema: bool) -> Iterator
         yield _text(value if isinstance(value, str) else json.dumps(value))
 
 
-# Microdata and RDFa, as the parser has them
+# Microdata and RDFa, from the parser
 
 
-def _of_microdata(item: html.MicrodataItem, room: _Room, depth: int) -> Item:
+def _of_microdata(item: html.MicrodataItem, room: _Budget, depth: int) -> Item:
     types = (item.type or "").split()
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
@@ -240,7 +241,7 @@ def _of_microdata(item: html.MicrodataItem, room: _Room, depth: int) -> Item:
     )
 
 
-def _of_rdfa(item: html.RdfaItem, room: _Room, depth: int) -> Item:
+def _of_rdfa(item: html.RdfaItem, room: _Budget, depth: int) -> Item:
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
         for name, values in item.properties.items():
@@ -254,7 +255,7 @@ def _of_rdfa(item: html.RdfaItem, room: _Room, depth: int) -> Item:
 
 
 def _of_metas(tree: html.Tree) -> Iterator[Item]:
-    """Open Graph and Twitter cards, one thing each, of the type that they name."""
+    """Open Graph and Twitter cards, one item each, with the type that they name."""
     graph: list[tuple[str, str | Item]] = []
     card: list[tuple[str, str | Item]] = []
     for meta in html.elements(tree, "meta")[:METAS_MOST]:
@@ -273,7 +274,7 @@ def _of_metas(tree: html.Tree) -> Iterator[Item]:
 
 
 def _of_translations(tree: html.Tree, url: Url) -> Iterator[Item]:
-    """The page's translations by hreflang, one thing: languages and absolute addresses."""
+    """The page's hreflang translations as one item: languages and absolute URLs."""
     base = url
     for element in html.select(tree, "base[href]")[:1]:
         base = _absolute(html.attribute(element, "href"), url) or url
@@ -293,21 +294,21 @@ def _absolute(text: str, base: Url) -> Url | None:
         return None
 
 
-# What search engines ask for
+# Requirements of search engines
 
 
 class TypeRule(NamedTuple):
-    """What a type must have to be shown by search engines. A property is a path; `a|b`: one of them."""
+    """The properties that search engines require of a type. A property is a path; `a|b`: one of both."""
 
     type: str
     required: str  # separated by blanks
     recommended: str = ""
-    alone: str = ""  # required too where it is no part of another thing
-    within: str = ""  # the rule is for parts of this type
+    alone: str = ""  # also required for top-level items
+    within: str = ""  # the rule applies to parts of this type
 
 
-# After Google Search Central, "Structured data markup that Google Search supports", a page for each type; only that of
-# Product was compared again when this was written. A type without required properties has those that are recommended.
+# After Google Search Central, "Structured data markup that Google Search supports", one page per type; only that of
+# Product was compared again when this was written. Types without required properties have recommended ones
 RULES = (
     TypeRule("Article", "", "headline author datePublished image"),
     TypeRule("BreadcrumbList", "itemListElement"),
@@ -344,7 +345,7 @@ RULES = (
 _RULED: dict[str, list[TypeRule]] = {}
 for _rule in RULES:
     _RULED.setdefault(_rule.type, []).append(_rule)
-# schema.org 29: subtypes that pages use
+# schema.org 29: subtypes in use
 _BROADER = {
     narrow: broad
     for broad, row in {
@@ -379,27 +380,29 @@ _FORMS = (
     (_NUMBERS, re.compile(r"[+-]?\d+(?:\.\d+)?")),
     (_DURATIONS, re.compile(r"P(?=.)(?:\d+(?:\.\d+)?[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?")),
 )
-_WORDS_MOST = 5  # types or values that a note names
+_WORDS_MOST = 5  # most types or values named in a note
 
 
 class Lacks(NamedTuple):
-    """What the things of a page lack or have wrong, in words as `Product without name, offers or review`; each once."""
+    """Missing properties and invalid values of a page's items, as text such as `Product without name, offers or
+    review`; distinct.
+    """
 
     required: tuple[str, ...]
     recommended: tuple[str, ...]
-    values: tuple[str, ...]  # `price: 1.000 EUR`: no form that search engines read
+    values: tuple[str, ...]  # such as `price: 1.000 EUR`: not in a format that search engines read
 
 
 def lacks_of(items: Iterable[Item]) -> Lacks:
-    """What search engines miss in things of schema.org. A part that is named by its @id is looked up on the page."""
+    """Checks the schema.org items. A part given by @id is looked up on the page."""
     items = list(items)
     by_id: dict[str, Item] = {}
-    for item, _ in _every(items, ""):
+    for item, _ in _walk(items, ""):
         if item.id and item.properties:
             by_id.setdefault(item.id, item)
     required, recommended, values = dict[str, None](), dict[str, None](), dict[str, None]()
-    for item, above in _every(items, ""):
-        if not item.schema or (item.id and not item.properties):  # a mere reference
+    for item, above in _walk(items, ""):
+        if not item.schema or (item.id and not item.properties):  # just a reference
             continue
         for kind in item.types:
             for rule in _RULED.get(_BROADER.get(kind, kind), ()):
@@ -419,16 +422,16 @@ def lacks_of(items: Iterable[Item]) -> Lacks:
     return Lacks(*(tuple(words)[:_WORDS_MOST] for words in (required, recommended, values)))
 
 
-def _every(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
-    """(a thing, the broadest type of the one that it is a part of), outer ones first."""
+def _walk(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
+    """(item, the broadest type of the item that contains it), outer ones first."""
     for item in items:
         yield item, above
         kind = next((_BROADER.get(one, one) for one in item.types), "?")
-        yield from _every((value for _, value in item.properties if isinstance(value, Item)), kind)
+        yield from _walk((value for _, value in item.properties if isinstance(value, Item)), kind)
 
 
 def _missing(item: Item, paths: str, by_id: Mapping[str, Item]) -> list[str]:
-    """A part of what is missing itself is not named."""
+    """The missing properties; if a part is missing, its own properties are not listed."""
     missing: list[str] = []
     for path in paths.split():
         ways = path.split("|")
@@ -441,7 +444,7 @@ def _missing(item: Item, paths: str, by_id: Mapping[str, Item]) -> list[str]:
 
 
 def _has(item: Item, path: str, by_id: Mapping[str, Item]) -> bool:
-    """Of a part that is a mere text, or described elsewhere, everything: nobody can tell."""
+    """Whether the item has a property. A part that is plain text, or described elsewhere, counts as complete."""
     head, _, rest = path.partition(".")
     for name, value in item.properties:
         if name != head or not value:

@@ -1,8 +1,8 @@
-"""Names of elements and attributes by number, and what the HTML standard's tree construction says of each.
+"""Numbers of element and attribute names, and their properties in the HTML standard's tree construction.
 
-Element 0 is the document. A name has one number whatever its letters' case is in HTML; those that SVG writes with
-capitals have a second one (`foreignobject`, `foreignObject`), to which `SVG_TAGS` leads.
-Source: HTML Living Standard, 13.2.4.2 (stack of open elements), 13.2.5 and 13.2.6, as of 2026.
+Element 0 is the document. A name has one number regardless of case; names that SVG writes with capitals have a second
+one (`foreignobject`, `foreignObject`), given by `SVG_TAGS`. Source: HTML Living Standard, 13.2.4.2 (stack of open
+elements), 13.2.5 and 13.2.6, as of 2026.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TABLE_PARTS = "caption col colgroup tbody td tfoot th thead tr"
 _IN_HEAD = "base basefont bgsound link meta noframes script style template title"
 _TEXT_POINTS = ("mi", "mo", "mn", "ms", "mtext")
 
-# How a start tag is read "in body" (13.2.6.4.7), by the number of its group; 0: any other
+# Groups of start tags "in body" (13.2.6.4.7), by number; 0: any other
 START_GROUPS: Final[Mapping[str, str]] = {
     "other": "",
     "block": _BLOCKS,
@@ -74,7 +74,7 @@ START_GROUPS: Final[Mapping[str, str]] = {
     "frameset": "frameset",
     "in_head": _IN_HEAD,
 }
-# The same for an end tag
+# Groups of end tags
 END_GROUPS: Final[Mapping[str, str]] = {
     "other": "",
     "block": f"{_BLOCKS.replace(' p ', ' ')} button listing pre select",
@@ -90,7 +90,7 @@ END_GROUPS: Final[Mapping[str, str]] = {
     "html": "html",
     "template": "template",
 }
-# What an open element is to those above it on the stack; one bit each
+# Properties of open elements, one bit each
 FLAGS: Final[Mapping[str, str]] = {
     "special": f"{_BLOCKS.replace(' dialog ', ' ')} {_HEADINGS} {_TABLE_PARTS} {_IN_HEAD}"
     " applet area body br button dd dt embed form frame frameset head hr html iframe img input keygen li listing"
@@ -105,10 +105,10 @@ FLAGS: Final[Mapping[str, str]] = {
     "body_context": "tbody tfoot thead template html",
     "row_context": "tr template html",
     "fostering": "table tbody tfoot thead tr",
-    "loose": "address div p",  # which a list's item looks through, special as they are
-    "raw": "title textarea style xmp iframe noembed noframes script plaintext",  # whose content is text
+    "loose": "address div p",  # skipped when a list item is closed, although special
+    "raw": "title textarea style xmp iframe noembed noframes script plaintext",  # content is raw text
     "switch": "svg math",
-    # start tags that end a part of SVG or MathML
+    # start tags that end SVG or MathML
     "breakout": f"b big blockquote body br center code dd div dl dt em embed {_HEADINGS} head hr i img li listing menu"
     " meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var",
 }
@@ -138,7 +138,7 @@ def _distinct(names: str, more: str) -> tuple[str, ...]:
 
 
 DEEPEST: Final = 512  # open elements, as in Chromium and Firefox
-ROOM: Final = 4 * DEEPEST  # of the stack and of the list of formatting elements: some are added without a tag
+ROOM: Final = 4 * DEEPEST  # size of the stack and the list of formatting elements: some are added without a tag
 
 _EVERY_ELEMENT = " ".join([*START_GROUPS.values(), *FLAGS.values(), *_TEXT_POINTS, _MORE_ELEMENTS])
 TAGS: Final = ("", *_distinct(_EVERY_ELEMENT, _SVG_ELEMENTS))
@@ -146,9 +146,9 @@ ATTRIBUTES: Final = _distinct(_MORE_ATTRIBUTES, _SVG_ATTRIBUTES)
 TAG_NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(TAGS)}
 ATTRIBUTE_NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(ATTRIBUTES)}
 BITS: Final[Mapping[str, int]] = {name: 1 << place for place, name in enumerate(FLAGS)}
-FOREIGN: Final = 1 << len(FLAGS)  # of SVG or MathML
-TEXT_POINT: Final = FOREIGN << 1  # an element of MathML that holds text as HTML has it
-HTML_POINT: Final = FOREIGN << 2  # an element of SVG or MathML that holds HTML
+FOREIGN: Final = 1 << len(FLAGS)  # an SVG or MathML element
+TEXT_POINT: Final = FOREIGN << 1  # a MathML text integration point
+HTML_POINT: Final = FOREIGN << 2  # an HTML integration point in SVG or MathML
 
 
 def numbers_of(names: str) -> list[int]:
@@ -178,7 +178,7 @@ def _flags() -> array[int]:
 
 
 def _foreign_flags(space: int) -> array[int]:
-    """Of elements of SVG (1) or MathML (2), by their names in lower case."""
+    """Flags of SVG (1) or MathML (2) elements, by lower-case name."""
     scope = BITS["special"] | BITS["scope"]
     numbers = array("i", [FOREIGN]) * len(TAGS)
     for name in ("foreignobject", "desc", "title") if space == 1 else ():
@@ -191,7 +191,7 @@ def _foreign_flags(space: int) -> array[int]:
 
 
 def _adjusted(numbers: Mapping[str, int], names: str) -> array[int]:
-    """Of each number, that of the name as SVG or MathML writes it."""
+    """Maps each number to that of the name as SVG or MathML writes it."""
     others = array("i", range(len(numbers)))
     for name in names.split():
         others[numbers[name.lower()]] = numbers[name]
@@ -207,7 +207,7 @@ SVG_TAGS: Final = _adjusted(TAG_NUMBERS, _SVG_ELEMENTS)
 SVG_NAMES: Final = _adjusted(ATTRIBUTE_NUMBERS, _SVG_ATTRIBUTES)
 MATH_NAMES: Final = _adjusted(ATTRIBUTE_NUMBERS, "definitionURL")
 
-# 13.2.6.4.1: what a doctype's public identifier starts with where the page is shown as old browsers did
+# 13.2.6.4.1: prefixes of public identifiers that trigger quirks mode
 _QUIRKS = (
     "+//silmaril//dtd html pro v0r11 19970101//",
     "-//as//dtd html 3.0 aswedit + extensions//",
@@ -248,7 +248,7 @@ _QUIRKS_SYSTEM = "http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd"
 
 
 def is_quirky(name: str, public: str | None, system: str | None) -> bool:
-    """Whether a doctype asks for the layout of old browsers, in which a table does not end a paragraph."""
+    """Whether a doctype triggers quirks mode, in which a table does not end a paragraph."""
     public_id = (public or "").lower()
     return (
         name != "html"

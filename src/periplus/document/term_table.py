@@ -1,6 +1,6 @@
-"""Cuts text into terms, and remembers the term of each word: what an index is made of.
+"""Splits text into terms, with a cache of the term of each word: input of the index.
 
-Compiled where there is a C compiler; term_table.pxd gives the types.
+Compiled if there is a C compiler; term_table.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from array import array
 from collections.abc import Callable
 
 STRANGE, BLANK, PART = range(3)
-"""Kinds of characters: one that `words.forms` has further rules for; what parts words; of a word."""
+"""Kinds of characters: with further rules in `words.forms`; separators; part of a word."""
 
-_STRANGE, _BLANK = STRANGE, BLANK  # these, and all that follow, are numbers of C where it is compiled
+_STRANGE, _BLANK = STRANGE, BLANK  # these and the following are C numbers in the compiled module
 _LINE_FEED, _SPACE, _PLUS, _SHARP = 0x0A, 0x20, 0x2B, 0x23
 _START, _PRIME = 0xCBF29CE484222325, 0x100000001B3  # FNV-1a of 64 bits
 _BITS = 0xFFFFFFFFFFFFFFFF
-_ASCII, _LEAD, _TAIL, _SIX_BITS = 0x7F, 0xC0, 0x80, 0x3F  # UTF-8: letters beyond the first have two bytes, of these
+_ASCII, _LEAD, _TAIL, _SIX_BITS = 0x7F, 0xC0, 0x80, 0x3F  # UTF-8: non-ASCII letters have two bytes with these prefixes
 MOST_CODE = 0x7FF
-"""The last letter of two bytes: beyond it all are STRANGE."""
-# five numbers a word: where it stands in the arena, with what is shown of it, then its term; the length of each; the
-# page that had it last
+"""The last two-byte character: all later ones are STRANGE."""
+# Five numbers per word: start in the arena of its spelling, followed by its term; length of the word, of the spelling,
+# of the term; the last page that had it
 _COLUMNS, _PAGE = 5, 4
 _LEAST_WORDS, _LEAST_BYTES = 1_024, 16_384
 
@@ -32,11 +32,11 @@ def place_blocks(
     kinds: memoryview[int],
     places: memoryview[int],
 ) -> int:
-    """Where the texts of blocks lie; returns 0.
+    """Finds the texts of blocks; returns 0.
 
-    codes: `Blocks.text`, a line feed and `Blocks.apart`, as uint32. lines: of each block's text beyond the first, as
-    int32. is_apart: of each block, uint8. apart: where those begin. kinds: of characters, see `TermTable`. places:
-    three int32 a block: begin, end, and whether one of its characters is strange.
+    codes: `Blocks.text`, a line feed and `Blocks.apart`, as uint32. lines: int32 per block, lines of its text beyond
+    the first. is_apart: uint8 per block. apart: start of the texts in `apart`. kinds: of characters, see `TermTable`.
+    places: three int32 per block: begin, end, whether it has a strange character.
     """
     beyond, size, own = len(kinds), len(codes), 0
     for block in range(len(lines)):
@@ -62,7 +62,7 @@ def place_blocks(
 
 
 class TermTable:
-    """The words of one language. A word is cut as `words.forms` cuts it."""
+    """The words of one language. Words are split as in `words.forms`."""
 
     def __init__(
         self,
@@ -73,9 +73,11 @@ class TermTable:
         most_chars: int,
         most_words: int,
     ) -> None:
-        """kinds: of each character below len(kinds), as uint8; all beyond are STRANGE. small: as many uint16: of a PART
-        its small letter. learn: of a form in small letters what is shown of it, which begins with it, and its term.
-        between: the term between two blocks. most_chars: longer words are cut. most_words: then all are forgotten.
+        """kinds: uint8 per character below len(kinds); later characters are STRANGE.
+
+        small: uint16 per character: the lower-case letter of a PART. learn: from a form in lower case to (its
+        spellings, which begin with it; its term). between: the separator term between blocks. most_chars: longer words
+        are cut. most_words: size of the cache, which is then cleared.
         """
         self.kinds = kinds
         self.small = small
@@ -91,7 +93,7 @@ class TermTable:
         self.clear()
 
     def clear(self) -> None:
-        """Forgets all words."""
+        """Clears the cache."""
         self.hashes = memoryview(array("Q", bytes(8 * _LEAST_WORDS)))
         self.rows = memoryview(array("i", bytes(4 * _COLUMNS * _LEAST_WORDS)))
         self.content = bytearray(_LEAST_BYTES)
@@ -99,10 +101,10 @@ class TermTable:
         self.count = self.arena_end = 0
 
     def cut(self, codes: memoryview[int], begin: int, page: int) -> int:
-        """Adds the terms of a text to what `take_terms` gives, and the words that the page had not to `take_forms`.
+        """Adds the terms of a text to `take_terms`, and words new on the page to `take_forms`.
 
-        codes: uint32. begin: where to begin. page: above 0, one more with each page; 0: no words are wanted. Returns
-        where it stopped: at the beginning of a line with a strange character, else at the end.
+        codes: uint32. begin: start position. page: positive, increasing from page to page; 0: no words are wanted.
+        Returns where it stopped: at the beginning of a line with a strange character, or at the end.
         """
         place, size, beyond = begin, len(codes), len(self.kinds)
         while place < size:
@@ -124,10 +126,10 @@ class TermTable:
         block: int,
         page: int,
     ) -> int:
-        """As `cut`, of the blocks of a group from `block` on, the term between them before each.
+        """As `cut`, for the blocks of a group from `block` on, with the separator term before each.
 
-        places: as of `place_blocks`. groups: of each block, uint8. Returns where it stopped: at a strange block, of
-        which only the term before it was added, else at their number.
+        places: from `place_blocks`. groups: uint8 per block. Returns where it stopped: at a strange block, of which
+        only the separator was added, or at the number of blocks.
         """
         while block < len(groups):
             if groups[block] == group:
@@ -139,7 +141,7 @@ class TermTable:
         return block
 
     def add_between(self) -> int:
-        """Adds the term between two blocks; returns 0."""
+        """Adds the separator term between blocks; returns 0."""
         size = len(self.between)
         if self.terms_end + size + 1 > len(self.terms):
             self.terms = enlarged(self.terms, self.terms_end + size + 1)
@@ -150,7 +152,7 @@ class TermTable:
         return 0
 
     def cut_words(self, codes: memoryview[int], place: int, end: int, page: int) -> int:
-        """Adds the words between two places, where nothing is strange; returns 0."""
+        """Adds the words between two positions without strange characters; returns 0."""
         most = self.most_chars
         while place < end:
             kind = self.kinds[codes[place]]
@@ -189,7 +191,7 @@ class TermTable:
         return 0
 
     def put(self, digest: int, length: int, page: int) -> int:
-        """Adds one word and its term to what was cut; returns 0. The word is the first so many bytes of `word`."""
+        """Adds one word and its term; returns 0. The word is the first `length` bytes of `word`."""
         slot = self.find(digest, length)
         if self.hashes[slot] == 0:
             slot = self.add(digest, length)
@@ -214,7 +216,7 @@ class TermTable:
         return 0
 
     def find(self, digest: int, length: int) -> int:
-        """Where the word is, or may be put. There is a free place always."""
+        """The slot of the word, or a free slot for it. There is always a free slot."""
         last = len(self.hashes) - 1
         slot = digest & last
         while self.hashes[slot] != 0 and not (self.hashes[slot] == digest and self.is_word(slot, length)):
@@ -222,7 +224,7 @@ class TermTable:
         return slot
 
     def is_word(self, slot: int, length: int) -> int:
-        """Whether that is the word in this place."""
+        """Whether the word is in this slot."""
         row = slot * _COLUMNS
         start = self.rows[row]
         if self.rows[row + 1] != length:
@@ -233,7 +235,7 @@ class TermTable:
         return 1
 
     def add(self, digest: int, length: int) -> int:
-        """Learns a word; returns where it is."""
+        """Learns a word; returns its slot."""
         if self.count >= self.most_words:
             self.clear()
         if 2 * self.count >= len(self.hashes):
@@ -271,20 +273,20 @@ class TermTable:
         return 0
 
     def take_terms(self) -> str:
-        """What was cut since it was asked for before, parted by blanks."""
+        """The terms added since the last call, separated by blanks."""
         text = bytes(self.terms[: self.terms_end]).decode()
         self.terms_end = 0
         return text
 
     def take_forms(self) -> str:
-        """What is shown of the words of the page, each once, parted by blanks."""
+        """The spellings of the page's words, distinct, separated by blanks."""
         text = bytes(self.forms[: self.forms_end]).decode()
         self.forms_end = 0
         return text
 
 
 def enlarged(buffer: memoryview[int], least: int) -> memoryview[int]:
-    """The same bytes with room for more, at least so many in all."""
+    """A copy with space for at least `least` bytes."""
     larger = memoryview(bytearray(max(2 * len(buffer), least)))
     larger[: len(buffer)] = buffer
     return larger

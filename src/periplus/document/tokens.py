@@ -1,10 +1,10 @@
 # cython: infer_types=True, initializedcheck=False
-"""The tokens of an HTML page: tags with their attributes, text, comments, doctypes, as rows of numbers.
+"""The tokens of an HTML page: tags with attributes, text, comments, doctypes, as rows of numbers.
 
-The tokenizer of the HTML Living Standard (13.2.5), without reports of errors. It works in batches: `run` reads until
-the rows are full, or until what follows depends on the tree: after a start tag whose content may be text, and after
-each tag where SVG or MathML is open. All text is a slice of `chars`: the page as UTF-8, a NUL, the replacement
-character, and then what had to be rewritten. Line ends are expected to be LF. tokens.pxd gives the types in C.
+The tokeniser of the HTML Living Standard (13.2.5), without error reports. It works in batches: `run` reads until the
+rows are full, or until the next token depends on the tree: after a start tag whose content may be raw text, and after
+each tag inside SVG or MathML. All text is a slice of `chars`: the page as UTF-8, a NUL, the replacement character, and
+then rewritten parts. Line ends must be LF. tokens.pxd gives the types in C.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Final
 from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, BITS, FLAGS_OF, TAGS
 
 TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF = range(1, 8)  # kinds of tokens
-DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(7)  # how `run` reads
-BATCH: Final = 512  # tokens at a time: their rows stay in the processor's nearest cache
-APART: Final = BATCH + 16  # rows a power of two apart would share lines of it
-LONGEST_REFERENCE: Final = 33  # letters of the longest name of a character, and two
+DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(7)  # states of `run`
+BATCH: Final = 512  # tokens per batch: their rows fit in the L1 cache
+APART: Final = BATCH + 16  # rows a power of two apart would share cache lines
+LONGEST_REFERENCE: Final = 33  # length of the longest character name, plus two
 
-WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # what ends a name
+WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # characters that end a name
 LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ENDS = bytes({9: 1, 10: 1, 12: 1, 13: 1, 32: 1, 47: 2, 62: 3, 0: 4, 61: 5}.get(code, 0) for code in range(256))
 LOWER = bytes(range(256)).lower()
-FOLD = bytes(0 if ENDS[code] else LOWER[code] for code in range(256))  # of a name's letters; 0: it may end here
+# lower-case letter of a name; 0: the name may end here
+FOLD = bytes(0 if ENDS[code] else LOWER[code] for code in range(256))
 WORD = bytes(code in LETTERS_AND_DIGITS for code in range(256))
 STOPPING = array("i", (flags & (BITS["raw"] | BITS["switch"]) for flags in FLAGS_OF))
 ELEMENTS: int = len(TAGS)
@@ -33,23 +34,21 @@ NAMES: int = len(ATTRIBUTES)
 PUBLIC: int = ATTRIBUTE_NUMBERS["public"]
 SYSTEM: int = ATTRIBUTE_NUMBERS["system"]
 SLOTS: Final = 2048
-SHIFT: Final = 53  # leaves as many bits as number the slots
-SPREAD: Final = 0x9E3779B97F4A7C15  # 2 ** 64 by the golden ratio: neighbours are sent far apart
+SHIFT: Final = 53  # leaves as many bits as are needed to number the slots
+SPREAD: Final = 0x9E3779B97F4A7C15  # 2 ** 64 divided by the golden ratio: spreads similar keys
 MOST: Final = (1 << 64) - 1
-# 13.2.5.80: numbers that name a character of windows-1252
+# 13.2.5.80: numeric references that mean a windows-1252 character
 WINDOWS_1252 = {code: ord(bytes([code]).decode("cp1252", "ignore") or chr(code)) for code in range(0x80, 0xA0)}
-REFERENCES: dict[bytes, bytes] = {}  # filled when the first is met: 2,231
+REFERENCES: dict[bytes, bytes] = {}  # loaded on first use: 2,231 entries
 
 
 def key_of(name: bytes) -> int:
-    """The last eight letters of a name, in lower case, as a number: all of most names."""
+    """The last eight bytes of a lower-case name as a number: the whole name in most cases."""
     return int.from_bytes(name.lower()[max(len(name) - 8, 0) :], "big")
 
 
 def _slots(names: tuple[str, ...], first: int) -> array[int]:
-    """The numbers of names in lower case, counted from the first, each at its key's place or the next free one; -1
-    where there is none.
-    """
+    """A hash table of the lower-case names, numbered from `first`, with linear probing; -1: free slot."""
     slots = array("i", [-1]) * SLOTS
     for number, name in enumerate(names, first):
         if name == name.lower() and name:
@@ -60,8 +59,8 @@ def _slots(names: tuple[str, ...], first: int) -> array[int]:
     return slots
 
 
-# the names of elements, and after them those of attributes: slots of each kind, and of each name its key, how long it
-# is, and where it ends in the letters of all
+# Names of elements, then of attributes: slots of each kind; per name its key, its length, and its end in the
+# concatenated letters
 KNOWN = (*TAGS, *ATTRIBUTES)
 KNOWN_SLOTS = _slots(TAGS, 0) + _slots(ATTRIBUTES, ELEMENTS)
 KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN))
@@ -71,7 +70,7 @@ KNOWN_LETTERS = "".join(KNOWN).encode()
 
 
 def _expansion(name: bytes) -> bytes | None:
-    """What a named reference stands for; the name with its semicolon if it has one. None: nothing."""
+    """The expansion of a named character reference, given with its semicolon if it has one; None if unknown."""
     if not REFERENCES:
         from html.entities import html5
 
@@ -80,11 +79,11 @@ def _expansion(name: bytes) -> bytes | None:
 
 
 class Tokens:
-    """A page's tokens, batch by batch, and its attributes, all of them.
+    """A page's tokens, batch by batch, and all of its attributes.
 
-    chars, used: the page and what was rewritten. Of each token of a batch: `kinds`; `tags` (a tag's element; whether a
-    text is white space alone; whether a doctype asks for quirks); `starts`, `ends` (of text; a tag's place in the page,
-    and whether it ends in `/>`); `firsts`, `counts` of its attributes.
+    chars, used: the page and rewritten parts. Per token of a batch: `kinds`; `tags` (element of a tag; whether a text
+    is only white space; whether a doctype triggers quirks mode); `starts`, `ends` (of a text; position of a tag in the
+    page, and whether it ends with `/>`); `firsts`, `counts` of its attributes.
     """
 
     def __init__(self, page: bytes) -> None:
@@ -114,7 +113,10 @@ class Tokens:
         self.own_names: dict[bytes, int] = {}
 
     def run(self, mode: int, tag: int) -> int:
-        """Reads the next batch; returns its number of tokens. mode: one of DATA to PLAINTEXT; tag: whose text it is."""
+        """Reads the next batch; returns the number of tokens.
+
+        mode: DATA to PLAINTEXT. tag: the element whose text is read.
+        """
         self.count = 0
         self.stop = 0
         self.mode = mode
@@ -126,13 +128,15 @@ class Tokens:
         return self.count
 
     def adjusted(self, first: int, count: int, names: array[int]) -> None:
-        """Writes the names of some attributes as SVG or MathML has them."""
+        """Replaces the names of some attributes with those of SVG or MathML."""
         for row in range(first, first + count):
             if self.names[row] < NAMES:
                 self.names[row] = names[self.names[row]]
 
     def joined(self, first: int, count: int, other: int, more: int) -> int:
-        """Attributes of two elements in a row, of two of one name the first; returns where the row begins."""
+        """Merges the attributes of two elements into one row, the first of equal names; returns the start
+        of the row.
+        """
         begin = self.rows
         self.serial += 1
         for row in range(first, first + count):
@@ -162,7 +166,7 @@ class Tokens:
         return 0
 
     def _next(self) -> int:
-        """The text up to the next mark, and the mark."""
+        """Reads the text up to the next markup, and the markup."""
         at = self.at
         start = at
         while True:
@@ -210,7 +214,7 @@ class Tokens:
         return self._bogus(at + 2)
 
     def _tag(self, place: int, at: int, kind: int) -> int:
-        """A tag from its name on; nothing where the page ends within it."""
+        """Reads a tag from its name on; no token if the page ends within it."""
         begin = at
         value = 0
         while True:
@@ -254,7 +258,7 @@ class Tokens:
         return 0
 
     def _attribute(self, at: int) -> int:
-        """Reads an attribute; returns the place after it, -1 where the page ends first."""
+        """Reads an attribute; returns the position after it, -1 if the page ends first."""
         begin = at
         value = 0
         while True:
@@ -281,7 +285,7 @@ class Tokens:
                 start = at = at + 1
                 code = self.chars[at]
                 while True:
-                    while code > 39 or (code not in (quote, 38) and code):  # 39, of both quotes and & the last
+                    while code > 39 or (code not in (quote, 38) and code):  # 39 is the greatest of both quotes and &
                         at += 1
                         code = self.chars[at]
                     if code == quote or (not code and at >= self.size):
@@ -308,7 +312,7 @@ class Tokens:
         return at
 
     def _add(self, name: int, start: int, end: int) -> int:
-        """One more row of attributes."""
+        """Appends an attribute row."""
         row = self.rows
         if row == self.room:
             self.room = 2 * row
@@ -322,14 +326,14 @@ class Tokens:
         return 0
 
     def _number(self, begin: int, end: int, value: int, slots: int) -> int:
-        """Of the name of an element (slots: 0) or an attribute (slots: SLOTS). value: its key."""
+        """The number of an element name (slots: 0) or attribute name (slots: SLOTS). value: its key."""
         slot = ((value * SPREAD) & MOST) >> SHIFT
         number = KNOWN_SLOTS[slots + slot]
         while number >= 0:
             if KNOWN_KEYS[number] == value and KNOWN_SIZES[number] == end - begin:
                 at = begin
                 name = KNOWN_ENDS[number] - (end - begin)
-                while at < end - 8 and KNOWN_LETTERS[name] == LOWER[self.chars[at]]:  # the key holds the rest
+                while at < end - 8 and KNOWN_LETTERS[name] == LOWER[self.chars[at]]:  # the key covers the rest
                     at += 1
                     name += 1
                 if at >= end - 8:
@@ -339,7 +343,7 @@ class Tokens:
         return self._own_number(self.page[begin:end].lower().replace(b"\0", "\ufffd".encode()), slots)
 
     def _own_number(self, key: bytes, slots: int) -> int:
-        """Of a name that is none of the standard's."""
+        """The number of a name that is not in the tables."""
         if not slots:
             return self.own_tags.setdefault(key, ELEMENTS + len(self.own_tags))
         number = self.own_names.setdefault(key, NAMES + len(self.own_names))
@@ -348,7 +352,7 @@ class Tokens:
         return number
 
     def _is_named(self, at: int, tag: int) -> bool:
-        """Whether the name of an element stands here, and ends; never that of none, 0."""
+        """Whether the name of an element is here, followed by a delimiter; False for element 0."""
         if not tag:
             return False
         name = KNOWN_ENDS[tag] - KNOWN_SIZES[tag]
@@ -361,9 +365,9 @@ class Tokens:
         return stop in (WHITE, SLASH, CLOSE)
 
     def _raw(self, mode: int, tag: int) -> int:
-        """The text of an element that holds no other, and its end tag."""
+        """Reads the text of a raw text element, and its end tag."""
         start = at = self.at
-        odd = escape = 0  # in a script: 1 within <!--, 2 within <script> within <!--
+        odd = escape = 0  # in a script: 1 after <!--, 2 after <script> within it
         while True:
             code = self.chars[at]
             while code > 60 or (code not in {60, 38, 45, 0}):
@@ -400,7 +404,7 @@ class Tokens:
         return self._tag(at, at + 2, END) if at < self.size else 0
 
     def _put_slice(self, kind: int, start: int, end: int) -> int:
-        """A comment, or text of SVG; each NUL in it becomes the replacement character."""
+        """A comment, or text in SVG; each NUL becomes the replacement character."""
         at = start
         while at < end and self.chars[at]:
             at += 1
@@ -410,7 +414,7 @@ class Tokens:
         return self._put(kind, 0, start, end) if kind == COMMENT else self._put_text(start, end)
 
     def _bogus(self, at: int) -> int:
-        """Whatever stands up to the next > is a comment."""
+        """A bogus comment: everything up to the next >."""
         end = self.page.find(b">", at)
         if end < 0:
             end = self.size
@@ -418,7 +422,7 @@ class Tokens:
         return self._put_slice(COMMENT, at, end)
 
     def _declaration(self, at: int) -> int:
-        """A comment, a doctype, or in SVG and MathML a section of text."""
+        """A comment, a doctype, or a CDATA section in SVG and MathML."""
         if self.chars[at + 1] == 63:
             return self._bogus(at + 1)
         if self.chars[at + 2] == 45 and self.chars[at + 3] == 45:
@@ -463,7 +467,7 @@ class Tokens:
         return at
 
     def _doctype(self, at: int) -> int:
-        """Its name as the token's text; its identifiers, where it has them, as attributes."""
+        """Reads a doctype: its name is the token's text, its identifiers are attributes."""
         first = self.rows
         self.quirks = 0
         begin = at = self._after_white(at)
@@ -492,7 +496,7 @@ class Tokens:
         return 0
 
     def _identifier(self, at: int, name: int) -> int:
-        """Reads a quoted identifier of a doctype and white space; `quirks` is set where it is not as it should be."""
+        """Reads a quoted identifier of a doctype and white space; sets `quirks` if it is malformed."""
         quote = self.chars[at]
         if quote not in {34, 39}:
             self.quirks = 1
@@ -527,9 +531,9 @@ class Tokens:
         return self._append_all(chr(code).encode())
 
     def _rewritten(self, start: int, end: int, how: int) -> int:
-        """Writes a slice anew, without NUL; returns where it begins, it ends where `used` is.
+        """Copies a slice without NULs; returns its start; it ends at `used`.
 
-        how: 1 with references, 2 by the rule for attributes, -1 in lower case, 0 neither.
+        how: 1 with references, 2 with references in an attribute, -1 in lower case, 0 unchanged.
         """
         begin = self.used
         at = start
@@ -548,7 +552,7 @@ class Tokens:
         return begin
 
     def _reference(self, at: int, in_attribute: bool) -> int:
-        """Appends what a reference stands for, and returns the place after it; its own place where it is none."""
+        """Appends the expansion of a character reference; returns the position after it, or `at` if there is none."""
         if self.chars[at + 1] == 35:  # #
             return self._number_reference(at)
         end = at + self._common_reference(at)
@@ -564,7 +568,7 @@ class Tokens:
             if text is not None:
                 self._append_all(text)
                 return end + 1
-        end = min(end, at + 7)  # six letters: the longest that need no semicolon
+        end = min(end, at + 7)  # six letters: the longest name that needs no semicolon
         while end > at + 2:
             text = _expansion(self.page[at + 1 : end])
             if text is not None:
@@ -577,7 +581,7 @@ class Tokens:
         return at
 
     def _common_reference(self, at: int) -> int:
-        """Appends what the commonest four stand for, and returns their length; 0: it is another."""
+        """Appends the expansion of the four most common references; returns their length, or 0 for any other."""
         code = self.chars[at + 1]
         second, third, fourth = self.chars[at + 2], self.chars[at + 3], self.chars[at + 4]
         if second == 116 and third == 59 and code in (108, 103):  # &lt; &gt;
@@ -617,7 +621,7 @@ class Tokens:
 
 
 def _wider(column: memoryview[int]) -> memoryview[int]:
-    """A column of twice the room."""
+    """A copy of a column with twice the size."""
     old = memoryview(column)
     wide = memoryview(bytearray(2 * old.nbytes))
     if old.itemsize > 1:

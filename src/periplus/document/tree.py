@@ -1,9 +1,9 @@
 # cython: infer_types=True, initializedcheck=False
-"""The tree of an HTML page, as columns of numbers: what a browser builds without scripts.
+"""The DOM tree of an HTML page without scripting, as columns of numbers.
 
-PageTree construction of the HTML Living Standard (13.2.6), on the tokens of `tokens`. Linear in the page, whatever it
-holds: below 512 open elements a further one is a leaf, as browsers too stop nesting there, and formatting elements are
-opened anew at most as often as the page has letters. tree.pxd gives the types in C.
+Tree construction of the HTML Living Standard (13.2.6), on the tokens of `tokens`. Linear for any page: at a depth of
+512 open elements further ones become leaves, as in browsers, and the number of reopened formatting elements is limited
+by the length of the page. tree.pxd gives the types in C.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from periplus.document.tokens import Tokens
 
 __all__ = ["ATTRIBUTES", "ATTRIBUTE_NUMBERS", "COMMENT", "DOCTYPE", "TAGS", "TAG_NUMBERS", "TEXT", "PageTree", "parse"]
 
-TEXT, COMMENT, DOCTYPE = -1, -2, -3  # what a node is that is no element
+TEXT, COMMENT, DOCTYPE = -1, -2, -3  # kinds of nodes other than elements
 
-# kinds of tokens and ways to read, as in `tokens`; insertion modes, as in `insertion`
+# Kinds of tokens and tokeniser states, as in `tokens`; insertion modes, as in `insertion`
 T_TEXT, T_START, T_END, T_COMMENT, T_DOCTYPE, T_NUL, T_EOF = range(1, 8)
 DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
 (INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
@@ -41,22 +41,22 @@ STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING, RAW = FOREIGN, TEXT_POINT, HTML_POINT,
 
 
 class PageTree:
-    """A page's nodes and attributes; int32 but for `chars` and `spaces` (uint8). -1 stands for none.
+    """A page's nodes and attributes; int32, except `chars` and `spaces` (uint8). -1 means none.
 
-    chars: the page as UTF-8, then what was rewritten of it; every text and value is a slice of it.
-    Of each node, 0 is the document: `tags` (0 document, -1 text, -2 comment, -3 doctype, else an element's number in
-    TAGS, from len(TAGS) on one of `own_names`); `spaces` (0 HTML, 1 SVG, 2 MathML); `parents` (-1: taken out of the
-    tree), `firsts` (child), `nexts` (sibling); `starts`, `ends` (text, comment, a doctype's name); `attributes`,
-    `attribute_counts` (the row of its first one, how many); `offsets` (of its tag in the page, 0 where it has none).
-    Of each attribute: `attribute_names` (number in ATTRIBUTES, then in `own_attribute_names`), `value_starts`,
-    `value_ends`. Neighbouring texts may be of one piece. What a template holds are its children.
+    chars: the page as UTF-8, followed by rewritten parts; every text and value is a slice of it. Per node, where 0 is
+    the document: `tags` (0 document, -1 text, -2 comment, -3 doctype, else an element's number in TAGS, from len(TAGS)
+    on in `own_names`); `spaces` (0 HTML, 1 SVG, 2 MathML); `parents` (-1: removed from the tree), `firsts` (child),
+    `nexts` (sibling); `starts`, `ends` (text, comment, name of a doctype); `attributes`, `attribute_counts` (first row,
+    number); `offsets` (of its tag in the page, 0 if it has none). Per attribute: `attribute_names` (number in
+    ATTRIBUTES, then in `own_attribute_names`), `value_starts`, `value_ends`. Adjacent text nodes may belong together.
+    The contents of a template are its children.
     """
 
     def __init__(self, builder: _Builder) -> None:
         self._take(builder)
 
     def _take(self, builder: _Builder) -> int:
-        """The columns, cut to their length."""
+        """Takes the columns, cut to their length."""
         tokens, count, rows = builder.tokens, builder.count, builder.tokens.rows
         self.chars, self.spaces = tokens.chars[: tokens.used], builder.spaces[:count]
         self.tags, self.parents = builder.tags[:count], builder.parents[:count]
@@ -71,10 +71,10 @@ class PageTree:
 
 
 def parse(page: bytes, *, fragment_of: str = "") -> PageTree:
-    """The tree of a page, or of a fragment within an element; takes any bytes.
+    """The tree of a page, or of a fragment within an element. Total.
 
-    page: the document as UTF-8. fragment_of: the name of an element, as "td", "svg path"; what the fragment holds
-    are then the children of node 1.
+    page: UTF-8. fragment_of: name of the context element, such as "td" or "svg path"; the fragment's nodes are then the
+    children of node 1.
     """
     if b"\r" in page:
         page = page.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -88,11 +88,12 @@ def _names(own: dict[bytes, int]) -> tuple[str, ...]:
 
 
 class _Builder(Insertion):
-    """Gives the tokens to the tree: tags to their modes, text, comments and doctypes itself."""
+    """Dispatches the tokens: tags to the insertion modes; text, comments and doctypes are handled here."""
 
     def __init__(self, tokens: Tokens, fragment_of: str) -> None:
         super().__init__(tokens, bool(fragment_of))
-        self.pending: list[tuple[int, int, int]] = []  # text of a table, until it is known whether it is white space
+        # text in a table, until it is known whether it is only white space
+        self.pending: list[tuple[int, int, int]] = []
         self.done = 0
         if fragment_of:
             self._begin_fragment(fragment_of)
@@ -117,7 +118,7 @@ class _Builder(Insertion):
         self._reset_mode()
 
     def build(self) -> None:
-        """Reads all tokens."""
+        """Processes all tokens."""
         while not self.done:
             reading = self.reading
             self.reading = DATA
@@ -197,7 +198,7 @@ class _Builder(Insertion):
         return 0
 
     def _flush(self) -> None:
-        """The text of a table is known to the end: white space stays in it, else all goes before the table."""
+        """Inserts the pending text of a table: white space stays in it, anything else is foster-parented."""
         pending, self.pending = self.pending, []
         blank = all(blank for _, _, blank in pending)
         for start, end, white in pending:
@@ -212,7 +213,7 @@ class _Builder(Insertion):
         return start
 
     def _text_white(self, start: int, end: int) -> int:
-        """Inserts the white space of a text, alone."""
+        """Inserts only the white space of a text."""
         while start < end:
             white = self._white_end(start, end)
             if white > start:
@@ -221,7 +222,7 @@ class _Builder(Insertion):
         return 0
 
     def _text_early(self, start: int, end: int, blank: int) -> int:
-        """Before the body, and among a table's columns: leading white space, then what opens the next part."""
+        """Before the body, and in a column group: inserts leading white space, then enters the next part."""
         white = self._white_end(start, end)
         inserted = self.mode in (IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_COLUMNS)
         if inserted and white > start:
@@ -234,7 +235,7 @@ class _Builder(Insertion):
         return self._text(white, end, 0)
 
     def _nul(self) -> int:
-        """A NUL is left out of HTML, and shown in SVG and MathML."""
+        """A NUL is dropped in HTML, and replaced in SVG and MathML."""
         if self._current_flags() & STRANGE and not self._current_flags() & (TEXT_SIDE | HTML_SIDE):
             return self._insert_text(self.tokens.size + 1, self.tokens.size + 4)
         while self.mode <= AFTER_HEAD:

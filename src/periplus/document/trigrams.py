@@ -1,6 +1,6 @@
-"""The tables of a script's trigrams, unpacked: what the encoding of a text is told by.
+"""Trigram tables of a script, unpacked, for encoding detection.
 
-Compiled where there is a C compiler; trigrams.pxd gives the types.
+Compiled if there is a C compiler; trigrams.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from array import array
 
 
 class Trigrams:
-    """The tables of one script, all in steps of the log chance, row by row with a column for each language.
+    """The tables of one script, in steps of log-probability, row-major with a column per language.
 
-    rows: uint16[width ** 3], where a trigram stands in threes; 0: nowhere.
-    threes: int16, log P(third | both); row 0 stands for all that are nowhere.
-    pairs: int16[width * width, languages], log P(second | first).
-    unseen: int16[width * width, languages], log P(third | both) - log P(third | second) of a third that was not seen
-    after the two.
+    rows: uint16[width ** 3], row of a trigram in threes; 0: none. threes: int16, log P(third | both); row 0 is for all
+    trigrams without a row. pairs: int16[width * width, languages], log P(second | first). unseen: int16[width * width,
+    languages], log P(third | both) - log P(third | second) of a third symbol that was not seen after the two.
     """
 
     def __init__(self, width: int, languages: int, trigrams: int, packed: bytes) -> None:
-        """width: how many symbols the script has. trigrams: how many of them the tables hold.
+        """width: number of symbols of the script. trigrams: number of trigrams in the tables.
 
-        packed, as quality/charset/train.py writes it: pairs and unseen negated, a byte each; the distances between
-        trigrams, four bytes each, lowest first; by how much each trigram is likelier than its last pair, a signed byte.
-        A table stands by languages there. Here by rows: one trigram is looked up at a time, and nearly each is one row
-        in the cache in place of two.
+        packed, as written by quality/charset/train.py: pairs and unseen negated, a byte each; the distances between
+        trigrams, four bytes each, little-endian; the gain in log-probability of each trigram over its last pair, a
+        signed byte. Packed tables are ordered by language; here rows come first, so that a lookup usually touches one
+        cache line instead of two.
         """
         table = width * width
         self.width = width

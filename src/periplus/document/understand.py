@@ -1,4 +1,4 @@
-"""Understands a document: bytes and header in, everything that a page says out."""
+"""Parses a document: from bytes and headers to all extracted data."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from periplus.urls import hosts
 from periplus.urls.url_patterns import plain
 
 _CANONICAL = LINK_KIND_CODES[LinkKind.CANONICAL]
-MOST_SESSION_VALUES = 32  # of one page: a site that gives out session ids gives one with each answer
-TEXT_CHARS = 5_000_000  # of one page that are kept; the King James Bible has 4.3 million
+MOST_SESSION_VALUES = 32  # per page: a site with session ids sends a new one with each response
+TEXT_CHARS = 5_000_000  # kept per page; the King James Bible has 4.3 million
 
 
 def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
-    """What a parser is given of a document. Pure, and total."""
+    """The parser's input for a document. Pure and total."""
     declared, header_charset = headers.media_type(fetched.headers)
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
     if (from_bytes := file_readers().get(media_type)) is not None:
@@ -48,7 +48,7 @@ def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
 
 
 def _converted(source: Source, converted: Converted) -> Source:
-    """The document as the HTML that it was converted to."""
+    """The document as the HTML it was converted to."""
     fault = converted.fault
     if converted.html and not converted.html.endswith(END):
         fault = "; ".join(filter(None, (fault, f"long: more than {HTML_CHARS:,} characters as HTML")))
@@ -56,19 +56,19 @@ def _converted(source: Source, converted: Converted) -> Source:
 
 
 def anchors_of_body(body: bytes, media_type: str, charset: str) -> frozenset[str]:
-    """The names of a page's places, of HTML and of what is converted to it from text: see `links.anchors`. Total."""
+    """The anchors of HTML, or of text converted to HTML: see `links.anchors`. Total."""
     text, _ = decode(body, charset, media_type)
     convert = TEXTS.get(media_type)
     return anchors_of(convert(text).html if convert is not None else text)
 
 
 def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:
-    """The document as canonical XML, and the media type of that; None for one of a type that is not read. Total."""
+    """(the document as canonical XML, its media type); None for unsupported types. Total."""
     return _xml_of(source_of(url, fetched))
 
 
 def _xml_of(source: Source) -> tuple[bytes, str] | None:
-    from periplus.document.canonical_xml import xml_of_html, xml_of_xml  # 5 ms, where XML is wanted
+    from periplus.document.canonical_xml import xml_of_html, xml_of_xml  # 5 ms, only if XML is needed
 
     if not source.kind:
         return None
@@ -78,10 +78,10 @@ def _xml_of(source: Source) -> tuple[bytes, str] | None:
 
 
 def understand(url: Url, fetched: Fetched, *, with_xml: bool = False, wiki_links: bool = False) -> Document:
-    """Everything that a page says and links to. Pure, and total: no bytes and no header make it raise.
+    """Parses a page: text, links and metadata. Pure and total: never raises.
 
-    A media type that we do not read gives its digests and what the header says, no more. with_xml: as canonical XML,
-    too. wiki_links: `[[page]]` in Markdown is a link.
+    For unsupported media types only the digests and header data are set. with_xml: add the canonical XML. wiki_links:
+    `[[page]]` in Markdown is a link.
     """
     source = source_of(url, fetched, wiki_links)
     reader = MARKUP.get(source.kind)
@@ -93,7 +93,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False, wiki_links
     written = content.written if is_whole else blocks.text.encode("utf-8", "surrogatepass")
     lines = lines_of(blocks)
     words = without_session_values(words_of(blocks, written, lines), url, links)
-    # the one that writes letter and mark apart: its pages have the digests of others' nevertheless
+    # windows-1258 has combining marks: normalised, so that digests are independent of the encoding
     if source.encoding.name == "windows-1258":
         words = normalize("NFC", words.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
     return Document(
@@ -125,8 +125,8 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False, wiki_links
 
 
 def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
-    """The text without the session ids of its page's own address and links, which some pages show:
-    they are other ones on each visit.
+    """The text without session ids from the page's own URL and links, which some pages display: they differ on each
+    visit.
     """
     values = {
         value

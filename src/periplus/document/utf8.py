@@ -1,6 +1,4 @@
-"""Tells whether bytes are UTF-8, without making text of them. Compiled where there is a C compiler; utf8.pxd gives the
-types.
-"""
+"""Validates UTF-8 without decoding. Compiled if there is a C compiler; utf8.pxd gives the types."""
 
 from __future__ import annotations
 
@@ -8,9 +6,9 @@ HIGH_BITS = 0x8080808080808080
 
 
 def is_utf_8(body: bytes) -> bool:
-    """Whether the bytes are well-formed UTF-8, as Python's strict decoder has it (no surrogates, nothing overlong).
+    """Whether the bytes are well-formed UTF-8, as in Python's strict decoder (no surrogates, no overlong forms).
 
-    Source: the Unicode Standard, table 3-7. Eight bytes of ASCII are passed at once.
+    Source: the Unicode Standard, table 3-7. ASCII is checked eight bytes at a time.
     """
     chars, place, size = body, 0, len(body)
     words = memoryview(body)[: size & ~7].cast("Q")

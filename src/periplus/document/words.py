@@ -1,9 +1,9 @@
-"""Cuts a text into terms, the same whether it is indexed or asked for.
+"""Splits text into terms, in the same way for the index and for queries.
 
-A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language,
-without diacritics: folded after stemming, since stemmers need the marks. Scripts without spaces between words
-(Chinese, Japanese, Korean, Thai, ...) give overlapping pairs of characters, and the last character alone, so that
-each character begins a term.
+A *form* is a word as written, in lower case (NFKC, ё as е). A *term* is a form's stem in the text's language, without
+diacritics: folded after stemming, since stemmers need them. Scripts without spaces between words (Chinese, Japanese,
+Korean, Thai, ...) give overlapping pairs of characters, plus the last character alone, so that each character begins a
+term.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STEMMERS = {
     "sr": "serbian",
     "st": "sesotho", "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
-# script of a word, by its first letter: the first and last code point, and the stemmed languages most written in it
+# Script of a word by its first letter: first and last code point, and the main languages with stemmers
 _SCRIPT_LANGUAGES = (
     (0x41, 0x24F, ("en",)),
     (0x370, 0x3FF, ("el",)),
@@ -44,70 +44,70 @@ _SCRIPT_LANGUAGES = (
     (0x900, 0x97F, ("hi",)),
     (0xB82, 0xBD7, ("ta",)),
 )
-WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which nobody types whole
-# of a language, with their terms: 15 MB; then they are learned anew, 3 us each. Pages with numbers in their titles have
-# as many after 100,000, and 300,000 in place of these took 134 MB and no less time
+WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which are not typed in full
+# Words per language in the cache of terms: 15 MB; when full it is cleared, relearning takes 3 us per word. Pages with
+# numbers in their titles reach this after 100,000 pages; 300,000 took 134 MB and were not faster
 KEPT_WORDS = 100_000
-FEW_FORMS = 20  # to look for one in the forms of a page takes 2 us, to cut 1,000 apart 50
-# Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: words that no space parts
+FEW_FORMS = 20  # searching one form in the forms of a page takes 2 us, splitting 1,000 forms 50
+# Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: no spaces between words
 _UNPARTED = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-"
     "\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _HAS_UNPARTED = re.compile(f"[{_UNPARTED}]")
-# c++, c#: part of the word; the sign first: it is rarer than letters
+# c++, c#: part of the word; the sign is tested first, since it is rarer than letters
 _SIGNED = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")
-_PLUS, _SHARP = "\x01", "\x02"  # such signs, until all others are blanks
+_PLUS, _SHARP = "\x01", "\x02"  # placeholders for these signs while all others become blanks
 _BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
-_PUNCTUATION = range(0x2010, 0x2060)  # in most European scripts: quotation marks, dashes
+_PUNCTUATION = range(0x2010, 0x2060)  # used in most European scripts: quotation marks, dashes
 _LOOKALIKES = str.maketrans(
     UNMARKED
     | {"ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
 )
-# й is not и; Indic vowel signs and kana's marks are letters
+# й is not folded to и; Indic vowel signs and kana marks are letters
 _UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
 
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """(a word of any script, a unit within it, a character with its marks)."""
-    # beyond, sets are slow; between these no script has marks, only ideographs and syllables, or nothing is defined
+    """(a word in any script, a unit within it, a character with its marks)."""
+    # Larger sets are slow; scripts in the gaps have no marks
     some = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
     marks = "".join(char for char in map(chr, some) if unicodedata.category(char)[0] == "M")
-    word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is a blank by then
+    word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is already a blank here
     parted = rf"[^\W{_UNPARTED}]"
     units = rf"(?P<run>[{_UNPARTED}][{_UNPARTED}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
     return re.compile(word), re.compile(units), re.compile(rf".[{marks}]*", re.DOTALL)
 
 
 def plain(text: str) -> str:
-    """The text as forms are cut from it."""
+    """Normalises a text for `forms`."""
     if text.isascii():
         return text.lower()
     text = text.replace("\u00ad", "")
-    for sign in _TYPESET:  # what alone keeps most English texts from being ASCII, which is read four times as fast
+    for sign in _TYPESET:  # without these signs most English texts are ASCII, which is processed four times as fast
         text = text.replace(sign, " ")
     text = text.lower()
     if text.isascii():
         return text
     if not unicodedata.is_normalized("NFKC", text):
-        # either may undo what the other did
+        # each may undo the other
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
     return text.replace("ё", "е").replace("_", " ")
 
 
 def forms(text: str) -> list[str]:
-    """The forms of a text in order; a run without spaces is one."""
+    """The forms of a text in order; a run without spaces is a single form."""
     text = plain(text)
     if text.isascii():
         return _ascii_forms(text)
     words: list[str] = []
     done = 0
-    # no word goes on in the next line, and most lines of a text with some sign are ASCII
+    # words do not span lines, and most lines are ASCII
     while strange := _NOT_ASCII.search(text, done):
         start = text.rfind("\n", done, strange.start()) + 1 or done
         end = text.find("\n", strange.end())
@@ -118,7 +118,7 @@ def forms(text: str) -> list[str]:
 
 
 def _forms_of_any(line: str) -> list[str]:
-    """As `forms`, of a line in any script that `plain` went over."""
+    """As `forms`, for a normalised line in any script."""
     word, units, _ = _patterns()
     if _HAS_UNPARTED.search(line):
         return [match[0] for match in units.finditer(line)]
@@ -126,7 +126,7 @@ def _forms_of_any(line: str) -> list[str]:
 
 
 def _ascii_forms(text: str) -> list[str]:
-    """What the pattern of a word finds, at less than half its price."""
+    """Equivalent to the word pattern, in less than half the time."""
     text = text.replace(_PLUS, " ").replace(_SHARP, " ")
     if "++" in text or "#" in text:
         text = _SIGNED.sub(lambda sign: _SHARP + " " if sign[0] == "#" else _PLUS * 2 + " ", text)
@@ -134,8 +134,9 @@ def _ascii_forms(text: str) -> list[str]:
 
 
 def units(text: str) -> Iterator[tuple[str, int, int]]:
-    """(unit, start, end) of a text: stretches that nothing parts, in small letters where each of these is one sign.
-    `plain` makes a form of it: a word, or a run of a script without spaces.
+    """(unit, start, end) of the unseparated units of a text, in lower case if that keeps the length.
+
+    `plain` turns a unit into a form: a word, or a run in a script without spaces.
     """
     _, pattern, _ = _patterns()
     lower = text.lower().replace("_", " ")
@@ -143,13 +144,13 @@ def units(text: str) -> Iterator[tuple[str, int, int]]:
         yield match[0], *match.span()
 
 
-def _cut(form: str) -> str:
+def _truncate(form: str) -> str:
     return form[:WORD_CHARS]
 
 
 def ascii_line(text: str) -> str | None:
-    """The text in small letters, typographic signs as blanks, each character in its place: its forms are the text's.
-    None for a text with any other sign.
+    """The text in lower case with typographic signs as blanks, each character at its position, so that its forms are
+    the text's. None if it has any other non-ASCII character.
     """
     if not text.isascii():
         for sign in _TYPESET:
@@ -158,7 +159,7 @@ def ascii_line(text: str) -> str | None:
 
 
 def is_run(form: str) -> bool:
-    """Whether the form is of a script without spaces."""
+    """Whether the form is in a script without spaces."""
     return not form.isascii() and _HAS_UNPARTED.match(form) is not None
 
 
@@ -179,7 +180,7 @@ def _folded_char(char: str) -> str:
 
 
 class _Terms(dict[str, str]):
-    """Forms of one language with their terms, found out once. A run's terms are parted by blanks."""
+    """Cache of the terms of forms in one language. The terms of a run are separated by blanks."""
 
     def __init__(self, algorithm: str) -> None:
         self._stem = Stemmer.Stemmer(algorithm, 0).stemWord if algorithm else str
@@ -187,16 +188,16 @@ class _Terms(dict[str, str]):
     def __missing__(self, form: str) -> str:
         if len(self) >= KEPT_WORDS:
             self.clear()
-        self[form] = term = " ".join(pairs(form)) if is_run(form) else self.term(_cut(form))
+        self[form] = term = " ".join(pairs(form)) if is_run(form) else self.term(_truncate(form))
         return term
 
     def learn(self, form: str) -> tuple[str, str]:
-        """What is shown of a form that is no run, see `shown_forms`, parted by blanks; and its term."""
+        """(spellings of a form, as in `shown_forms`, separated by blanks; its term). Not for runs."""
         plain_form = _folded_form(form)
         return form if plain_form == form else f"{form} ~{plain_form}", self.term(form)
 
     def term(self, form: str) -> str:
-        """The term of a form that is no run."""
+        """The term of a form that is not a run."""
         if not form[:1].isalpha():  # numbers have no endings
             return folded(form)
         return folded(self._stem(form)) or folded(form) or form
@@ -207,24 +208,26 @@ def _table(algorithm: str) -> _Terms:
     return _Terms(algorithm)
 
 
-@lru_cache(maxsize=1_024)  # pages declare what they like
+@lru_cache(maxsize=1_024)  # pages may declare anything
 def algorithm_of(language: str) -> str:
-    """The stemmer of a language, BCP 47; empty: it has none, and stems equal to its forms."""
+    """The stemmer of a language (BCP 47); '' if it has none: stems are then equal to forms."""
     return STEMMERS.get(language.lower().partition("-")[0].partition("_")[0], "")
 
 
 def script_languages(form: str) -> tuple[str, ...]:
-    """The languages whose stems a word may stand by where no page is in a language of its script: blocks may be."""
+    """The languages in which a word is stemmed if no page is in a language of its script, since single
+    blocks may be.
+    """
     return next((languages for first, last, languages in _SCRIPT_LANGUAGES if first <= ord(form[0]) <= last), ())
 
 
 def table(language: str) -> dict[str, str]:
-    """Forms with their terms; `table[form]` of any form. language: BCP 47."""
+    """Maps any form to its terms. language: BCP 47."""
     return _table(algorithm_of(language))
 
 
 class BlockTexts:
-    """The texts of a page's blocks, in the one text that holds them all. Not for several threads."""
+    """The texts of a page's blocks as slices of the whole text. Not thread-safe."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._whole = f"{blocks.text}\n{blocks.apart}"
@@ -236,41 +239,41 @@ class BlockTexts:
         term_table.place_blocks(self.codes, lines, is_apart, apart, _kinds(), self.places)
 
     def __call__(self, block: int) -> str:
-        """The text of one block."""
+        """The text of a block."""
         return self._whole[self.places[3 * block] : self.places[3 * block + 1]]
 
 
 class TextCutter:
-    """Cuts the texts of pages into terms as `forms` and `table` do, at a third of the price for most European scripts.
+    """Splits the texts of pages into terms as `forms` and `table` do, in a third of the time for most European scripts.
 
-    It remembers the words that it met. Not for several threads.
+    Caches words. Not thread-safe.
     """
 
     def __init__(self, between: str = "") -> None:
-        """between: a word that is set between two blocks."""
+        """between: separator word between blocks."""
         self._between = between
         self._tables: dict[str, TermTable] = {}
         self._page = 0
-        self._strange: list[str] = []  # forms of lines with characters that tables do not know
+        self._strange: list[str] = []  # forms in lines with characters that the tables do not know
 
     def begin_page(self) -> None:
-        """What `spellings` gives is of this page."""
+        """Starts a page for `spellings`."""
         self._take_spellings()
         self._page += 1
 
     def terms(self, text: str, language: str, *, spelled: bool = True) -> str:
-        """The terms of a text, parted by blanks. spelled: its forms are among the spellings of the page."""
+        """The terms of a text, separated by blanks. spelled: add its forms to the page's spellings."""
         cutter, page = self._table_of(language), self._page if spelled else 0
         codes = memoryview(text.encode("utf-32-le", "surrogatepass")).cast("I")
         place, terms = cutter.cut(codes, 0, page), []
-        while place < len(codes):  # a line with some other sign
+        while place < len(codes):  # a line with a strange character
             end = text.find("\n", place)
             terms += [cutter.take_terms(), self._strange_terms(text[place : end if end >= 0 else None], language, page)]
             place = cutter.cut(codes, end, page) if end >= 0 else len(codes)
         return " ".join([*terms, cutter.take_terms()])
 
     def block_terms(self, texts: BlockTexts, groups: bytes, group: int, language: str, *, spelled: bool = True) -> str:
-        """As `terms`, of the blocks of a group with the word between two of them. groups: of each block, a byte."""
+        """As `terms`, for the blocks of a group, with the separator between them. groups: a byte per block."""
         cutter, page = self._table_of(language), self._page if spelled else 0
         columns = texts.codes, texts.places, memoryview(groups), group
         block, terms = cutter.cut_blocks(*columns, 0, page), []
@@ -278,7 +281,7 @@ class TextCutter:
             terms.append(cutter.take_terms())
             terms += [self._strange_terms(line, language, page) for line in texts(block).split("\n")]
             block = cutter.cut_blocks(*columns, block + 1, page)
-        return " ".join([*terms, cutter.take_terms()]).partition(" ")[2]  # without what is before the first
+        return " ".join([*terms, cutter.take_terms()]).partition(" ")[2]  # without the separator before the first block
 
     def _table_of(self, language: str) -> TermTable:
         algorithm = algorithm_of(language)
@@ -294,7 +297,9 @@ class TextCutter:
         return " ".join(map(table(language).__getitem__, of_line))
 
     def spellings(self, without: str) -> str:
-        """As `shown_forms`, of all texts of the page, each form once, parted by blanks. without: what is none."""
+        """The `shown_forms` of all texts of the page, distinct, separated by blanks. without: the
+        separator, left out.
+        """
         shown, strange = self._take_spellings()
         most = max(shown, key=len, default="")
         shown.remove(most) if most else None
@@ -308,16 +313,16 @@ class TextCutter:
         return " ".join([spaced.replace(f" {without} ", " ").strip(), *others_there]).strip()
 
     def _take_spellings(self) -> tuple[list[str], list[str]]:
-        """(forms of each language, each once, with a blank behind each; forms that are not ASCII, or beside such)."""
+        """(distinct forms of each language, each followed by a blank; forms in lines with strange characters)."""
         shown = [shown for cutter in self._tables.values() if (shown := cutter.take_forms())]
         strange, self._strange = self._strange, []
         return shown, strange
 
 
 class FormMarker:
-    """Tells of each form of a page's blocks its spelling without marks, and its term: where words of a query may be.
+    """Lists each form of a page's blocks with its plain spelling and its term, to locate the words of a query.
 
-    All of a language share what was learned of forms, so one asks at a time.
+    Forms learnt are shared by all pages of a language, so calls are serialised.
     """
 
     def __init__(self, language: str) -> None:
@@ -329,28 +334,28 @@ class FormMarker:
         return form, f"{_folded_form(form)}={self._terms[form]}"
 
     def marked(self, texts: BlockTexts, groups: bytes) -> str:
-        """Of the blocks of group 1, each behind a line feed, for each form ` PLAIN=TERM `, one blank between two."""
+        """For the blocks of group 1, each after a line feed: ` PLAIN=TERM ` per form, with single blanks between."""
         with self._lock:
             block, forms_of_blocks = 0, list[str]()
             while block < len(groups):
                 block = self._table.cut_blocks(texts.codes, texts.places, memoryview(groups), 1, block, 0)
                 forms_of_blocks.append(self._table.take_terms())
-                if block < len(groups):  # with a letter that the table does not know
+                if block < len(groups):  # has a character that the table does not know
                     read = [form for form in forms(texts(block)) if not is_run(form)]
-                    forms_of_blocks += [f"{self._learn(_cut(form))[1]} " for form in read]
+                    forms_of_blocks += [f"{self._learn(_truncate(form))[1]} " for form in read]
                     block += 1
         return "".join(forms_of_blocks)
 
 
-@lru_cache(maxsize=8)  # some 10 MB each where much was read
+@lru_cache(maxsize=8)  # about 10 MB each after much use
 def form_marker(algorithm: str) -> FormMarker:
-    """That of all languages with a stemmer, as of `algorithm_of`."""
+    """The marker of all languages with this stemmer, as from `algorithm_of`."""
     return FormMarker(next((language for language, name in STEMMERS.items() if name == algorithm), ""))
 
 
 @cache
 def _kinds() -> memoryview[int]:
-    """Of each character up to the last of the typographic signs, what it is to a `TermTable`."""
+    """The kind of each character, up to the last typographic sign, for a `TermTable`."""
     kinds = bytearray([term_table.STRANGE]) * (max(map(ord, _TYPESET)) + 1)
     for code in range(term_table.MOST_CODE + 1):
         kinds[code] = _kind(chr(code))
@@ -363,14 +368,14 @@ def _kinds() -> memoryview[int]:
 
 
 def _kind(char: str) -> int:
-    """PART or BLANK where `plain` and the patterns do nothing to the character but to write it small."""
+    """PART or BLANK if `plain` and the patterns only lower-case the character; else STRANGE."""
     category = unicodedata.category(char)
     if char.isascii():
         return term_table.PART if char.isalnum() else term_table.BLANK
     if (
         category[0] == "M"
         or category in ("Cf", "Cn")
-        or char == "Σ"  # small it is another one where a word ends
+        or char == "Σ"  # its lower-case form depends on the position in the word
         or not all(unicodedata.is_normalized("NFKC", form) for form in (char, char.lower()))
     ):
         return term_table.STRANGE
@@ -382,7 +387,7 @@ def _kind(char: str) -> int:
 
 @cache
 def _small() -> memoryview[int]:
-    """Of each of those characters its small letter."""
+    """The lower-case letter of each of these characters."""
     small = array("H", bytes(2 * len(_kinds())))
     for code, kind in enumerate(_kinds()):
         if kind == term_table.PART:
@@ -391,27 +396,27 @@ def _small() -> memoryview[int]:
 
 
 def pairs(run: str) -> list[str]:
-    """The terms of a run: each character with the next one, then the last alone. A character is one with its marks."""
+    """The terms of a run: each character with the next one, then the last alone. Marks belong to their character."""
     chars = _patterns()[2].findall(folded(run))
     return [*map("".join, pairwise(chars)), *chars[-1:]]
 
 
 def asked_terms(form: str, language: str) -> list[str]:
-    """The terms that stand one after another wherever the form stands; of a single character without spaces,
-    what a term begins with.
+    """The consecutive terms for a form in a query; for a single character of a script without spaces, the beginning of
+    terms.
     """
     terms = table(language)[form].split(" ")
     return terms[:-1] if len(terms) > 1 else terms
 
 
 def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
-    """What is indexed to tell spellings apart: each form, and "~" with its plain spelling where that is another."""
+    """Spellings to be indexed: each form, and "~" plus its plain spelling if different."""
     shown = set(forms_of_text)
     if "".join(shown).isascii() and max(map(len, shown), default=0) <= WORD_CHARS:
         return shown
     strange = {form for form in shown if len(form) > WORD_CHARS or not form.isascii()}
     shown -= strange
-    cut = [_cut(form) for form in strange if not is_run(form)]
+    cut = [_truncate(form) for form in strange if not is_run(form)]
     shown.update(cut)
     shown.update(["~" + plain_form for form in cut if (plain_form := _folded_form(form)) != form])
     return shown

@@ -1,1 +1,1 @@
-"""What was written where? The full-text index, and what is asked of it: the only code that knows the engine."""
+"""The full-text index and its queries. The only code that depends on the search engine (tantivy)."""

@@ -1,4 +1,4 @@
-"""Answers a query from the index: matches in order, facets, snippets, and what may have been meant."""
+"""Answers a query from the index: ranked matches, facets, snippets and spelling suggestions."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
 from periplus.values import frozen
 
-PAGES_AT_ONCE = 50_000  # whose numbers are read: 10 MB
-OPENED_AGAIN = 5  # times, while some of several indexes are written to
+PAGES_AT_ONCE = 50_000  # pages whose ids are read per query: 10 MB
+OPENED_AGAIN = 5  # attempts to open several indexes while some of them are being written
 MOST_EDITS = 2
-LEAST_CHARS = 4  # of shorter words every other one is near
-TWO_EDITS_FROM = 7  # characters: a shorter word with two other letters is another word
-SAME_BEGINNING = 2  # characters that a word with two other letters shares with what was typed
-KNOWN_PAGES = 3  # with a word: it is meant as it stands
-TIMES = 10  # so much more frequent must the word be that was meant
-MOST_TERMS = 20_000  # with the same beginning that are looked through
+LEAST_CHARS = 4  # nearly every shorter word has a close neighbour
+TWO_EDITS_FROM = 7  # characters: in a shorter word two edits make a different word
+SAME_BEGINNING = 2  # leading characters that a suggestion with two edits shares with the typed word
+KNOWN_PAGES = 3  # a word on at least this many pages counts as spelled correctly
+TIMES = 10  # a suggestion must be this many times as frequent as the typed word
+MOST_TERMS = 20_000  # terms with the same beginning that are examined
 
 
 def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
-    """The query with the words that may have been meant; empty where every word is as good as any."""
+    """The query with corrected spelling; empty if no word has a better spelling."""
     other = _joined(searcher, query, text)
     if other != text:
         return other
@@ -78,14 +78,14 @@ def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
         if isinstance(word, Phrase) or word.prefix or word.within == "url":
             continue
         for form in forms(word.text):
-            better = _better(searcher, form) or _in_two(searcher, form)
+            better = _correction(searcher, form) or _split_word(searcher, form)
             if better:
-                other = other.replace(_as_typed(text, form), better)
+                other = other.replace(_typed_spelling(text, form), better)
     return other if other != text else ""
 
 
 def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
-    """The query with two words as one where pages have them so: `data base`, `database`."""
+    """The query with two adjacent words joined where the pages write them so: `data base` -> `database`."""
     for one, other in pairwise(asked_words(query.root)):
         joined = "".join([*forms(one.text), *forms(other.text)])
         beside = f"{one.text} {other.text}"
@@ -94,16 +94,17 @@ def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     return text
 
 
-def _in_two(searcher: tantivy.Searcher, form: str) -> str:
-    """A word that no page has as two that pages have: `filesystem`, `file system`; empty: none."""
+def _split_word(searcher: tantivy.Searcher, form: str) -> str:
+    """Splits a word that no page has into two that pages have: `filesystem` -> `file system`; empty if impossible."""
     if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
         return ""
     return " ".join(halves(form, lambda one: searcher.doc_freq(FORMS, one)))
 
 
 def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)) -> tuple[str, ...]:
-    """Two words that pages have and that make up a form; none: there are no such. pages: that have a spelling; joints:
-    what may stand between the two.
+    """The two words that pages have and that together make up a form, or an empty tuple.
+
+    pages: the number of pages with a spelling. joints: letters allowed between the two words.
     """
     if is_run(form) or not form.isalpha():
         return ()
@@ -118,13 +119,13 @@ def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)
     return words if least >= KNOWN_PAGES else ()
 
 
-def _as_typed(text: str, form: str) -> str:
+def _typed_spelling(text: str, form: str) -> str:
     place = text.lower().find(form)
     return text[place : place + len(form)] if place >= 0 else form
 
 
-def _better(searcher: tantivy.Searcher, form: str) -> str:
-    """A more frequent word than this one, near it; empty: none."""
+def _correction(searcher: tantivy.Searcher, form: str) -> str:
+    """A more frequent word close to this one; empty if there is none."""
     if len(form) < LEAST_CHARS or is_run(form) or not form.isalpha():
         return ""
     plain = folded(form)
@@ -135,7 +136,7 @@ def _better(searcher: tantivy.Searcher, form: str) -> str:
     for beginning in (plain[:SAME_BEGINNING], "~" + plain[:SAME_BEGINNING]):
         for term, pages in searcher.terms_with_prefix(FORMS, beginning, None, MOST_TERMS):
             best = max(best, _rated(plain, term.removeprefix("~"), pages))
-    for term in _one_edit(plain):  # also of the first letters
+    for term in _one_edit(plain):  # also catches edits in the first letters
         pages = max(searcher.doc_freq(FORMS, term), searcher.doc_freq(FORMS, "~" + term))
         if pages:
             best = max(best, (-1, pages, term))
@@ -163,9 +164,7 @@ def _one_edit(word: str) -> set[str]:
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Letters to add, drop, change or swap with their neighbour until one is the other;
-    most + 1 stands for any more.
-    """
+    """Edit distance (insert, delete, substitute, transpose), capped at most + 1."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []
@@ -182,31 +181,31 @@ def distance(one: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
-def _without(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
+def _excluding(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
 
 
-LOOKED_AT = 200  # matches that are weighed by rank, and among which those of equal text are folded
-LANGUAGES = 5  # in whose forms a word is looked for; further ones are found by spelling
+LOOKED_AT = 200  # matches that are re-ranked, and among which duplicates are folded
+LANGUAGES = 5  # languages whose stems are looked up; words of other languages are found by spelling
 FACET_VALUES = 10
-ENOUGH = 10  # pages with all words: with fewer, those with some are looked for
-FREQUENT = 0.5  # of the pages have it: a word tells nothing
-LEAST_PAGES = 20  # of fewer pages most have each word of their subject
+ENOUGH = 10  # with fewer pages that have all words, pages with some of the words are added
+FREQUENT = 0.5  # share of pages: a more frequent word does not discriminate
+LEAST_PAGES = 20  # in a smaller collection most pages share the words of their subject
 COMPOUNDING = frozenset(("de", "nl", "sv", "da", "nb", "no", "nn", "is", "fi", "hu", "et"))  # languages with compounds
-JOINTS = ("", "s", "es", "n", "en", "er", "e")  # between the words of a compound, most of them German or Swedish
-FEW = 3  # matches: with fewer, another spelling may have been meant
+JOINTS = ("", "s", "es", "n", "en", "er", "e")  # linking elements of compounds, most of them German or Swedish
+FEW = 3  # with fewer matches a spelling correction is suggested
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 _Scored = tuple[float, tantivy.DocAddress]
-Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # of pages, as 0 to 1
-PagesWith = Callable[[str, str], Sequence[UrlId]]  # on which a column answers a condition
-Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # which of some pages answer what must hold
+Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # rank of each page, 0 to 1
+PagesWith = Callable[[str, str], Sequence[UrlId]]  # (column, condition) -> pages that satisfy it
+Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # filters pages by the conditions of the query
 Near = Callable[[int, Holds], Sequence[tuple[UrlId, float]]]  # as `Vectors.nearest`
 
 
 @frozen
 class MatchWindow:
-    """Which of the matches are wanted."""
+    """Which part of the result list is returned."""
 
     limit: int = 10
     offset: int = 0
@@ -214,36 +213,36 @@ class MatchWindow:
 
 
 def _read(index: tantivy.Index) -> tantivy.Index:
-    """The index as it stands: whatever becomes of its files, it is read to the end."""
+    """The index pinned to its current commit, so that later writes do not affect the search."""
     index.config_reader("manual")
     index.reload()
     return index
 
 
 def _committed(folder: Path) -> tuple[int, int]:
-    """Of an index, what differs after each commit: the engine puts a new file in place of the old one."""
+    """Changes with each commit, because the engine replaces the file (inode and modification time)."""
     try:
         state = (folder / FOLDER / COMMITTED).stat()
-    except OSError:  # there is none, or it is being made anew
+    except OSError:  # no index, or it is being rebuilt
         return 0, 0
     return state.st_ino, state.st_mtime_ns
 
 
 class Searcher:
-    """An index as it was last committed when `refresh` was called. Not for several threads at once."""
+    """Searches the commit that was current at the last `refresh`. Not thread-safe."""
 
     def __init__(self, folder: Path | Sequence[Path], weights: Searching) -> None:
-        """folder: several are searched as one index, with the statistics of all; those without an index are left out.
+        """folder: several folders are searched as one index with shared statistics; those without an index are skipped.
 
-        Raises LookupError where there is no index that can be read.
+        Raises LookupError if no index can be read.
         """
         self._folders = (folder,) if isinstance(folder, Path) else tuple(folder)
         self._weights, self._stamp = weights, tuple[tuple[int, int], ...]()
-        self._origins: Sequence[int] = ()  # of each segment of several indexes, which of the folders it is of
+        self._origins: Sequence[int] = ()  # for each segment of a merged index, the position of its folder
         self.refresh()
 
     def refresh(self) -> bool:
-        """Sees what was committed since; whether there was anything."""
+        """Loads a newer commit. Returns whether there was one."""
         stamp = tuple(map(_committed, self._folders))
         if stamp == self._stamp:
             return False
@@ -256,7 +255,7 @@ class Searcher:
         return True
 
     def _opened(self) -> tantivy.Index:
-        """The index; of several folders one that is made of theirs."""
+        """The index; for several folders a merged one."""
         if len(self._folders) == 1:
             index = open_index(self._folders[0])
             if index is None:
@@ -266,19 +265,19 @@ class Searcher:
             with tempfile.TemporaryDirectory(prefix="periplus-search-") as place:
                 self._origins = joined(self._folders, Path(place))
                 index = open_index(Path(place))
-                with contextlib.suppress(ValueError):  # a file of one is gone: it was written to meanwhile
+                with contextlib.suppress(ValueError):  # a file is missing because its index was written to
                     if index is not None:
                         return _read(index)
         raise LookupError(self._folders)
 
     @property
     def pages(self) -> int:
-        """In the index."""
+        """Number of pages in the index."""
         return int(self._searcher.num_docs)
 
     @property
     def languages(self) -> Sequence[str]:
-        """Of the pages, the most frequent first; the rare ones are left out."""
+        """Languages of the pages, most frequent first; rare ones are left out."""
         return self._matcher.languages
 
     def _languages(self) -> tuple[str, ...]:
@@ -286,15 +285,13 @@ class Searcher:
             return ()
         return tuple(
             value
-            for value, _ in self._counted(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values
+            for value, _ in self._count_facets(tantivy.Query.all_query(), {"language": LANGUAGE}, LANGUAGES)[0].values
             if value
         )
 
     def link_words(self) -> tuple[Ints, Ints]:
-        """(the ids of all pages in the index, ascending, of each `index.said_digest` of the words of links to it that
-        were indexed).
-        """
-        slices = self.pages // PAGES_AT_ONCE + 1  # ids are spread evenly
+        """Ids of all indexed pages, ascending, and for each the `index.anchor_digest` of its indexed anchor texts."""
+        slices = self.pages // PAGES_AT_ONCE + 1  # ids are evenly distributed
         bounds = [NEVER + number * (1 << 64) // slices for number in range(slices + 1)]
         columns = [np.zeros((2, 0), np.int64)]
         for low, high in pairwise(bounds):
@@ -317,57 +314,61 @@ class Searcher:
         near: Near | None = None,
         pages_with: PagesWith = lambda column, value: (),
     ) -> Matches:
-        """The pages that answer: first those that have all words, by how well they answer; where these are few, also
-        those that have some, each with the words that it lacks.
+        """The matching pages: first those with all words, by score.
 
-        near: names pages by their vectors: these orders are fused, and filters and signs of the query hold for both.
-        pages_with: as of `query.narrowed`.
+        If these are few, also pages with some of the words, each with the words that it lacks.
+
+        near: ranks pages by their vectors. Both rankings are fused; filters and signs of the query apply to both.
+        pages_with: see `query.narrowed`.
         """
         query = narrowed(parse(text), pages_with)
         return (
-            self._by_words(query, text, window, rank) if near is None else self._fused(query, text, window, rank, near)
+            self._search_words(query, text, window, rank)
+            if near is None
+            else self._search_fused(query, text, window, rank, near)
         )
 
-    def _by_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
+    def _search_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
         """As `search`, without vectors."""
         if query.root is None:
-            return Matches(0, (), (), query.notes or ("nothing was asked for",), "")
+            return Matches(0, (), (), query.notes or ("the query is empty",), "")
         most = max(LOOKED_AT, window.offset + window.limit)
-        wanting = self._wanting(query.root, ())
-        total, hits = self._answers(wanting.whole, most)
-        if total < ENOUGH and (nowhere := self._nowhere(wanting.words)):
-            wanting = self._wanting(query.root, nowhere)
-            total, hits = self._answers(wanting.whole, most)
+        wanting = self._build_queries(query.root, ())
+        total, hits = self._run(wanting.whole, most)
+        if total < ENOUGH and (nowhere := self._unknown_words(wanting.words)):
+            wanting = self._build_queries(query.root, nowhere)
+            total, hits = self._run(wanting.whole, most)
         whole, others = total, list[_Scored]()
         suggestion = suggested(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
         asked = wanting.whole
         if whole < ENOUGH and wanting.some is not None:
             asked = wanting.some
-            more, others = self._answers(_without(wanting.some, wanting.whole), most)
+            more, others = self._run(_excluding(wanting.some, wanting.whole), most)
             total += more
-        notes = (*query.notes, *_lacking(wanting, whole, total))
-        ordered = self._ordered(hits, others, rank)
+        notes = (*query.notes, *_missing_word_notes(wanting, whole, total))
+        ordered = self._rank_and_fold(hits, others, rank)
         total -= len(hits) + len(others) - sum(1 + len(match.twins) for match in ordered)
         matches = ordered[window.offset : window.offset + window.limit]
-        facets = self._counted(asked, _FACETS, FACET_VALUES) if window.facets else ()
+        facets = self._count_facets(asked, _FACETS, FACET_VALUES) if window.facets else ()
         words = wanting.words if others or wanting.nowhere else ()
         return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
 
-    def _fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
-        """The order by words, where there are any, and that by vectors as one. total: of the pages among their first
-        LOOKED_AT where the words find fewer.
+    def _search_fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
+        """Fuses the keyword ranking, if there are words, with the vector ranking.
+
+        total counts the pages among the first LOOKED_AT if the keyword search finds fewer.
         """
         most = max(LOOKED_AT, window.offset + window.limit)
         _, rest = parted(query.root) if query.root is not None else ((), ())
         holding = self._matcher.query(All(rest), (), All(rest))
-        by_vector = near(most, lambda pages: self._among(holding, pages))
+        by_vector = near(most, lambda pages: self._filter_pages(holding, pages))
         by_words = Matches(0, (), (), query.notes, "")
         if asked_words(query.root):
-            by_words = self._by_words(query, text, MatchWindow(most, 0, window.facets), rank)
+            by_words = self._search_words(query, text, MatchWindow(most, 0, window.facets), rank)
         elif window.facets:
-            by_words = replace(by_words, facets=self._counted(holding, _FACETS, FACET_VALUES))
+            by_words = replace(by_words, facets=self._count_facets(holding, _FACETS, FACET_VALUES))
         by_id = {match.url_id: match for match in by_words.matches}
-        # a page that the words show under another address with the same text is that one
+        # A page that the keyword search folded into a duplicate counts as that duplicate
         shown = {twin: match.url_id for match in by_words.matches for twin in match.twins}
         order = [*dict.fromkeys(shown.get(page, page) for page, _ in by_vector)]
         both = fused([list(by_id), order])
@@ -375,8 +376,8 @@ class Searcher:
         chosen = tuple(matches[window.offset : window.offset + window.limit])
         return replace(by_words, total=max(by_words.total, len(matches)), matches=chosen)
 
-    def _among(self, query: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
-        """Those of the pages that are in the index and answer."""
+    def _filter_pages(self, query: tantivy.Query, pages: Sequence[UrlId]) -> Sequence[UrlId]:
+        """The pages that are in the index and match the query."""
         if not pages:
             return ()
         some = self._matcher.among(pages)
@@ -385,11 +386,11 @@ class Searcher:
         places = [place for _, place in self._searcher.search(asked, most, False).hits]
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
-    def _wanting(self, root: Node, nowhere: Sequence[Word]) -> _Wanting:
-        """The queries for what was asked for. nowhere: words that no page has, which are asked of none."""
+    def _build_queries(self, root: Node, nowhere: Sequence[Word]) -> _WordQueries:
+        """Builds the queries. nowhere: words that no page has; they are not required."""
         words, rest = parted(root)
         present = tuple(word for word in words if word not in nowhere) or words
-        telling = tuple(word for word in present if not self._says_little(word)) or present
+        telling = tuple(word for word in present if not self._is_common(word)) or present
         helpful = [word for word in present if word not in telling]
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
         pieces = [piece for word in (*telling, *nowhere) for piece in self._pieces(word)]
@@ -399,31 +400,29 @@ class Searcher:
             some = self._matcher.query(All(rest), [*pieces, *helpful], root)
         elif len(pieces) > 1:
             some = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
-        return _Wanting(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
+        return _WordQueries(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
 
     def _pieces(self, word: Word) -> tuple[Word, ...]:
-        """As `pieces_of`, and what a compound is made of: `Paketverwaltung`, `Paket`, `Verwaltung`."""
+        """As `pieces_of`, plus the parts of a compound: `Paketverwaltung`, `Paket`, `Verwaltung`."""
         pieces, read = pieces_of(word), forms(word.text)
         if len(read) != 1 or word.prefix or COMPOUNDING.isdisjoint(self.languages):
             return pieces
         return (*pieces, *map(Word, halves(read[0], self._matcher.pages, JOINTS)))
 
     def _joined(self, words: Sequence[Word]) -> list[Word]:
-        """Compounds of two words that stand side by side in a query."""
+        """Compounds of adjacent words of the query."""
         if COMPOUNDING.isdisjoint(self.languages):
             return []
         pairs = [(*forms(one.text), *forms(other.text)) for one, other in pairwise(words)]
         compounds = [joint.join(pair) for pair in pairs if len(pair) == 2 for joint in JOINTS]
         return [Word(form) for form in compounds if self._matcher.pages(form)]
 
-    def _nowhere(self, words: Sequence[Word]) -> list[Word]:
-        """Those of the words that no page has."""
-        return [word for word in words if not self._answers(self._matcher.query(word, (), word), 1)[0]]
+    def _unknown_words(self, words: Sequence[Word]) -> list[Word]:
+        """The words that no page has."""
+        return [word for word in words if not self._run(self._matcher.query(word, (), word), 1)[0]]
 
-    def _says_little(self, word: Word) -> bool:
-        """Whether most pages have the word, or it only makes a question of others: `the`, `how`. A page without it
-        answers no worse.
-        """
+    def _is_common(self, word: Word) -> bool:
+        """Whether most pages have the word, or it is a question word (`the`, `how`): pages need not have it."""
         read = forms(word.text)
         if only_asks(word, self.languages):
             return True
@@ -431,7 +430,7 @@ class Searcher:
         return len(read) == 1 and not word.prefix and self._searcher.doc_freq(FORMS, read[0]) > most
 
     def _with_missing(self, matches: Sequence[Match], words: Sequence[Word]) -> tuple[Match, ...]:
-        """The matches, each with those of the words that it lacks."""
+        """The matches, each with the query words that it lacks."""
         if not matches or not words:
             return tuple(matches)
         ids = [match.url_id for match in matches]
@@ -444,13 +443,15 @@ class Searcher:
             for match in matches
         )
 
-    def _answers(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
+    def _run(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
         answer = self._searcher.search(asked, most)
         return int(answer.count), list(answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
-    def _ordered(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
-        """Those with all words before those with some, each by score and rank; those of equal text folded into the
-        best of them. A URL that several indexes have is the page that answers best.
+    def _rank_and_fold(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
+        """Pages with all words first, then the rest; each group by score and rank.
+
+        Pages with equal text are folded into the best. A URL that is in several indexes counts once, with its best
+        score.
         """
         hits = [*whole, *some]
         places = [place for _, place in hits]
@@ -476,12 +477,12 @@ class Searcher:
         ]
 
     def _local(self, ids: Sequence[UrlId]) -> set[UrlId]:
-        """Of pages that several indexes have, those of local folders: two folders of one name are two hosts of one."""
+        """The duplicated ids that belong to local folders: equal folder names there mean different hosts."""
         doubles = [url_id for url_id, times in Counter(ids).items() if times > 1]
         local = tantivy.Query.regex_query(self._index.schema, HOST, ".*" + re.escape(FOLDER_DOMAIN))
-        return set(self._among(local, doubles))
+        return set(self._filter_pages(local, doubles))
 
-    def _counted(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
+    def _count_facets(self, query: tantivy.Query, fields: dict[str, str], most: int) -> tuple[Facet, ...]:
         aggregations = {name: {"terms": {"field": field, "size": most}} for name, field in fields.items()}
         counted = self._searcher.aggregate(query, aggregations)
         return tuple(
@@ -490,20 +491,20 @@ class Searcher:
         )
 
 
-class _Wanting(NamedTuple):
-    """The engine's queries for what was asked for."""
+class _WordQueries(NamedTuple):
+    """The engine's queries for a user query."""
 
-    whole: tantivy.Query  # pages with all telling words
-    some: tantivy.Query | None  # pages with some of them, or with parts of a name; None: there is but one
+    whole: tantivy.Query  # pages with all discriminating words
+    some: tantivy.Query | None  # pages with some of them, or with parts of a name; None if there is only one
     words: tuple[Word, ...]  # without those that most pages have
-    nowhere: tuple[Word, ...]  # those that no page has
+    nowhere: tuple[Word, ...]  # words that no page has
 
 
-def _lacking(wanting: _Wanting, whole: int, total: int) -> Iterator[str]:
-    """What is said of words that pages lack. whole: pages with all words that there are; total: of all pages."""
+def _missing_word_notes(wanting: _WordQueries, whole: int, total: int) -> Iterator[str]:
+    """Notes about missing words. whole: number of pages with all available words; total: of all matches."""
     if wanting.nowhere and total:
         yield f"no page has {', '.join(word.text for word in wanting.nowhere)}"
     if whole < total and whole and not wanting.nowhere:
         yield f"pages with all words come first, {whole} of them; then pages with some of them"
     elif whole < total and len(wanting.words) > 1:
-        yield "no page has all the words in its content: shown are pages with some of them"
+        yield "no page has all the words in its content: these pages have some of them"

@@ -1,4 +1,4 @@
-"""The files of an index: taken from where it was made, and laid where it is read."""
+"""Publishes the files of an index: links them at the writer and installs them at the reader."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from pathlib import Path
 from periplus.errors import StoreError
 from periplus.search.index import ASKED, COMMITTED, FILE, FOLDER, STATE, translated
 
-# A commit of the engine is a set of files that it never changes, and `meta.json`, which names them. A file goes only
-# after a later `meta.json` names it no longer: so links made while one stands are all that it names.
+# A commit consists of files that never change and `meta.json`, which names them. The engine deletes a file only after a
+# newer `meta.json` no longer names it. If `meta.json` is the same before and after linking, the set of links is
+# complete.
 
-SEGMENT_ENDINGS = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm", ".del")  # of files that never change
-MANAGED = ".managed.json"  # the engine's own: which files it may delete
-TRIES = 10  # a merge that ends meanwhile is one of a few
+SEGMENT_ENDINGS = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm", ".del")  # files that never change
+MANAGED = ".managed.json"  # the engine's list of files that it may delete
+TRIES = 10  # a concurrent merge causes only a few retries
 
 
 def linked_files(folder: Path, target: Path) -> dict[str, Path]:
-    """The files of the index's last commit, by name, linked into another folder on the same disk. Raises StoreError."""
+    """Links the files of the index's last commit into another folder on the same disk.
+
+    Returns them by name. Raises StoreError.
+    """
     where = folder / FOLDER
     with translated(folder):
         for _ in range(TRIES):
             meta = (where / COMMITTED).read_bytes()
             names = engine_files(where, meta)
-            with contextlib.suppress(FileNotFoundError):  # then the commit is another one, too
+            with contextlib.suppress(FileNotFoundError):  # the commit has changed too; retried below
                 for name in names:
                     (target / name).unlink(missing_ok=True)
                     (target / name).hardlink_to(where / name)
@@ -42,7 +46,7 @@ def linked_files(folder: Path, target: Path) -> dict[str, Path]:
 
 
 def engine_files(where: Path, meta: bytes) -> list[str]:
-    """Names of the files that the engine's `meta.json` names, by name."""
+    """Sorted names of the files that the engine's `meta.json` names."""
     segments = json.loads(meta)["segments"]
     ids = {one["segment_id"].replace("-", ""): one["deletes"] for one in segments}
     deletes = {f"{name}.{one['opstamp']}.del" for name, one in ids.items() if one}
@@ -51,8 +55,9 @@ def engine_files(where: Path, meta: bytes) -> list[str]:
 
 
 def replace_files(folder: Path, names: Collection[str], arrived: Path) -> None:
-    """Puts an index that was made elsewhere in place of the one in folder: files that are there already, and those in
-    `arrived`, which leave it. It says nothing of itself until `write_state`. For its only writer.
+    """Replaces the index in folder with one made elsewhere: files already there plus those moved from `arrived`.
+
+    It has no metadata until `write_state`. For the index's only writer.
     """
     where = folder / FOLDER
     with translated(folder):

@@ -1,4 +1,4 @@
-"""The full-text index of a collection: its fields, drafts and ranks."""
+"""The full-text index of a collection: fields, drafts (pages cut into terms) and ranks."""
 
 from __future__ import annotations
 
@@ -36,29 +36,30 @@ from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.values import frozen
 
-# of terms, in order
+# Fields of terms, in order
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"
-FORMS, NAMES, DEFINED = "forms", "names", "defined"  # of spellings; of whole titles; of names that a page defines
-SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # of labels
-NOINDEX = "noindex"  # the one value of `is`
-ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"  # of numbers; said: the digest of the words of links to the page
+FORMS, NAMES, DEFINED = "forms", "names", "defined"  # spellings; whole titles; names that a page defines
+SITE, HOST, TYPE, MEDIA, LANGUAGE, YEAR, IS = "site", "host", "type", "media", "language", "year", "is"  # labels
+NOINDEX = "noindex"  # the only value of `is`
+# Numbers; `said` is the digest of the anchor texts of links to the page
+ID, TWIN, WHEN, SAID = "id", "twin", "when", "said"
 TERM_FIELDS = (TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS)
-WORDS, WHOLE = "words", "raw"  # analysers: parted at blanks; as it is
-MOST_ANCHORS = 50  # different ones: a page that a whole site names otherwise is not known better by the fifty-first
-NAME_CHARS = 200  # a title that is longer is not typed
-# stands between two blocks, so that no phrase goes from one into the next; ASCII, since that is read quickest
+WORDS, WHOLE = "words", "raw"  # analysers: split at blanks; unchanged
+MOST_ANCHORS = 50  # distinct anchor texts: more add nothing to a page that a whole site links to
+NAME_CHARS = 200  # longer titles are never typed as queries
+# Separates blocks, so that no phrase spans two of them; ASCII is the fastest to process
 BETWEEN = "qqblockqq"
 _BREAK = f"\n{BETWEEN}\n"
-# Every page's words of links and headings are so many longer: many pages have none at all, which makes the average so
-# short that the engine holds three words for a long text, in which one hit counts for nothing.
+# Pads the anchor and heading fields. Many pages have neither, so the average length would be so short that BM25 treats
+# three words as a long text, in which one hit scores nearly nothing.
 _PADDING = " ".join([BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
-_DEFINITIONS = ("dt", "dt.", "dt#")  # how the last step of a path begins
+_DEFINITIONS = ("dt", "dt.", "dt#")  # prefixes of the last step of a block's path
 _NAME = re.compile(r"(?<![\w.:])(?=\w*[a-z][A-Z]|\w*\w[._:]+\w)[\w.:]+")  # in a heading: RewriteRule, pg_dump, os.path
 _VALUE = re.compile(r"[=\[<(].*", re.DOTALL)
 _DOTS = re.compile(r"(?<=\w)(?:\.|::)(?=\w)")
 _AROUND = " \t\n¶-:;,.\"'`“”"
-MOST_DEFINED = 2_000  # blocks of a page
+MOST_DEFINED = 2_000  # blocks per page
 _MENUS = frozenset(
     POSITION_CODES[position] for position in (Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE)
 )
@@ -79,7 +80,7 @@ _TYPE_NAMES |= {
 
 
 def schema() -> tantivy.Schema:
-    """The index's fields. Nothing is stored but numbers: what is shown of a page is read from the collection."""
+    """The schema. Only numbers are stored; titles and snippets are read from the collection."""
     made = tantivy.SchemaBuilder()
     made.add_integer_field(ID, indexed=True, fast=True)
     made.add_integer_field(TWIN, fast=True)
@@ -96,20 +97,18 @@ def schema() -> tantivy.Schema:
 
 
 class Draft(NamedTuple):
-    """What the engine is given of a page, but for the words of links to it,
-    of which the last come when all others were read.
-    """
+    """A page as the engine takes it, without anchor texts: they are complete only after all other pages are read."""
 
     url_id: UrlId
     twin: int
     when: int
     language: str
-    texts: Sequence[tuple[str, str]]  # (field, terms parted by blanks, or a label), in order
-    spellings: str  # parted by blanks, each once
+    texts: Sequence[tuple[str, str]]  # (field, terms separated by blanks, or a label), in order
+    spellings: str  # separated by blanks, each once
 
 
 def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
-    """The page, cut into terms. cutter: with the word BETWEEN."""
+    """Cuts the page into terms. cutter: made with the separator BETWEEN."""
     cutter.begin_page()
     of_block = BlockTexts(page.blocks)
     texts = [(TITLE, cutter.terms(page.title, page.language))] if page.title else []
@@ -130,17 +129,17 @@ def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
 
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
-    """The page, as the engine takes it. anchors: the words of links to it, each once."""
+    """The page as an engine document. anchors: distinct anchor texts of links to it."""
     made = tantivy.Document()
     made.add_integer(ID, draft.url_id)
     made.add_integer(TWIN, draft.twin)
-    made.add_integer(SAID, said_digest(anchors))
+    made.add_integer(SAID, anchor_digest(anchors))
     made.add_integer(WHEN, draft.when)
     spellings = draft.spellings
     if anchors:
         words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
         made.add_text(ANCHOR, _terms(words, draft.language))
-        spaced = f" {spellings} {BETWEEN} "  # to look for some words takes less than to cut it into all of its own
+        spaced = f" {spellings} {BETWEEN} "  # substring tests are faster than splitting it into words
         spellings = " ".join([spellings, *(form for form in shown_forms(words) if f" {form} " not in spaced)])
     for field, text in draft.texts:
         made.add_text(field, text)
@@ -152,13 +151,13 @@ def _terms(words: Sequence[str], language: str) -> str:
     return " ".join(map(table(language).__getitem__, words))
 
 
-def said_digest(anchors: Sequence[str]) -> int:
-    """By which it is told whether the words of links to a page are still those that were indexed. 0: there are none."""
+def anchor_digest(anchors: Sequence[str]) -> int:
+    """Digest of anchor texts, to detect that they changed since they were indexed. 0 if there are none."""
     return xxh3_64_intdigest("\n".join(anchors[:MOST_ANCHORS]).encode("utf-8", "replace")) - (1 << 63) if anchors else 0
 
 
 def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
-    """(language, of each block in which field its text is: a place in _GROUPS; 0: in none, or of another language)."""
+    """Yields (language, for each block the key in _GROUPS of its field; 0: not indexed, or in another language)."""
     blocks = page.blocks
     groups = np.frombuffer(blocks.kinds.translate(_GROUP_OF_KIND), np.uint8)
     parts = parts_or_guess(blocks, page.parts)
@@ -175,7 +174,7 @@ def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
 
 
 def parts_or_guess(blocks: Blocks, parts: Sequence[Part]) -> Sequence[Part]:
-    """The blocks' parts; of a page not marked yet, what stands in menus, headers and footers is navigation."""
+    """The parts of the blocks. For an unmarked page, blocks in menus, headers and footers count as navigation."""
     if len(parts) == len(blocks):
         return parts
     return [
@@ -185,14 +184,15 @@ def parts_or_guess(blocks: Blocks, parts: Sequence[Part]) -> Sequence[Part]:
 
 
 def address_words(url: str) -> tuple[str, str]:
-    """Host and path of a URL, to be read as text."""
+    """Host and path of a URL, as text."""
     host, slash, path = url.partition("://")[2].partition("/")
     return host.partition(":")[0], unquote(slash + path)
 
 
 def names(page: PageToIndex, of_block: Callable[[int], str]) -> set[str]:
-    """By which words as a whole the page may be asked for: its title, main heading,
-    and the parts of a title like `Page - Site`. of_block: the text of each of its blocks.
+    """Names that find the page as an exact title: title, main heading, and the first part of titles like `Page - Site`.
+
+    of_block: the text of a block by its number.
     """
     blocks = page.blocks
     first = (number for number, level in enumerate(blocks.levels) if level == 1 and blocks.kinds[number] == _HEADING)
@@ -202,8 +202,9 @@ def names(page: PageToIndex, of_block: Callable[[int], str]) -> set[str]:
 
 
 def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
-    """The names that a page defines: what its definition lists (`dt`) and signatures explain, as it is written but for
-    case: `os.path.join`; and "~" with what stands behind a dot (`~join`, `~path.join`), and with names in headings.
+    """Names that the page defines in definition lists (`dt`) and signatures, in lower case: `os.path.join`.
+
+    The parts after a dot (`~join`, `~path.join`) and names in headings are added with a "~".
     """
     defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path[path.rfind("/") + 1 :])}
     places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
@@ -212,7 +213,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     names = set[str]()
     for at in chosen[:MOST_DEFINED]:
         text = of_block(at)
-        if not len(shares) or 0 < shares[at] <= len(text) // 2:  # an index leads elsewhere
+        if not len(shares) or 0 < shares[at] <= len(text) // 2:  # otherwise an entry of an index that links elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
     headings = "\n".join([of_block(at)[:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING])
@@ -222,24 +223,24 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
 
 
-@lru_cache(maxsize=1 << 14)  # of the last step: most paths are of one page alone
+@lru_cache(maxsize=1 << 14)  # cached by the last step: most whole paths occur on one page only
 def _is_defining(step: str) -> bool:
-    """Whether a path that ends so is that of what definition lists or signatures explain."""
+    """Whether a path with this last step marks a definition term or a signature."""
     return step[:3] in _DEFINITIONS or "signature" in step
 
 
 def defined_name(text: str) -> str:
-    """What is compared where definitions are: a name as it is written, without case, value and marks around it."""
+    """Normalised name of a definition: lower case, without its value and surrounding punctuation."""
     return _VALUE.sub("", text).strip(_AROUND).lower()[:WORD_CHARS]
 
 
 def whole_name(text: str) -> str:
-    """What is compared where whole titles are: the words, without case and diacritics."""
+    """Normalised title: its words without case and diacritics."""
     return folded(" ".join(forms(text)))[:NAME_CHARS] if len(text) <= 4 * NAME_CHARS else ""
 
 
 def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
-    """(field, value) of what a search is narrowed by."""
+    """Yields (field, value) pairs that searches filter by."""
     yield SITE, page.site
     yield LANGUAGE, primary(page.language)
     yield YEAR, str(datetime.fromtimestamp(page.when, UTC).year)
@@ -254,7 +255,7 @@ def primary(language: str) -> str:
 
 
 def hosts(name: str) -> list[str]:
-    """A host and what it lies within, up to the registered domain."""
+    """A host and its parent domains, up to the registered domain."""
     top = registered_domain(name)
     names = [name]
     while name != top and "." in name:
@@ -264,32 +265,32 @@ def hosts(name: str) -> list[str]:
 
 
 def type_names(media_type: str) -> tuple[str, ...]:
-    """By what a media type may be asked for: `application/pdf`, `application`, `pdf`."""
+    """Names for a media type in queries: `application/pdf`, `application`, `pdf`."""
     major, _, minor = media_type.partition("/")
     return media_type, major, minor, _TYPE_NAMES.get(media_type, minor)
 
 
-# While a crawl goes on, most links to a page are not known yet, and the engine cannot change a part of a page. So what
-# was made of it waits until the crawl ends, or somebody searches: the first pages in memory, the others compressed in a
-# file without a name. Both end with the process: whoever comes after reads such a page from the collection.
+# During a crawl most links to a page are not known yet, and the engine cannot update a part of a document. Therefore
+# drafts are kept until the crawl ends or a search needs them: the first ones in memory, the rest compressed in an
+# unnamed temporary file. Both vanish with the process; a later process reads those pages from the collection again.
 
-HELD_BYTES = 32_000_000  # in memory: some 1,500 pages of 4,000 words; to pack and read them back takes .1 ms each
-MOST_BYTES = 1 << 32  # some 400,000 pages of 4,000 words; further ones are read again
-ROOM_SHARE = 4  # nor more than this part of the disk's room: the crawl needs it
-LATE_DRAFTS = 50_000  # in a dictionary, 130 bytes each; of those before 16
-LEVEL = 1  # 50 us a page of a manual, a third of its size
-_SIZE_BITS = 30  # of a place in the file: the offset, then so many bits of the length
+HELD_BYTES = 32_000_000  # in memory: about 1,500 pages of 4,000 words; packing and reading them back takes 0.1 ms each
+MOST_BYTES = 1 << 32  # about 400,000 pages of 4,000 words; further pages are read again from the collection
+ROOM_SHARE = 4  # at most this fraction of the free disk space: the crawl needs the rest
+LATE_DRAFTS = 50_000  # entries in the dictionary, 130 bytes each; entries moved to the arrays take 16
+LEVEL = 1  # 50 us for a page of a manual, compressed to a third
+_SIZE_BITS = 30  # a place in the file packs the offset and, in the low bits, the length
 
 
 class Drafts:
-    """Drafts by page, as far as there is room for them."""
+    """Drafts by page, as far as there is space for them."""
 
     def __init__(self, folder: Path) -> None:
-        """folder: on whose disk there is room."""
+        """folder: its disk holds the temporary file."""
         self._folder = folder
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # ended by `close`
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by `close`
         self._end = 0
-        # places in the file; 0: forgotten. Of most in arrays, ascending by page
+        # Places in the file; 0 = deleted. Most are in arrays, sorted by page
         self._late: dict[UrlId, int] = {}
         self._ids, self._places = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._held: dict[UrlId, Draft] = {}
@@ -304,15 +305,15 @@ class Drafts:
         return self._end > min(MOST_BYTES, (self._end + shutil.disk_usage(self._folder).free) // ROOM_SHARE)
 
     def keep(self, draft: Draft) -> None:
-        """In place of the page's earlier one."""
+        """Stores a draft, replacing the page's earlier one."""
         self.forget(draft.url_id)
         size = _size_bytes(draft)
         if self._held_bytes + size <= HELD_BYTES:
             self._held[draft.url_id] = draft
             self._held_bytes += size
             return
-        data = self._writer.compress(_packed(draft))
-        with contextlib.suppress(OSError):  # the disk is full: this is a saving, not a duty
+        data = self._writer.compress(_pack(draft))
+        with contextlib.suppress(OSError):  # the disk is full; drafts are only a cache
             self._file.seek(self._end)
             self._file.write(data)
             self._file.flush()
@@ -341,56 +342,57 @@ class Drafts:
         return int(self._places[at]) if at < len(self._ids) and self._ids[at] == url_id else 0
 
     def find(self, url_id: UrlId) -> Draft | None:
-        """The page's draft; None: it was not kept."""
+        """The page's draft, or None if it was not kept."""
         place = self._place(url_id)
         if not place:
             return self._held.get(url_id)
         self._file.seek(place >> _SIZE_BITS)
-        return _unpacked(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
+        return _unpack(self._reader.decompress(self._file.read(place & ((1 << _SIZE_BITS) - 1))))
 
 
 def _size_bytes(draft: Draft) -> int:
-    """Of a draft in memory, with 120 for each pair."""
+    """Size of a draft in memory, with 120 bytes for each pair."""
     return sum([120 + sys.getsizeof(text) for _, text in draft.texts]) + sys.getsizeof(draft.spellings)
 
 
-def _packed(draft: Draft) -> bytes:
-    """A line of JSON, then terms and spellings, a line each: they hold no line feed, and are long to write as JSON."""
+def _pack(draft: Draft) -> bytes:
+    """A line of JSON, then one line per terms text and the spellings: they have no line feeds, and JSON is slow."""
     terms = [(field, text) for field, text in draft.texts if field in TERM_FIELDS]
     others = [(field, text) for field, text in draft.texts if field not in TERM_FIELDS]
     head = json.dumps((draft.url_id, draft.twin, draft.when, draft.language, [field for field, _ in terms], others))
     return "\n".join([head, *(text for _, text in terms), draft.spellings]).encode("utf-8", "surrogatepass")
 
 
-def _unpacked(data: bytes) -> Draft:
+def _unpack(data: bytes) -> Draft:
     head, *texts, spellings = data.decode("utf-8", "surrogatepass").split("\n")
     url_id, twin, when, language, fields, others = json.loads(head)
     return Draft(url_id, twin, when, language, [*zip(fields, texts, strict=True), *others], spellings)
 
 
-# A folder with the engine's files and `periplus.json`: the version, whose collection it is, and the last change that it
-# holds. That file is written after the engine's commit; a kill between the two has those changes indexed again, each
-# page in place of its earlier self.
+# The folder holds the engine's files and `periplus.json`: the version, the collection, and the last change that the
+# index includes. `periplus.json` is written after the engine's commit; after a crash between the two, those changes are
+# indexed again, which is idempotent.
 
 FOLDER = "search"
 STATE = "periplus.json"
-ASKED = "asked"  # a file whose time is that of the last search that lacked pages while a crawl went on
-ASKED_S = 60.0  # so long after it pages are made searchable as they come
-COMMITTED = "meta.json"  # the engine's own, written with each commit
-LOCK = "search.lock"  # beside the index, held by whoever writes it; the file itself says nothing, and stays
-VERSION = 3  # of fields and terms: an index of another one is made anew
-HEAP_BYTES = 96_000_000  # the engine writes a segment when so much is collected
-# of pages between two commits: else 10,000 may wait for the engine's thread, 100 MB of short ones, 1 GB of long ones
+ASKED = "asked"  # a file; its mtime is the time of the last search that lacked pages during a crawl
+ASKED_S = 60.0  # for this long after a search new pages are committed as they come
+COMMITTED = "meta.json"  # written by the engine with each commit
+LOCK = "search.lock"  # beside the index, locked by its writer; the file is empty and is never deleted
+VERSION = 3  # of fields and terms: an index with another version is rebuilt
+HEAP_BYTES = 96_000_000  # the engine writes a segment when it has collected this much
+# Bytes between two commits. Otherwise 10,000 pages may queue for the engine's thread: 100 MB of short pages, 1 GB of
+# long ones
 QUEUED_BYTES = 32_000_000
-NOTHING = (-(1 << 63), 0)  # the position of an empty index: before any other
+NOTHING = (-(1 << 63), 0)  # the position of an empty index, before any other
 
 
 @frozen
 class IndexState:
-    """What an index says of itself.
+    """Metadata of an index.
 
-    position: up to where it follows the collection; whoever follows knows what the numbers mean, here a later position
-    is the greater one. settled: ranks and the words of links, which need all pages, are of that position too.
+    position: the change of the collection up to which the index is complete. The caller defines the numbers; a greater
+    position is later. settled: ranks and anchor texts, which depend on all pages, are complete for that position too.
     """
 
     collection: str
@@ -404,7 +406,7 @@ class IndexBusy(Exception):
 
 
 def read_state(folder: Path) -> IndexState | None:
-    """What the index in folder (a collection's) says of itself; None where there is none that this program knows."""
+    """Metadata of the index of a collection's folder, or None if there is no index of this version."""
     try:
         content = json.loads((folder / FOLDER / STATE).read_text("utf-8"))
         first, second = content["position"]
@@ -417,7 +419,7 @@ def read_state(folder: Path) -> IndexState | None:
 
 
 def write_state(folder: Path, state: IndexState) -> None:
-    """What the index in folder says of itself from now on."""
+    """Stores the metadata of the index."""
     draft = folder / FOLDER / f"{STATE}.new"
     with draft.open("w", encoding="utf-8") as file:
         json.dump(asdict(state), file)
@@ -427,18 +429,19 @@ def write_state(folder: Path, state: IndexState) -> None:
 
 
 def open_index(folder: Path) -> tantivy.Index | None:
-    """The index in folder, to be read or written; None where there is none, or a damaged one."""
+    """Opens the index of a folder; None if it is missing or damaged."""
     try:
         index = tantivy.Index.open(str(folder / FOLDER))
     except (ValueError, OSError):  # the engine's errors
         return None
-    return _prepared(index)
+    return _register_analysers(index)
 
 
 def joined(folders: Sequence[Path], into: Path) -> list[int]:
-    """Makes in a folder an index of the segments of all of these (collections'), which are linked and not copied: the
-    engine then counts words and lengths over all. Returns of each segment the place of its folder. Folders without an
-    index that this program knows are left out; where there is none, nothing is made.
+    """Creates in `into` an index that links to the segments of several collections' indexes.
+
+    The engine then computes statistics over all of them. Returns the position of its folder for each segment. Folders
+    without an index of this version are skipped; if all are, nothing is created.
     """
     place = into / FOLDER
     place.mkdir()
@@ -448,10 +451,10 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
         own = (folder / FOLDER).resolve()
         if read_state(folder) is None:
             continue
-        with contextlib.suppress(OSError):  # made anew at this moment
+        with contextlib.suppress(OSError):  # rebuilt at this moment
             meta = json.loads((own / COMMITTED).read_bytes())
             for segment in meta["segments"]:
-                name = uuid.UUID(int=len(segments))  # a copied collection has segments of the names of its model's
+                name = uuid.UUID(int=len(segments))  # a copied collection has the same segment names as its original
                 for path in own.glob(f"{uuid.UUID(segment['segment_id']).hex}.*"):
                     (place / (name.hex + path.name[len(name.hex) :])).symlink_to(path)
                 segments.append(segment | {"segment_id": str(name)})
@@ -461,19 +464,20 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
     return origins
 
 
-def _prepared(index: tantivy.Index) -> tantivy.Index:
+def _register_analysers(index: tantivy.Index) -> tantivy.Index:
     index.register_tokenizer(WORDS, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
     index.register_tokenizer(WHOLE, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).build())
     return index
 
 
 class IndexWriter:
-    """Takes pages in. One process at a time writes; the kernel frees the lock when its holder dies."""
+    """Writes pages to the index. One process at a time: the kernel releases the lock when its holder dies."""
 
     def __init__(self, folder: Path, collection: str) -> None:
-        """collection: what tells it from others.
+        """collection: its unique id.
 
-        An index that is not this collection's, or unreadable, gives way to an empty one. Raises IndexBusy, StoreError.
+        An index of another collection, or an unreadable one, is replaced with an empty one. Raises IndexBusy,
+        StoreError.
         """
         self._folder = folder
         with contextlib.ExitStack() as held:
@@ -481,11 +485,11 @@ class IndexWriter:
             state = read_state(folder)
             index = open_index(folder) if state is not None and state.collection == collection else None
             if index is None or state is None:
-                index, state = _emptied(folder), IndexState(collection, NOTHING)
+                index, state = _create_empty(folder), IndexState(collection, NOTHING)
                 write_state(folder, state)
             self._state, self._cutter = state, TextCutter(BETWEEN)
             with translated(folder):
-                # one thread of the engine: while it writes, this one cuts words
+                # One engine thread: it writes while this thread cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
             self._queued_bytes = 0  # since the engine's last commit
@@ -493,7 +497,7 @@ class IndexWriter:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Up to where the index follows the collection; NOTHING: it is empty."""
+        """The change up to which the index is complete; NOTHING if it is empty."""
         return self._state.position
 
     @property
@@ -501,22 +505,22 @@ class IndexWriter:
         return self._state.settled
 
     def put(self, pages: Iterable[PageToIndex]) -> None:
-        """Takes the pages in, each in place of its earlier self."""
+        """Indexes the pages, replacing earlier versions."""
         for page in pages:
             self._drafts.forget(page.url_id)
             self._put(drafted(page, self._cutter), page.anchors)
 
     def keep(self, pages: Iterable[PageToIndex]) -> None:
-        """Cuts the pages into terms, as far as there is room for these. What others call them comes by `put_kept`."""
+        """Cuts pages into terms and keeps the drafts, as far as there is space. Anchor texts follow in `put_kept`."""
         for page in pages:
             self._drafts.forget(page.url_id)
             if not self._drafts.is_full:
                 self._drafts.keep(drafted(page, self._cutter))
 
     def put_kept(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
-        """Puts a page that `keep` took in, once more where it was put before; anchors: what others call it.
+        """Indexes a page from its draft, replacing an earlier version. anchors: anchor texts of links to it.
 
-        False: it is not kept, and has to be put.
+        False: there is no draft; call `put` instead.
         """
         draft = self._drafts.find(url_id)
         if draft is not None:
@@ -545,10 +549,7 @@ class IndexWriter:
         self.commit(NOTHING)
 
     def commit(self, position: tuple[int, int], *, settled: bool = False) -> None:
-        """Makes searchable, and safe, what was put and removed.
-
-        The arguments are what the index then says of itself.
-        """
+        """Commits all changes and then stores position and settled."""
         with translated(self._folder):
             self._writer.commit()
             self._queued_bytes = 0
@@ -556,32 +557,32 @@ class IndexWriter:
             write_state(self._folder, self._state)
 
     def close(self) -> None:
-        """Waits for the engine's own threads; what was not committed is forgotten."""
+        """Waits for the engine's threads; uncommitted changes are lost."""
         with self._held, translated(self._folder):
             self._writer.wait_merging_threads()
 
 
-def _emptied(folder: Path) -> tantivy.Index:
-    """A new index in place of what is there."""
+def _create_empty(folder: Path) -> tantivy.Index:
+    """A new index in place of the existing one."""
     where = folder / FOLDER
     with translated(folder):
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True, exist_ok=True)
-        return _prepared(tantivy.Index(schema(), str(where)))
+        return _register_analysers(tantivy.Index(schema(), str(where)))
 
 
 def ask(folder: Path, now: float) -> bool:
-    """Tells the process that indexes that somebody searches. False: it knew."""
+    """Asks the indexing process to commit soon, because of a search. False if that was already requested."""
     path = folder / FOLDER / ASKED
     earlier = is_asked(folder, now)
-    with contextlib.suppress(OSError):  # no index yet, or a disk that is read-only
+    with contextlib.suppress(OSError):  # no index yet, or a read-only disk
         path.touch()
         os.utime(path, (now, now))
     return not earlier
 
 
 def is_asked(folder: Path, now: float) -> bool:
-    """Whether somebody searched of late."""
+    """Whether there was a search within the last ASKED_S seconds."""
     try:
         return abs(now - (folder / FOLDER / ASKED).stat().st_mtime) < ASKED_S
     except OSError:
@@ -589,7 +590,7 @@ def is_asked(folder: Path, now: float) -> bool:
 
 
 def is_written(folder: Path) -> bool:
-    """Whether a process writes to the index."""
+    """Whether a process holds the writer's lock."""
     try:
         with only_writer(folder):
             return False
@@ -601,7 +602,7 @@ def is_written(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the index within. Raises IndexBusy, StoreError."""
+    """Holds the writer's lock. Raises IndexBusy, StoreError."""
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
@@ -613,7 +614,7 @@ def only_writer(folder: Path) -> Iterator[None]:
             import fcntl
 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such locks on this system: the engine has one of its own
+        except ImportError:  # no such locks on this system: the engine has its own
             pass
         except BlockingIOError:
             raise IndexBusy from None
@@ -623,7 +624,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def translated(folder: Path) -> Iterator[None]:
-    """The engine's errors, and the disk's, as ours."""
+    """Translates errors of the engine and the disk to StoreError."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -633,8 +634,8 @@ def translated(folder: Path) -> Iterator[None]:
         ) from error
 
 
-# Pages' ids, ascending, then as many scores of 0 to 255: what `link_score` says, stretched. It is written
-# whole, and may be missing.
+# Layout: page ids, ascending, then one byte of rank per page: `link_score` scaled to 0..255. The file is replaced as a
+# whole and may be missing.
 
 FILE = "ranks"
 _ENTRY_BYTES = 9
@@ -642,7 +643,7 @@ _MOST = 255
 
 
 class Ranks:
-    """Of the pages of a collection; what is not known has the least."""
+    """Link ranks of the pages of a collection; unknown pages have 0."""
 
     def __init__(self, folder: Path) -> None:
         self._ids: array[int] = array("q")
@@ -659,7 +660,7 @@ class Ranks:
                 self._ids.byteswap()
 
     def of(self, ids: Sequence[UrlId]) -> list[float]:
-        """Of each page, 0 to 1."""
+        """The rank of each page, 0 to 1."""
         return [self._of(url_id) / _MOST for url_id in ids]
 
     def _of(self, url_id: int) -> int:
@@ -668,7 +669,7 @@ class Ranks:
 
 
 def write_ranks(folder: Path, ids: Ints, scores: Floats) -> None:
-    """ids: ascending; scores: 0 to 1."""
+    """Stores the ranks. ids: ascending; scores: 0 to 1."""
     draft = folder / FOLDER / f"{FILE}.new"
     draft.write_bytes(ids.astype("<i8").tobytes() + np.rint(_MOST * scores).astype(np.uint8).tobytes())
     draft.replace(folder / FOLDER / FILE)

@@ -1,4 +1,4 @@
-"""The engine's queries for what is asked: words in their forms, phrases, and what narrows."""
+"""Translates parsed queries to the engine's: stemmed words, phrases and filters."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from periplus.settings import Searching
 from periplus.values import frozen
 
 NEVER, EVER = -(2**63), 2**63 - 1
-PHRASE_WORDS = 16  # of a longer one the first: they say enough
-# Of 3, 8 and 20 words between those that stand near, and of .5, 1 and 2 times what words side by side gain, these were
-# best on the manuals of quality/search that weights are tuned on.
+PHRASE_WORDS = 16  # longer phrases are cut: this many words are specific enough
+# Of 3, 8 and 20 as the greatest distance, and 0.5, 1 and 2 times the gain of adjacent words, these scored best on the
+# manuals of quality/search that the weights are tuned on.
 NEAR_WORDS = 8
 NEAR_SHARE = 0.5
-OF_A_WORD = 0.5  # of what a page gains that defines all of what was asked for: one that defines a word of it
+OF_A_WORD = 0.5  # share of the gain if a page defines a single word of the query rather than all of it
 CONTENT = "content"
 _WITHIN = {field: (field,) for field in TERM_FIELDS} | {
     "": TERM_FIELDS, CONTENT: tuple(field for field in TERM_FIELDS if field != NAVIGATION)
@@ -66,21 +66,22 @@ _WITHIN = {field: (field,) for field in TERM_FIELDS} | {
 
 @frozen
 class Matcher:
-    """Makes the engine's queries.
+    """Builds the engine's queries.
 
-    languages: of the pages, the most frequent first; a word is looked for in its form in each.
+    languages: of the pages, most frequent first; each word is stemmed for each of them.
     """
 
     schema: tantivy.Schema
     weights: Searching
     languages: Sequence[str]
-    pages: Callable[[str], int]  # that have a spelling
+    pages: Callable[[str], int]  # number of pages with a spelling
 
     def query(self, root: Node, helpful: Sequence[Word], asked: Node) -> tantivy.Query:
-        """Pages that answer root, scored. helpful: words that a page may lack, and that count where it has them;
-        asked: all of what was asked for, titles of which come first.
+        """Pages that match root, scored.
+
+        helpful: optional words that raise the score. asked: the whole query, for exact titles and definitions.
         """
-        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._silent(self._only(IS, NOINDEX)))]
+        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._unscored(self._only(IS, NOINDEX)))]
         extra = [
             *map(self._word, helpful),
             *self._whole_titles(asked),
@@ -90,29 +91,29 @@ class Matcher:
         return tantivy.Query.boolean_query(
             [
                 (tantivy.Occur.Must, self._node(root)),
-                *self._beyond_menus(root),
+                *self._outside_menus(root),
                 *shown,
                 *((tantivy.Occur.Should, query) for query in extra),
             ]
         )
 
-    def _beyond_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
-        """That one of several words stands outside of menus: these alone make no page an answer to all."""
+    def _outside_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
+        """At least one of several words must occur outside of menus: menus alone are not a match."""
         words, _ = parted(root)
         several = [self._word(replace(word, within=CONTENT)) for word in words] if len(words) > 1 else []
-        return [(tantivy.Occur.Must, self._silent(either(several)))] if several else []
+        return [(tantivy.Occur.Must, self._unscored(either(several)))] if several else []
 
     def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
-        """Which of these pages hold a word."""
+        """The pages among ids that have a word."""
         return tantivy.Query.boolean_query(
             [(tantivy.Occur.Must, self._word(word)), (tantivy.Occur.Must, self.among(ids))]
         )
 
     def among(self, pages: Sequence[UrlId]) -> tantivy.Query:
-        """Pages of these ids, all alike: 100,000 take 0.1 s."""
+        """Pages with these ids, all with the same score: 100,000 take 0.1 s."""
         if not pages:
             return tantivy.Query.empty_query()
-        return self._silent(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
+        return self._unscored(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
 
     def _node(self, node: Node) -> tantivy.Query:
         match node:
@@ -121,12 +122,12 @@ class Matcher:
             case Phrase(text, within):
                 return self._phrase(forms(text), within, 1.0)
             case Only(field, value):
-                return self._silent(self._only(field, value))
+                return self._unscored(self._only(field, value))
             case Among(pages):
                 return self.among(pages)
             case During(after, before):
                 low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
-                return self._silent(
+                return self._unscored(
                     tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False)
                 )
             case Not():
@@ -142,12 +143,12 @@ class Matcher:
                 self._node(item))
             for item in items
         ]  # fmt: skip
-        if all(isinstance(item, Not) for item in items):  # what is left out must be left out of something
-            clauses.append((tantivy.Occur.Must, self._silent(tantivy.Query.all_query())))
+        if all(isinstance(item, Not) for item in items):  # a query of exclusions only excludes from all pages
+            clauses.append((tantivy.Occur.Must, self._unscored(tantivy.Query.all_query())))
         return tantivy.Query.boolean_query(clauses)
 
-    def _silent(self, query: tantivy.Query) -> tantivy.Query:
-        """Narrows, and does not count."""
+    def _unscored(self, query: tantivy.Query) -> tantivy.Query:
+        """A filter: does not affect the score."""
         return tantivy.Query.const_score_query(query, 0.0)
 
     def _only(self, field: str, value: str) -> tantivy.Query:
@@ -161,7 +162,7 @@ class Matcher:
         return tantivy.Query.term_query(self.schema, name, text)
 
     def _word(self, word: Word) -> tantivy.Query:
-        """A word in any of its forms; what is written as one word and read as several (x-ray, a.b) is a phrase."""
+        """A word in any of its forms. One that is split into several forms (x-ray, a.b) becomes a phrase."""
         read = forms(word.text)
         if not read:
             return tantivy.Query.empty_query()
@@ -169,8 +170,8 @@ class Matcher:
             return self._phrase(read, word.within, 1.0, prefix=word.prefix)
         form = read[0]
         if word.prefix:
-            return either(self._beginnings(form, word.within))
-        spelled = [] if word.within else self._spelled(form, exact=word.exact)
+            return either(self._prefix_queries(form, word.within))
+        spelled = [] if word.within else self._spelling_queries(form, exact=word.exact)
         exact = word.exact and not word.within
         fields = [field for field in _WITHIN[word.within] if not (exact and field == NAVIGATION)]
         by_place = [self._weighed(self._term(field, term), field) for field in fields for term in self._terms(form)]
@@ -181,23 +182,23 @@ class Matcher:
         )
 
     def _terms(self, form: str) -> list[str]:
-        """The form's terms in each of the languages, each once; and the bare form,
-        as addresses and pages of unknown language have it.
-        """
+        """The stem of a form in each language, each once; and the folded form, for addresses and unknown languages."""
         terms = [term for language in self._languages_of(form) for term in asked_terms(form, language)[:1]]
         return list(dict.fromkeys([*terms, folded(form)]))
 
     def _languages_of(self, form: str) -> Sequence[str]:
-        """Those of the pages; and those of the form's script, where no page is in one: a Russian title in English."""
+        """Languages of the pages; plus those of the form's script if no page has one of them: a Russian title on an
+        English site.
+        """
         others = script_languages(form)
         if "en" in others and not all(map(is_beyond_latin, self.languages)):
             return self.languages
         return [*self.languages, *(one for one in others if one not in self.languages)]
 
-    def _spelled(self, form: str, *, exact: bool) -> list[tantivy.Query]:
-        """By spelling: this very one, then the same without diacritics, then others that are alike without them.
+    def _spelling_queries(self, form: str, *, exact: bool) -> list[tantivy.Query]:
+        """By spelling: the exact one, the same without diacritics, then others with equal letters but other diacritics.
 
-        Where the index has the word in more than one of these, pages that have it as asked for come first.
+        If the index has several of these, pages with the exact spelling come first.
         """
         plain = folded(form)
         others = ["~" + plain] if form == plain else [plain, "~" + plain]
@@ -209,11 +210,11 @@ class Matcher:
         return queries
 
     def _has_other_marks(self, form: str, plain: str) -> bool:
-        """Whether pages have the word with other diacritics than it was typed with, or without."""
+        """Whether pages have the word with other diacritics than typed, or without them."""
         marked = self.pages("~" + plain)
         return marked > 0 if form == plain else self.pages(plain) > 0 or marked > self.pages(form)
 
-    def _beginnings(self, form: str, within: str) -> list[tantivy.Query]:
+    def _prefix_queries(self, form: str, within: str) -> list[tantivy.Query]:
         pattern = re.escape(folded(form)) + ".*"
         fields = _WITHIN[within]
         queries = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
@@ -222,19 +223,20 @@ class Matcher:
         return queries
 
     def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
-        """The forms one after another, in one field. With prefix, the last is the beginning of a word."""
+        """Consecutive forms in one field. With prefix, the last is the beginning of a word."""
         rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self._languages_of(read[0]), ""])
         return either(
-            self._weighed(self._in_row(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
+            self._weighed(self._adjacent(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
             for terms in rows
             for field in (_WITHIN[within] if terms else ())
         )
 
-    def _in_row(
+    def _adjacent(
         self, field: str, terms: Sequence[str], *, prefix: bool = False, is_sign: bool = False, apart: int = 0
     ) -> tantivy.Query:
-        """Terms one after another. is_sign: one of a single character is the beginning of any; apart: how many others
-        may stand between them.
+        """Consecutive terms.
+
+        is_sign: a single character matches the beginning of any term. apart: other words allowed between them.
         """
         if len(terms) > 1:
             if prefix:
@@ -245,20 +247,20 @@ class Matcher:
         return self._term(field, terms[0])
 
     def _phrase_terms(self, read: Sequence[str], language: str) -> tuple[str, ...]:
-        """What stands in the index where the forms stand: only the last run may go on there."""
+        """The index terms for consecutive forms: only the last run may be incomplete."""
         words = table(language)
         before = [term for form in read[:-1] for term in words[form].split(" ")]
         return tuple([*before, *(term for form in read[-1:] for term in asked_terms(form, language))][:PHRASE_WORDS])
 
     def _whole_titles(self, root: Node) -> list[tantivy.Query]:
-        """Titles that are just what was asked for."""
+        """Titles equal to the query."""
         name = whole_name(" ".join(word.text for word in asked_words(root)))
         if not name or isinstance(root, Any) or not self.weights.weight_whole_title:
             return []
         return [tantivy.Query.const_score_query(self._term(NAMES, name), self.weights.weight_whole_title)]
 
     def _definitions(self, root: Node) -> list[tantivy.Query]:
-        """Pages that define a name that was asked for: all of the query, or a word of it that is written as a name."""
+        """Pages that define a name: the whole query, or a word in it that is written like a name."""
         words = asked_words(root)
         weight = self.weights.weight_definition
         if not words or not weight or isinstance(root, Any):
@@ -272,23 +274,25 @@ class Matcher:
         ]
 
     def _neighbours(self, root: Node) -> list[tantivy.Query]:
-        """All words of a plain query, one after another; and, for less, those that do not only ask, near each other."""
+        """All words of a plain query as a phrase; and, with less weight, the words except function words near each
+        other.
+        """
         items = root.items if isinstance(root, All) else ()
         plain = [item for item in items if isinstance(item, Word) and not item.prefix and not item.within]
         if len(plain) < 2 or not self.weights.weight_phrase:
             return []
         read = [form for word in plain for form in forms(word.text)]
         weight = self.weights.weight_phrase
-        share = weight * (len(plain) - 1)  # two words stand side by side by chance, ten do not
+        share = weight * (len(plain) - 1)  # two words may be adjacent by chance, ten are not
         beside = [
-            self._weighed(self._in_row(field, terms), field, share)
+            self._weighed(self._adjacent(field, terms), field, share)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, ANCHOR, HEADING, TEXT)
         ]
         asked = [word for word in plain if not only_asks(word, self.languages)]
         read = [form for word in asked for form in forms(word.text)]
         return beside + [
-            self._weighed(self._in_row(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
+            self._weighed(self._adjacent(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, HEADING, TEXT)
             if len(asked) > 1
@@ -317,7 +321,7 @@ def either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
 
 
 def is_name(text: str) -> bool:
-    """Whether a word is written as names of code are: `os.path`, `snake_case`, `CamelCase`, `--flag`, `zip()`."""
+    """Whether a word is written like a name in code: `os.path`, `snake_case`, `CamelCase`, `--flag`, `zip()`."""
     return _NAME.search(text) is not None
 
 

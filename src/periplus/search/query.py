@@ -1,12 +1,12 @@
-"""Reads queries. Any text is one: what cannot be meant is left aside, with a note that says so.
+"""Parses queries. Any text is valid: parts that make no sense are ignored, with a note.
 
 words                   in any of their forms; pages with all of them come first
 "exact words"           one after another
-word*                   what begins so
-a OR b, a | b           either;  AND is what stands between words anyway
--word, NOT word         without it;  +word: in this very form
-( ... )                 a part of the query
-name:value              of pages with that property: the operators of `model.search`
+word*                   words with this beginning
+a OR b, a | b           either;  AND is the default between words
+-word, NOT word         pages without it;  +word: in exactly this form
+( ... )                 a group
+name:value              pages with that property: the operators of `model.search`
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from periplus.model.search import FIELDS
 from periplus.model.web import UrlId
 from periplus.values import frozen
 
-MOST_TOKENS = 64  # of a query: more make it slow and nobody writes them
-DEEPEST = 20  # parentheses
-WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})  # operators that ask for words there
-INDEXED = frozenset({"site", "language", "type", "is"})  # by labels of the index
+MOST_TOKENS = 64  # tokens per query: longer ones are slow and not typed by people
+DEEPEST = 20  # nesting of parentheses
+# Operators that restrict words to a field
+WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})
+INDEXED = frozenset({"site", "language", "type", "is"})  # fields that are labels of the index
 
 
 @frozen
 class Word:
-    """A word, or the beginning of one. within: of WITHIN, or anywhere. exact: in this very form."""
+    """A word, or the beginning of a word. within: one of WITHIN, or '' for any field. exact: this form only."""
 
     text: str
     prefix: bool = False
@@ -39,7 +40,7 @@ class Word:
 
 @frozen
 class Phrase:
-    """Words that stand one after another."""
+    """Consecutive words."""
 
     text: str
     within: str = ""
@@ -47,7 +48,7 @@ class Phrase:
 
 @frozen
 class Only:
-    """Pages with this value of a field of INDEXED, or on which a column answers so: `narrowed` names them."""
+    """Pages with this value of a field of INDEXED, or whose column matches: `narrowed` resolves columns to pages."""
 
     field: str
     value: str
@@ -55,14 +56,14 @@ class Only:
 
 @frozen
 class Among:
-    """Pages of these ids."""
+    """Pages with these ids."""
 
     pages: tuple[UrlId, ...]
 
 
 @frozen
 class During:
-    """Pages of a time: after <= t < before, seconds since the epoch."""
+    """Pages within a time range: after <= t < before, seconds since the epoch."""
 
     after: float | None = None
     before: float | None = None
@@ -70,21 +71,21 @@ class During:
 
 @frozen
 class Not:
-    """What the item does not hold of."""
+    """Pages that do not match the item."""
 
     item: Node
 
 
 @frozen
 class All:
-    """What every item holds of."""
+    """Pages that match every item."""
 
     items: tuple[Node, ...]
 
 
 @frozen
 class Any:
-    """What one of the items holds of."""
+    """Pages that match at least one item."""
 
     items: tuple[Node, ...]
 
@@ -94,7 +95,7 @@ Node = Word | Phrase | Only | Among | During | Not | All | Any
 
 @frozen
 class Query:
-    """What is asked for; root None: nothing, since nothing was said that could be."""
+    """A parsed query; root is None if nothing could be parsed."""
 
     root: Node | None
     notes: tuple[str, ...]
@@ -115,12 +116,12 @@ _TOKEN = re.compile(
 
 
 def parse(text: str) -> Query:
-    """The query that a text asks. Total: any text gives one."""
+    """Parses a query. Total: never fails."""
     return _Parser(text).query()
 
 
 class _Parser:
-    """Reads tokens from left to right; OR binds weaker than standing side by side."""
+    """Recursive descent over the tokens; OR binds weaker than juxtaposition."""
 
     def __init__(self, text: str) -> None:
         tokens = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
@@ -128,7 +129,7 @@ class _Parser:
         if len(tokens) > MOST_TOKENS:
             self._notes.append(f"only the first {MOST_TOKENS} words were looked for")
         if sum(map(text.count, QUOTES)) % 2:
-            self._notes.append("a quote is not closed: the phrase was taken to end with the query")
+            self._notes.append("a quote is not closed: the phrase ends with the query")
         self._tokens = tokens[:MOST_TOKENS]
         self._place = 0
 
@@ -139,7 +140,7 @@ class _Parser:
             if node is not None:
                 roots.append(node)
             if self._kind() == "close":
-                self._notes.append("a closing parenthesis without an opening one was left aside")
+                self._notes.append("a closing parenthesis without an opening one was ignored")
                 self._place += 1
         return Query(_grouped(All, roots), tuple(dict.fromkeys(self._notes)))
 
@@ -155,10 +156,10 @@ class _Parser:
             if self._kind() != "either":
                 return _grouped(Any, groups)
             if group is None:
-                self._notes.append("an OR with nothing before it was left aside")
+                self._notes.append("an OR with nothing before it was ignored")
             self._place += 1
             if self._kind() in ("", "close"):
-                self._notes.append("an OR with nothing after it was left aside")
+                self._notes.append("an OR with nothing after it was ignored")
 
     def _all(self, depth: int) -> Node | None:
         items: list[Node] = []
@@ -176,7 +177,7 @@ class _Parser:
         self._place += 1
         if kind in ("without", "sign"):
             if self._kind() in ("", "close", "either", "both"):
-                self._notes.append(f"{text} with nothing after it was left aside")
+                self._notes.append(f"{text} with nothing after it was ignored")
                 return None
             item = self._item(min(depth + 1, DEEPEST + 1))
             if text == "+":
@@ -196,19 +197,19 @@ class _Parser:
 
     def _group(self, depth: int) -> Node | None:
         if depth >= DEEPEST:
-            self._notes.append(f"parentheses deeper than {DEEPEST} were left aside")
+            self._notes.append(f"parentheses deeper than {DEEPEST} were ignored")
             return None
         node = self._either(depth + 1)
         if self._kind() == "close":
             self._place += 1
         else:
-            self._notes.append("a parenthesis is not closed: it was taken to end with the query")
+            self._notes.append("a parenthesis is not closed: it ends with the query")
         return node
 
     def _field(self, name: str) -> Node | None:
         kind, value = self._tokens[self._place] if self._place < len(self._tokens) else ("", "")
         if kind not in ("word", "phrase"):
-            self._notes.append(f"{name}: with nothing after it was left aside")
+            self._notes.append(f"{name}: with nothing after it was ignored")
             return None
         self._place += 1
         field = FIELDS[name]
@@ -221,28 +222,28 @@ class _Parser:
     def _date(self, name: str, field: str, value: str) -> Node | None:
         span = span_of(value)
         if span is None:
-            self._notes.append(f"{name}:{value} is no date (2024, 2024-03 or 2024-03-31) and was left aside")
+            self._notes.append(f"{name}:{value} is not a date (2024, 2024-03 or 2024-03-31) and was ignored")
             return None
         begin, end = span
         return During(begin if field != "before" else None, {"after": None, "before": begin, "date": end}[field])
 
     def _phrase(self, text: str, within: str) -> Node | None:
         if not any(map(str.isalnum, text)):
-            what = f"{text.strip()} holds no word and" if text.strip() else "an empty phrase"
-            self._notes.append(f"{what} was left aside")
+            what = f"{text.strip()} has no word and" if text.strip() else "an empty phrase"
+            self._notes.append(f"{what} was ignored")
             return None
         return Phrase(text, within)
 
     def _word(self, text: str, within: str) -> Node | None:
         bare = text.rstrip("*")
         if not any(map(str.isalnum, bare)):
-            self._notes.append(f"{text} holds no word and was left aside")
+            self._notes.append(f"{text} has no word and was ignored")
             return None
         return Word(bare, prefix=bare != text, within=within)
 
 
 def _grouped(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
-    """The items as one node; nested groups of the same kind are one."""
+    """The items as one node; nested groups of the same kind are flattened."""
     flat: list[Node] = []
     for item in items:
         flat.extend(item.items if isinstance(item, kind) else (item,))
@@ -255,7 +256,7 @@ _DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?", re.ASCII)
 
 
 def span_of(text: str) -> tuple[float, float] | None:
-    """(beginning, end) of a day, month or year, UTC, seconds since the epoch; None where the text is no date."""
+    """(begin, end) of a day, month or year in UTC, seconds since the epoch; None if the text is not a date."""
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
@@ -271,8 +272,9 @@ def span_of(text: str) -> tuple[float, float] | None:
 
 
 def narrowed(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) -> Query:
-    """The query with the pages that each of its columns is answered by. pages_with: called with column and value;
-    where it raises UsageError, that part is left aside with a note.
+    """The query with each column condition resolved to the pages that satisfy it.
+
+    pages_with: called with column and value; a condition for which it raises UsageError is ignored with a note.
     """
     notes: list[str] = []
 
@@ -282,7 +284,7 @@ def narrowed(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) ->
                 try:
                     return Among(tuple(pages_with(field, value)))
                 except UsageError as error:
-                    notes.append(f"{field}:{value} was left aside: {error}")
+                    notes.append(f"{field}:{value} was ignored: {error}")
                     return None
             case Not(item):
                 inner = resolved(item)
@@ -297,7 +299,7 @@ def narrowed(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) ->
 
 
 def asks_for(node: Node | None, field: str) -> bool:
-    """Whether a query speaks of a field, be it to leave its pages out."""
+    """Whether a query mentions a field, even under NOT."""
     match node:
         case Only(named, _):
             return named == field
@@ -310,7 +312,7 @@ def asks_for(node: Node | None, field: str) -> bool:
 
 
 def asked_words(node: Node | None) -> list[Word | Phrase]:
-    """The words and phrases that a page may be found by, in order; not those that are excluded."""
+    """The words and phrases that can match, in order; without excluded ones."""
     match node:
         case Word() | Phrase():
             return [node]
@@ -320,7 +322,7 @@ def asked_words(node: Node | None) -> list[Word | Phrase]:
             return []
 
 
-ASKING_WORDS = {  # by language, what is typed around the words that are looked for
+ASKING_WORDS = {  # by language: function words that are typed around the search terms
     language: frozenset(words.split())
     for language, words in {
         "en": (
@@ -355,14 +357,16 @@ ASKING_WORDS = {  # by language, what is typed around the words that are looked 
 
 
 def only_asks(word: Word | Phrase, languages: Iterable[str]) -> bool:
-    """Whether a word only makes a question of others in one of these languages: `the`, `how`."""
+    """Whether a word is a function word of a question in one of these languages: `the`, `how`."""
     is_plain = isinstance(word, Word) and not (word.exact or word.prefix or word.within)
     return is_plain and any(word.text.lower() in ASKING_WORDS.get(language, ()) for language in languages)
 
 
 def parted(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
-    """(words that a page may lack where others have none of it all, what must hold): phrases, words with a sign or of
-    a field, and all that narrows must.
+    """(optional words, mandatory conditions).
+
+    Mandatory are phrases, words with a sign or a field, and all filters; a page may lack plain words if no page has all
+    of them.
     """
     items = root.items if isinstance(root, All) else (root,)
     words = tuple(item for item in items if isinstance(item, Word) and not item.exact and not item.within)
@@ -370,6 +374,6 @@ def parted(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
 
 
 def pieces_of(word: Word) -> tuple[Word, ...]:
-    """The word, and what a name is made of beside it: `os.path`, `os`, `path`."""
+    """The word, and the parts of a dotted name: `os.path`, `os`, `path`."""
     read = forms(word.text)
     return (word, *(Word(form) for form in dict.fromkeys(read))) if len(read) > 1 and not word.prefix else (word,)

@@ -1,4 +1,4 @@
-"""The stretch of a page that shows how it answers a query, and where its words stand."""
+"""Chooses the snippet of a page that answers a query best, and marks the matching words."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from periplus.model.search import Snippet
 from periplus.search.index import parts_or_guess
 from periplus.search.query import Node, Phrase, asked_words, only_asks
 
-CHARS = 240  # two lines and a half of a terminal
-BEFORE = 60  # characters shown before the first word that answers
-LOOKED_THROUGH = 200_000  # characters: what a longer page says below is not shown
-READ_THROUGH = 400  # blocks, where each form is looked up
-MOST_OCCURRENCES = 200  # of a word that are counted: `the` stands ten thousand times in a long page
-BLOCK_CHARS = 5_000  # of a block that are read: code may have a hundred thousand
-MOST_READ = 20  # blocks, likeliest first, in which places of words are looked for
+CHARS = 240  # two and a half lines of a terminal
+BEFORE = 60  # characters shown before the first match
+LOOKED_THROUGH = 200_000  # characters: text further down is not considered
+READ_THROUGH = 400  # blocks, in languages where each form is looked up
+MOST_OCCURRENCES = 200  # counted per word: a long page has `the` ten thousand times
+BLOCK_CHARS = 5_000  # characters read per block: code may have a hundred thousand
+MOST_READ = 20  # blocks in which matches are located, most promising first
 Marks = tuple[tuple[int, int], ...]
 _ELLIPSIS = "…"
-_BEGIN = re.compile("\n")  # of a block, as `FormMarker.marked` writes it
+_BEGIN = re.compile("\n")  # start of a block in the output of `FormMarker.marked`
 _LINE_FEED = ord("\n")
 _LATIN_END = 0x2070
 _SECONDS = re.compile("(?<=[aou])e|(?<=s)s")
-NOWHERE = 1 << 30  # in place of a word of the query
-_PERMALINK = " ¶#"  # behind headings of manuals
-# against a word more
+NOWHERE = 1 << 30  # no word of the query
+_PERMALINK = " ¶#"  # after headings in manuals
+# Scores of block kinds, in units of one matching word
 _KIND_COUNTS = {
     BLOCK_KIND_CODES[kind]: worth
     for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
@@ -58,23 +58,23 @@ _RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.IT
 
 
 class QueryTerms(NamedTuple):
-    """One word of a query, in the forms that answer it."""
+    """One word of a query, with the forms that match it."""
 
     form: str
     plain: str
     terms: frozenset[str]  # in the languages of the index
     prefix: bool
-    place: int  # in the query
+    place: int  # position in the query
 
 
 class Highlighter:
-    """Finds the words of one query in texts. A form is judged once."""
+    """Finds the words of one query in texts. Caches its verdict on each form."""
 
     def __init__(self, root: Node | None, languages: Sequence[str]) -> None:
         self._runs: list[str] = []
         self._terms: list[QueryTerms] = []
         self._judged: dict[tuple[str, str], int] = {}
-        self._verdicts: dict[str, dict[str, int]] = {}  # by language, of units as written
+        self._verdicts: dict[str, dict[str, int]] = {}  # by language and unit as written
         words = asked_words(root)
         for word in [word for word in words if not only_asks(word, languages)] or words:
             read = forms(word.text)
@@ -85,24 +85,22 @@ class Highlighter:
                 prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
                 terms = frozenset(term for language in languages for term in asked_terms(form, language))
                 self._terms.append(QueryTerms(form, folded(form), terms, prefix, len(self._terms)))
-        self._plain = {word.plain: word.place for word in reversed(self._terms)}  # of equal words the first
+        self._plain = {word.plain: word.place for word in reversed(self._terms)}  # the first of equal words
         self._answering = {term: word.place for word in reversed(self._terms) for term in word.terms}
         self._prefixes = [word for word in self._terms if word.prefix]
-        self._stretches: dict[str, list[tuple[int, tuple[str, ...]]]] = {}  # by algorithm
+        self._stretches: dict[str, list[tuple[int, tuple[str, ...]]]] = {}  # by stemming algorithm
 
     @property
     def ample(self) -> float:
-        """The worth of a paragraph of content with all words of the query side by side:
-        none further down is much better.
-        """
+        """Worth of a content paragraph with all words of the query side by side: later blocks cannot be much better."""
         words = len(self._terms) + len(self._runs)
         return words + 0.6 * (words - 1) + 0.3
 
     def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
-        """(start, end, which word of the query) of what answers in a text, in order."""
+        """(start, end, word number) of the matches in a text, in order."""
         line, algorithm = ascii_line(text), algorithm_of(language)
-        if line is not None and algorithm in _READ_AT_SIGHT and not self._runs and not _SIGNS.search(line):
-            return self._hits_at_sight(line, algorithm, language)
+        if line is not None and algorithm in _SUFFIX_STEMMERS and not self._runs and not _SIGNS.search(line):
+            return self._ascii_hits(line, algorithm, language)
         verdicts, hits = self._verdicts.setdefault(language, {}), list[tuple[int, int, int]]()
         initials = self._initials(algorithm)
         for written, start, end in units(text):
@@ -113,19 +111,19 @@ class Highlighter:
                 form = plain(written)[:WORD_CHARS]
                 word = verdicts[written] = NOWHERE if is_run(form) else self._word(form, language)
             if word == NOWHERE:
-                hits += self._within_run(text, start, end)
+                hits += self._run_hits(text, start, end)
             elif word >= 0:
                 hits.append((start, end, word))
         return hits
 
     def _initials(self, algorithm: str) -> set[str]:
-        """With which ASCII letters forms begin that may answer; none: with any."""
+        """ASCII first letters of forms that can match; empty: any."""
         if self._runs or algorithm not in _TAILS:
             return set()
         return {stretch[0] for _, stretches in self._stretches_of(algorithm) for stretch in stretches}
 
-    def _hits_at_sight(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
-        """As `hits`, of an `ascii_line` without signs: only words that hold a stretch are looked at."""
+    def _ascii_hits(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
+        """As `hits`, for an `ascii_line` without signs: examines only words that contain a stretch."""
         spaced = f" {line.translate(_ONLY_WORDS)} "
         hits = {}
         for _, stretches in self._stretches_of(algorithm):
@@ -138,8 +136,9 @@ class Highlighter:
         return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
     def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[Ints, Mask]:
-        """(int64[words, n]: how often at most each word of the query is answered in each block; bool[n]: of which it
-        takes reading to tell). languages: of the n blocks, or the one of all.
+        """(upper bounds of matches, int64[words, n]; blocks that must be read to know, bool[n]).
+
+        languages: of the n blocks, or a single one for all.
         """
         size = len(page.lengths)
         counts, unread = np.zeros((len(self._terms), size), dtype=np.int64), np.zeros(size, dtype=np.bool)
@@ -155,7 +154,7 @@ class Highlighter:
         return counts, unread
 
     def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
-        """Adds to the counts of a language's blocks what looks like its words."""
+        """Adds the likely matches in the blocks of one language to the counts."""
         whole, begins = page.folded(algorithm)
         for place, stretches in self._stretches_of(algorithm):
             for stretch in stretches:
@@ -165,7 +164,7 @@ class Highlighter:
                     counts[place] += np.bincount(blocks, minlength=len(own)) * own
 
     def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
-        """The same where each form is looked up, of the first READ_THROUGH blocks."""
+        """As `_count`, but looks up each form; only for the first READ_THROUGH blocks."""
         groups = own[:READ_THROUGH].tobytes()
         read = form_marker(algorithm).marked(BlockTexts(page.blocks), groups)
         begins = np.array([match.start() for match in _BEGIN.finditer(read)])
@@ -175,7 +174,9 @@ class Highlighter:
             counts[word.place, numbers] += np.bincount(places, minlength=len(numbers))
 
     def _stretches_of(self, algorithm: str) -> list[tuple[int, tuple[str, ...]]]:
-        """Of each word, by its place, what forms that answer it hold one of, as `PageLines.folded` writes them."""
+        """For each word, by position: substrings of which every matching form has one, as `PageLines.folded` writes
+        them.
+        """
         if algorithm not in self._stretches:
             self._stretches[algorithm] = [(word.place, _stretches(word, algorithm)) for word in self._terms]
         return self._stretches[algorithm]
@@ -189,7 +190,7 @@ class Highlighter:
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.hits(text, language))
 
-    def _within_run(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
+    def _run_hits(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
         stretch = text[begin:end].lower()
         hits = []
         for number, run in enumerate(self._runs):
@@ -200,7 +201,7 @@ class Highlighter:
         return sorted(hits)
 
     def _judge(self, form: str, language: str) -> int:
-        """The word of the query that the form answers; -1: none."""
+        """The position of the query word that the form matches; -1 if none."""
         bare = folded(form)
         named = self._plain.get(bare, NOWHERE)
         named = min([named, *(word.place for word in self._prefixes if bare.startswith(word.plain))])
@@ -210,7 +211,7 @@ class Highlighter:
 
 
 def _places_of(word: QueryTerms, read: str) -> list[int]:
-    """Where the forms stand that answer a word. read: as of `FormMarker.marked`."""
+    """Positions of the forms that match a word. read: output of `FormMarker.marked`."""
     places = set(_occurrences(f" {word.plain}" if word.prefix else f" {word.plain}=", read))
     for term in word.terms:
         places.update(read.rfind(" ", 0, place) for place in _occurrences(f"={term} ", read))
@@ -224,12 +225,12 @@ def _occurrences(stretch: str, text: str) -> Iterator[int]:
         place = text.find(stretch, place + 1)
 
 
-_READ_AT_SIGHT = {"", "english"}  # stemmers that change no letter but at the end: whose forms are read as they stand
-_SIGNS = re.compile(r"\+\+|#")  # parts of words at times
+_SUFFIX_STEMMERS = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
+_SIGNS = re.compile(r"\+\+|#")  # may be parts of words
 _ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
-# By stemmer, with which letters a stem ends where it may differ from the beginning of its form, diacritics apart, and
-# in how many letters at most: able of ability, die of dying, hope of hoping, fli of fly, sky of skies, nobl of
-# nobility. Counted on the words of Debian's handbook in each language: all but 1 in 2,000 begin so.
+# By stemmer: (last letters of stems that may differ from the beginning of the form, ignoring diacritics; how many
+# letters differ at most). Examples: able of ability, die of dying, hope of hoping, fli of fly, sky of skies, nobl of
+# nobility. Measured on the words of Debian's handbook in each language: all but 1 in 2,000 forms begin like this.
 _TAILS = {
     "": ("", 0),
     "english": ("eiyl", 2),
@@ -247,29 +248,29 @@ _TAILS = {
 
 
 def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
-    """What every form that answers the word holds one of.
+    """Substrings of which every form that matches the word contains at least one.
 
-    Whether a text holds them is one look for each; to cut it into forms and stem these takes forty times as long.
+    One substring search each; splitting the text into forms and stemming them takes 40 times as long.
     """
     letters, most = _TAILS[algorithm]
     stretches = {word.plain} | {
         term[: max(1, len(term) - most)] if letters and term.endswith(tuple(letters)) else term for term in word.terms
     }
-    if algorithm not in _READ_AT_SIGHT:
-        stretches = set(map(_without_digraphs, stretches))
+    if algorithm not in _SUFFIX_STEMMERS:
+        stretches = set(map(_fold_digraphs, stretches))
     return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
 
 
-def _without_digraphs(text: str) -> str:
-    """With a, o, u, s for ae, oe, ue, ss, as one letter may be written: ä, ö, ü, ß, æ, œ."""
+def _fold_digraphs(text: str) -> str:
+    """With a, o, u, s for ae, oe, ue, ss, to compare with text in which ä, ö, ü, ß, æ, œ are folded."""
     return _SECONDS.sub("", text)
 
 
 class PageLines:
-    """A page's blocks as places in its text, of whose lines they are, and in what stands apart."""
+    """A page's blocks as offsets into its text: running text first, then the blocks that are stored apart."""
 
     def __init__(self, blocks: Blocks, parts: Sequence[Part]) -> None:
-        """parts: one a block; of another number: they are guessed."""
+        """parts: one per block; with any other length they are guessed."""
         self.blocks = blocks
         self.is_content = np.array([part in TEXT_PARTS for part in parts_or_guess(blocks, parts)], np.bool)
         is_apart = _APART_TABLE[np.frombuffer(blocks.kinds, np.uint8)]
@@ -287,28 +288,28 @@ class PageLines:
         self.lengths = self._ends[last] - self._begins
 
     def text(self, block: int) -> str:
-        """The words of one block."""
+        """The text of a block."""
         begin = int(self._begins[block])
         return self._whole[begin : begin + int(self.lengths[block])]
 
     def content(self) -> list[str]:
-        """The words of the blocks that are of TEXT_PARTS."""
+        """The texts of the content blocks (TEXT_PARTS)."""
         return [self.text(block) for block in np.flatnonzero(self.is_content).tolist()]
 
     @cached_property
     def content_chars(self) -> int:
-        """Of all blocks that are content."""
+        """Characters in all content blocks."""
         return int(self.lengths[self.is_content].sum())
 
     @cached_property
     def content_lengths(self) -> Ints:
-        """How many blocks of content have each of LENGTHS."""
+        """Histogram of the lengths of content blocks, indexed as LENGTHS."""
         return np.bincount(np.minimum(self.lengths[self.is_content], LENGTHS[-1]), minlength=len(LENGTHS))
 
     def folded(self, algorithm: str) -> tuple[str, Ints]:
-        """(the lines in small ASCII letters, as stems are compared with them; where each but the first begins)."""
+        """(the lines folded to lower-case ASCII, comparable with stems; offsets of all lines but the first)."""
         codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
-        if algorithm not in _READ_AT_SIGHT:  # as `_without_digraphs`
+        if algorithm not in _SUFFIX_STEMMERS:  # as `_fold_digraphs`
             before, after = codes[:-1], codes[1:]
             second = ((after == ord("e")) & _BEFORE_E[before]) | ((after == ord("s")) & (before == ord("s")))
             codes = np.concatenate((codes[:1], after[~second]))
@@ -316,7 +317,7 @@ class PageLines:
 
 
 def _codes(text: str) -> Unsigned16 | Unsigned32:
-    """Of each character; in two bytes where these are enough, which takes a quarter of the time."""
+    """Code points; as UTF-16 where possible, which takes a quarter of the time."""
     short = text.encode("utf-16-le", "surrogatepass")
     if len(short) == 2 * len(text):
         return np.frombuffer(short, "<u2")
@@ -324,21 +325,22 @@ def _codes(text: str) -> Unsigned16 | Unsigned32:
 
 
 def may_share(one: PageLines, other: PageLines, share: float) -> bool:
-    """Whether blocks of two pages can be the same in so much of their content, as the lengths of blocks tell."""
+    """Whether two pages can share this fraction of their content, judged by block lengths only."""
     least = share * max(one.content_chars, other.content_chars)
     if min(one.content_chars, other.content_chars) < least:
         return False
     return bool(np.minimum(one.content_lengths, other.content_lengths) @ LENGTHS >= least)
 
 
-LENGTHS = np.arange(8_192)  # in characters; the last stands for all longer ones
+LENGTHS = np.arange(8_192)  # in characters; the last entry includes all longer blocks
 _BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
 
 
 @cache
 def _plain_codes() -> Unsigned8:
-    """Of each code of Latin letters and typographic signs, and of the one behind them for all others, its letter
-    without case and diacritics; of what has none a character that no word has.
+    """Maps code points of Latin letters and typographic signs to the letter without case and diacritics.
+
+    The last entry is for all other code points. Those without a letter map to a character that no word contains.
     """
     codes = np.full(_LATIN_END + 1, 1, np.uint8)
     for code in (*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2070)):
@@ -348,19 +350,21 @@ def _plain_codes() -> Unsigned8:
 
 
 def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str = "") -> Snippet | None:
-    """The stretch that has most of the words, of the page's content rather than of its menus, and not what the title
-    says; its beginning where none has any.
+    """The block with the most matches, or the beginning of the content if nothing matches.
+
+    Content is preferred to menus; blocks that repeat the title are skipped.
     """
     blocks, kinds = page.blocks, page.blocks.kinds
     languages = [own or language for own in blocks.own_languages()] if blocks.language_names else [language]
     counts, unread = highlighter.candidates(page, languages)
     numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8) != _TITLE))
-    worths = _most_worths(counts[:, numbers], unread[numbers], numbers, page)
-    # First those that may be ample, in their order, then those that may be worth most: where all of a page is about the
-    # query, some five blocks are read in place of 26.
+    worths = _worth_bounds(counts[:, numbers], unread[numbers], numbers, page)
+    # Blocks that may be ample first, in page order, then by upper bound: if the whole page is about the query, this
+    # reads about 5 blocks instead of 26.
     ample = -highlighter.ample
     order = np.argsort(np.maximum(-worths, ample), kind="stable")[:MOST_READ]
-    best, best_hits = (9.0, 0), list[tuple[int, int, int]]()  # (less its worth, number): an earlier block comes first
+    # (negative worth, number): of equal blocks the earlier wins
+    best, best_hits = (9.0, 0), list[tuple[int, int, int]]()
     shown = ""
     for bound in zip((-worths[order]).tolist(), numbers[order].tolist(), strict=True):
         if bound > best and bound[0] > ample:
@@ -388,17 +392,15 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
 
 
 def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: bool) -> float:
-    """How well a block answers: by different words within one stretch,
-    those in the query's order side by side counting more.
-    """
+    """Worth of a block: distinct words within one stretch; adjacent words in the order of the query count more."""
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
     beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
-    return _valued(len({word for _, _, word in near}), beside, kind, len(text), content)
+    return _combine_worth(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _most_worths(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
-    """What the worth of blocks of these numbers cannot exceed: as `_valued`, of all of them at once."""
+def _worth_bounds(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
+    """Upper bounds of the worth of these blocks: `_combine_worth`, vectorised."""
     beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
     length = np.minimum(page.lengths[numbers], CHARS) / CHARS
     of_kind = _KIND_TABLE[np.frombuffer(page.blocks.kinds, np.uint8)[numbers]]
@@ -407,13 +409,13 @@ def _most_worths(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> 
     return np.where(unread, inf, worths)
 
 
-def _valued(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
-    length = min(chars, CHARS) / CHARS  # a line of three words says less of the page than a paragraph
+def _combine_worth(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
+    length = min(chars, CHARS) / CHARS  # a line of three words is less informative than a paragraph
     return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
 
 
 def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
-    """Where the stretch with most different words begins."""
+    """Start of the stretch with the most distinct words."""
     best = (0, 0)
     for start, _, _ in hits[:100]:
         words = len({word for place, _, word in hits if start <= place < start + CHARS - BEFORE})
@@ -422,7 +424,7 @@ def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _cut(kind: int, text: str, hits: Sequence[tuple[int, int, int]]) -> Snippet:
-    """The stretch around the hits, cut between words."""
+    """The text around the matches, cut between words."""
     text = text.rstrip(_PERMALINK)
     start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0
     start = min(start, max(0, len(text) - CHARS))

@@ -1,8 +1,8 @@
-"""Vectors of the user's own: taken in from a file once, then searched exactly, by the cosine, from disk.
+"""The user's own vectors: imported from a file, then searched exactly, by cosine, from disk.
 
-A collection has one set of them at most, in its folder `vectors`: a matrix of float16, rows of length 1, and beside it
-the page of each row. A page may have many rows (one a chunk); it is as near as its nearest. Nothing here makes vectors:
-what did so must make the one that is looked for, too.
+A collection has at most one set, in its folder `vectors`: a float16 matrix with rows of length 1, and the page of each
+row. A page may have several rows (one per chunk); its score is that of the nearest. Nothing here computes embeddings:
+query vectors must come from the same model.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     Rows = Iterator[tuple[Sequence[str | None], NDArray[np.floating[Any]]]]  # keys, and a vector for each
 
 FOLDER = "vectors"
-BLOCK_ROWS = 4_096  # read at once: of a million rows of 384 0.59 s of CPU, 0.84 with 65,536, which leave the cache
-WIDEST = 65_536  # numbers of a vector; models make 256 to 4,096
+BLOCK_ROWS = 4_096  # per read: a million rows of 384 take 0.59 s of CPU; 0.84 s with 65,536, which exceed the cache
+WIDEST = 65_536  # dimensions; models have 256 to 4,096
 ENDINGS = (".parquet", ".arrow", ".feather", ".npy")
-KEYS = ("url", "chunk")  # columns that name the page, as `periplus export chunks` writes them; the first there is
+KEYS = ("url", "chunk")  # columns that name the page, as written by `periplus export chunks`; the first present is used
 COLUMNS = ("vector", "embedding", "embeddings", "vectors")
 # The constant of reciprocal rank fusion. Source: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion outperforms
 # Condorcet and individual Rank Learning Methods, SIGIR 2009.
@@ -41,14 +41,14 @@ RRF_K = 60
 
 @frozen
 class Vectors:
-    """The vectors of a collection: matrix (rows x dimensions, mapped from disk), and the page of each row."""
+    """The vectors of a collection: matrix (rows x dimensions, memory-mapped) and the page of each row."""
 
     note: VectorNote
     matrix: NDArray[np.float16]
     pages: NDArray[np.int64]
 
     def scores(self, vector: Sequence[float]) -> NDArray[np.float32]:
-        """The cosine of each row and the vector, in the order of the rows. Raises UsageError for another width."""
+        """Cosine of each row with the vector, in row order. Raises UsageError if the dimensions differ."""
         target = unit(vector, self.note.dimensions)
         scores = np.empty(len(self.pages), np.float32)
         block = np.empty((BLOCK_ROWS, self.note.dimensions), np.float32)
@@ -61,13 +61,13 @@ class Vectors:
     def nearest(
         self, vector: Sequence[float], most: int, holds: Callable[[Sequence[UrlId]], Iterable[UrlId]]
     ) -> list[tuple[UrlId, float]]:
-        """At most so many pages, the nearest first, each with its cosine.
+        """The nearest pages with their cosines, best first, at most `most`.
 
-        holds: which of some pages may be among them; more are looked at until enough are.
+        holds: filters pages; more rows are examined until enough pages pass.
         """
         scores, looked_at = self.scores(vector), 4 * most
         while True:
-            rows = _greatest(scores, looked_at)
+            rows = _top_indices(scores, looked_at)
             best: dict[UrlId, float] = {}
             for page, score in zip(self.pages[rows].tolist(), scores[rows].tolist(), strict=True):
                 best.setdefault(UrlId(page), score)
@@ -78,15 +78,15 @@ class Vectors:
             looked_at *= 8
 
     def of_page(self, page: UrlId) -> list[float]:
-        """The mean of a page's vectors. Raises UsageError where it has none."""
+        """The mean of a page's vectors. Raises UsageError if it has none."""
         rows = np.flatnonzero(self.pages == page)
         if not len(rows):
             raise UsageError(f"the page has no vector in {self.note.source}")
         return [float(number) for number in self.matrix[rows].astype(np.float32).mean(axis=0)]
 
 
-def _greatest(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
-    """Places of the greatest scores, the greatest first; equal ones in their order."""
+def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+    """Indices of the greatest scores, descending; ties in index order."""
     if most < len(scores):
         places = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
     else:
@@ -95,20 +95,20 @@ def _greatest(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
 
 
 def unit(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
-    """The vector with length 1. Raises UsageError for another width, and for what has no direction."""
+    """The vector scaled to length 1. Raises UsageError if the dimensions differ or the length is 0 or not finite."""
     made = np.asarray(vector, np.float32)
     length = float(np.linalg.norm(made))
     if made.shape != (dimensions,):
-        raise UsageError(f"the vector has {len(vector)} numbers, and those of the collection {dimensions}")
+        raise UsageError(f"the vector has {len(vector)} dimensions, the vectors of the collection have {dimensions}")
     if not np.isfinite(length) or not length:
         raise UsageError("the vector has no direction: its numbers are all 0, or not finite")
     return made / np.float32(length)
 
 
 def fused(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:
-    """Several orders of pages as one, by reciprocal rank fusion: the sum of 1 / (RRF_K + place), places from 1.
+    """Reciprocal rank fusion of several rankings: the sum of 1 / (RRF_K + rank), ranks from 1.
 
-    The greatest sum first; of equal ones the page that an earlier list has, and has earlier.
+    Descending; ties in the order of the earlier list.
     """
     sums: dict[UrlId, float] = {}
     for pages in lists:
@@ -118,7 +118,7 @@ def fused(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:
 
 
 def opened(folder: Path) -> Vectors | None:
-    """The vectors of the collection in folder; None: it has none. Raises StoreError for damaged ones."""
+    """The vectors of a collection, or None. Raises StoreError if they are damaged."""
     place = folder / FOLDER
     try:
         note = VectorNote(**json.loads((place / "about.json").read_text("utf-8")))
@@ -127,14 +127,14 @@ def opened(folder: Path) -> Vectors | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise StoreError(f"the vectors in {place} cannot be read ({error}): take them in again") from None
+        raise StoreError(f"the vectors in {place} cannot be read ({error}): import them again") from None
     if len(pages) != note.rows:
-        raise StoreError(f"the vectors in {place} are damaged: take them in again")
+        raise StoreError(f"the vectors in {place} are damaged: import them again")
     return Vectors(note, matrix, pages)
 
 
 def stamp_of(path: Path) -> str:
-    """Of a file: differs when it has changed. Raises UsageError where there is none."""
+    """Size and modification time of a file, to detect changes. Raises UsageError if it cannot be read."""
     try:
         facts = path.stat()
     except OSError as error:
@@ -145,10 +145,11 @@ def stamp_of(path: Path) -> str:
 def take_in(
     folder: Path, path: Path, present: Callable[[Sequence[UrlId]], int], watch: Callable[[int], None]
 ) -> VectorNote:
-    """Puts the vectors of a file in place of those that the collection in folder has.
+    """Imports the vectors of a file, replacing those of the collection.
 
-    present: how many of some pages the collection has. watch: called with the number of rows read. Rows without key or
-    vector, of length 0, or with a key that names no page are left out and counted. Raises UsageError, StoreError.
+    present: counts the given pages that the collection has. watch: called with the number of rows read so far. Rows
+    without key or vector, of length 0, or whose key names no page are skipped and counted. Raises UsageError,
+    StoreError.
     """
     draft, stamp = folder / f"{FOLDER}.part", stamp_of(path)
     shutil.rmtree(draft, ignore_errors=True)
@@ -157,10 +158,10 @@ def take_in(
         draft.mkdir(0o700)
         with (draft / "matrix.f16").open("wb") as matrix, (draft / "pages.i64").open("wb") as pages:
             for keys, block in _rows(path):
-                ids, lines = _named(keys, block)
+                ids, lines = _with_pages(keys, block)
                 dimensions = dimensions or block.shape[1]
                 if block.shape[1] != dimensions or not 0 < dimensions <= WIDEST:
-                    raise UsageError(f"{path}: its vectors are not all of one width, of {WIDEST:,} numbers at most")
+                    raise UsageError(f"{path}: its vectors must all have the same dimensions, at most {WIDEST:,}")
                 lines.astype(np.float16).tofile(matrix)
                 ids.tofile(pages)
                 rows, skipped = rows + len(ids), skipped + len(keys) - len(ids)
@@ -179,10 +180,10 @@ def take_in(
     return note
 
 
-def _named(
+def _with_pages(
     keys: Sequence[str | None], block: NDArray[np.floating[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """(pages, their vectors with length 1) of the rows that have both. Raises UsageError for numbers not finite."""
+    """(pages, unit vectors) of the rows that have both. Raises UsageError for numbers that are not finite."""
     if not np.isfinite(block).all():
         raise UsageError("the file has vectors with numbers that are not finite")
     lines = block.astype(np.float32)
@@ -194,7 +195,7 @@ def _named(
 
 
 def page_of(key: str | None) -> UrlId | None:
-    """The page that a URL or the id of a chunk names; None: neither."""
+    """The page that a URL or a chunk id names, or None."""
     if not key:
         return None
     head, _, number = key.partition("-")
@@ -211,7 +212,10 @@ def page_of(key: str | None) -> UrlId | None:
 
 
 def _rows(path: Path) -> Rows:
-    """Blocks of a file of one of ENDINGS; of .npy the keys stand in a text of the same name, one a line."""
+    """Blocks of keys and vectors from a file of one of ENDINGS.
+
+    The keys of .npy are in a .txt of the same name, one a line.
+    """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise UsageError(f"{path}: vectors are read from {', '.join(ENDINGS)}")
@@ -227,7 +231,7 @@ def _rows_of_numpy(path: Path) -> Rows:
             f"{path} cannot be read with its keys, {path.with_suffix('.txt').name}, a URL or chunk a line: {error}"
         ) from None
     if matrix.ndim != 2 or matrix.shape[0] != len(keys) or not np.issubdtype(matrix.dtype, np.floating):
-        raise UsageError(f"{path} has the shape {matrix.shape} of {matrix.dtype}, and {len(keys)} keys stand beside it")
+        raise UsageError(f"{path} has the shape {matrix.shape} of {matrix.dtype}, but there are {len(keys)} keys")
     for start in range(0, len(keys), BLOCK_ROWS):
         yield keys[start : start + BLOCK_ROWS], matrix[start : start + BLOCK_ROWS]
 
@@ -250,19 +254,19 @@ def _rows_of_table(path: Path) -> Rows:
             keys = table.column(key).to_pylist()
             flat = vectors.flatten().to_numpy(zero_copy_only=False)
             if keys and len(flat) % len(keys):
-                raise UsageError(f"{path}: its vectors are not all of one width")
+                raise UsageError(f"{path}: its vectors must all have the same dimensions")
             if keys:
-                yield keys, _even(path, vectors, flat.reshape(len(keys), -1))
+                yield keys, _check_block(path, vectors, flat.reshape(len(keys), -1))
     except (arrow.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def _even(path: Path, vectors: Any, block: NDArray[Any]) -> NDArray[Any]:
-    """The block, if each of the vectors is as long as the others, and of numbers. Raises UsageError."""
+def _check_block(path: Path, vectors: Any, block: NDArray[Any]) -> NDArray[Any]:
+    """The block, if all vectors have the same number of floating-point dimensions. Raises UsageError."""
     from pyarrow import compute
 
     if len(compute.unique(compute.list_value_length(vectors))) > 1 or not np.issubdtype(block.dtype, np.floating):
-        raise UsageError(f"{path}: its vectors are not all of one width, or not of floating-point numbers")
+        raise UsageError(f"{path}: its vectors must all have the same dimensions, as floating-point numbers")
     return block
 
 
@@ -279,7 +283,7 @@ def _batches(path: Path) -> Iterator[Any]:
     with arrow.memory_map(str(path)) as source:
         try:
             file = arrow.ipc.open_file(source)
-        except arrow.ArrowInvalid:  # a stream of batches, which needs no end
+        except arrow.ArrowInvalid:  # a stream of batches, which may lack an end marker
             source.seek(0)
             batches: Iterable[Any] = arrow.ipc.open_stream(source)
         else:
@@ -290,7 +294,7 @@ def _batches(path: Path) -> Iterator[Any]:
 
 
 def parsed(text: str) -> list[float]:
-    """A vector as programs print them: a JSON array, or numbers parted by blanks, commas or lines.
+    """Parses a vector as programs print it: a JSON array, or numbers separated by blanks, commas or line breaks.
 
     Raises UsageError.
     """
@@ -298,7 +302,7 @@ def parsed(text: str) -> list[float]:
         numbers = json.loads(text) if text.lstrip().startswith("[") else text.replace(",", " ").split()
         vector = [float(number) for number in numbers]
     except (ValueError, TypeError, RecursionError):
-        raise UsageError("this is no vector: give a JSON array of numbers, or numbers parted by blanks") from None
+        raise UsageError("not a vector: give a JSON array of numbers, or numbers separated by blanks") from None
     if not 0 < len(vector) <= WIDEST:
-        raise UsageError(f"a vector has 1 to {WIDEST:,} numbers, and this one {len(vector):,}")
+        raise UsageError(f"a vector has 1 to {WIDEST:,} dimensions, this one has {len(vector):,}")
     return vector

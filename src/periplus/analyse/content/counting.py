@@ -1,6 +1,6 @@
-"""Counts on how many pages each text stands, and adds up the leaves of trees.
+"""Counts the pages with each text, and sums the leaves of trees.
 
-Compiled where there is a C compiler; counting.pxd gives the types.
+Compiled if there is a C compiler; counting.pxd gives the types.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ from typing import Any
 
 
 class TextTable:
-    """Digests of texts with the number of pages that carry them: open addressing over arrays of a power of two."""
+    """Hash table from text digests to the number of pages with the text: open addressing, size a power of two."""
 
     def __init__(self, digests: memoryview[int], pages: memoryview[int], page: memoryview[int]) -> None:
-        """digests: uint64, 0: the place is free; no text has the digest 0. pages: int32. page: int32, the number of the
-        page that counted last.
+        """digests: uint64, 0 = free slot; no text has the digest 0.
+
+        pages: int32. page: int32, number of the last page that was counted in the slot.
         """
         self.digests = digests
         self.pages = pages
         self.page = page
 
     def learn(self, page: int, texts: memoryview[int], paths: memoryview[int], new: memoryview[int]) -> int:
-        """Counts a page's texts, each once; returns how many digests are in the table that were not.
+        """Counts a page's texts, each once; returns the number of digests added to the table.
 
-        page: its number, not that of another one; texts: digests of its blocks; paths: of each block, int64; new: int32
-        for each path, to which is added how many of the texts that stand on it first no page had.
+        page: its unique number. texts: digests of its blocks. paths: path of each block, int64. new: int32 per path;
+        incremented for each text that no page had before, at the path of its first block.
         """
         added = 0
         for block in range(len(texts)):
@@ -40,7 +41,7 @@ class TextTable:
         return added
 
     def forget(self, page: int, texts: memoryview[int], paths: memoryview[int], gone: memoryview[int]) -> int:
-        """Takes back what `learn` counted; returns 0. gone: what `new` is there, of texts that no page has any more."""
+        """Reverts `learn`; returns 0. gone: int32 per path; incremented for each text that no page has any more."""
         for block in range(len(texts)):
             place = self.find(texts[block])
             if self.pages[place] == 0 or self.page[place] == page:
@@ -52,13 +53,13 @@ class TextTable:
         return 0
 
     def look_up(self, texts: memoryview[int], pages: memoryview[int]) -> int:
-        """On how many pages each text stands, as int32; returns 0."""
+        """Writes the number of pages with each text to pages (int32); returns 0."""
         for block in range(len(texts)):
             pages[block] = self.pages[self.find(texts[block])]
         return 0
 
     def find(self, digest: int) -> int:
-        """Where the digest is, or may be put. There is a free place always."""
+        """Slot of the digest, or the free slot for it. There is always a free slot."""
         last = len(self.digests) - 1
         place = digest & last
         while self.digests[place] != 0 and self.digests[place] != digest:
@@ -67,10 +68,9 @@ class TextTable:
 
 
 def add_leaves(nodes: memoryview[int], leaves: memoryview[Any], sums: memoryview[Any]) -> int:
-    """Adds to each sum what all trees say, one after the other; returns the number of trees.
+    """Adds to each sum the values of all trees, in order; returns the number of trees.
 
-    nodes: uint8[trees, n]: at which leaf of each tree each row of a table ends. leaves: float32, those of each tree
-    after those of the one before. sums: float32[n].
+    nodes: uint8[trees, n]: leaf of each tree that each row reaches. leaves: float32, tree by tree. sums: float32[n].
     """
     trees = len(nodes)
     size = len(leaves) // trees

@@ -1,4 +1,4 @@
-"""What is known of a site from its pages so far: columns of many blocks, and texts and paths that come again."""
+"""Statistics of a site's pages, per text and path, and the columns of a page's blocks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ Ints = npt.NDArray[np.intp]
 
 OTHER, LOWER, UPPER, DIGIT, SPACE, COMMA, STOP, WIDE, MARK = range(9)
 CLASSES = 9
-"""Letters without case are LOWER; WIDE are ideographs and kana, of which two make a word;
-MARK are the signs that part links: | » · and others.
+"""Character classes.
+
+Caseless letters are LOWER; WIDE are ideographs and kana, of which two count as a word; MARK are signs that separate
+links: | » · and others.
 """
 
 _STOPS = ".!?…。！？।؟։;"
@@ -36,7 +38,7 @@ _MARKS = "|»›«‹•·→←↑↓©®™/\\▶►>*#"
 
 @cache
 def _counter() -> BlockCounter:
-    """With the classes of characters."""
+    """The counter with the table of character classes."""
     every = np.arange(65_536, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     categories = list(map(unicodedata.category, every))
     by_category = dict.fromkeys(categories, OTHER)
@@ -49,15 +51,15 @@ def _counter() -> BlockCounter:
     is_word = np.frombuffer(bytes(map(str.isalnum, every)), dtype=np.bool).copy()
     is_word[ord("_")] = True
     table[is_word] |= block_counts.WORD
-    # in small letters one becomes two, and another is small otherwise where a word ends
+    # lower() turns İ into two characters, and Σ into ς at the end of a word
     small = every.replace("İ", "i").replace("Σ", "σ").lower()
     lower = np.frombuffer(small.encode("utf-16-le", "surrogatepass"), dtype="<u2").astype(np.uint16)
     lower[[ord("\n"), ord("ς")]] = ord(" "), ord("σ")
     return BlockCounter(table.data, lower.data, DIGIT)
 
 
-_CACHED = 16_384  # paths: those of some hundred sites, 1 kB each
-DEEPEST = 24  # containers of a block that are looked at, the innermost first; real pages nest 5 to 20 deep
+_CACHED = 16_384  # paths: those of about a hundred sites, 1 kB each
+DEEPEST = 24  # containers of a block that are examined, innermost first; real pages nest 5 to 20 deep
 _KEY_BYTES = 8
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
@@ -65,14 +67,15 @@ _NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
 
 
-CAPTION, COMMENT, CONTROL = 1, 2, 4  # what the elements of a path make of a block; a control stands within comments
+# Roles that the elements of a path give a block; CONTROL is a control within comments
+CAPTION, COMMENT, CONTROL = 1, 2, 4
 _CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
 _COMMENTS = re.compile(
     r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
     r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
     r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
 )
-# beside one of these a name of comments is that of their number, of a list of the latest, of a note of another kind
+# Beside one of these words, a name with "comment" means their number, a list of the latest, or another kind of note
 _NO_COMMENTS = frozenset((
     "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
     "popular", "rank", "recent", "tab", "tabs", "top", "width",
@@ -84,7 +87,7 @@ _CONTROLS = frozenset((
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """One element of a path. Equal by identity: `_step` makes each once."""
+    """One element of a path. Compared by identity: `_step` creates each once."""
 
     folded: bytes  # without digits
     name: bytes  # of the element
@@ -92,20 +95,20 @@ class PathStep:
 
 
 class PathFacts(NamedTuple):
-    """A path read once."""
+    """The parsed facts of a path."""
 
-    key: int  # 64-bit digest; digits folded, so that `post-17` and `post-18` are one
-    shape: int  # digest of the elements' names alone
-    containers: bytes  # keys of the path and of those above it as uint64, innermost first
+    key: int  # 64-bit digest; digits are folded, so that `post-17` and `post-18` are equal
+    shape: int  # digest of the element names only
+    containers: bytes  # keys of the path and of its ancestors as uint64, innermost first
     steps: tuple[PathStep, ...]  # innermost first
-    roles: int  # what its elements make of the blocks in them: CAPTION, COMMENT, CONTROL
+    roles: int  # roles that its elements give to their blocks: CAPTION, COMMENT, CONTROL
 
 
 @lru_cache(maxsize=_CACHED)
 def facts(path: str) -> PathFacts:
-    """What a path tells, as in `Block.path`.
+    """The facts of a path, as in `Block.path`.
 
-    A step is added to what the path above it tells: `document.blocks` keeps paths below 500 steps.
+    Built from the facts of the parent path: `document.blocks` keeps paths below 500 steps.
     """
     head, slash, last = path.rpartition("/")
     step = _step(last)
@@ -119,7 +122,10 @@ _NO_PATH = PathFacts(0, 0, b"", (), 0)
 
 
 def _roles_of(names: Sequence[str], around: int) -> int:
-    """What an element makes of the blocks in it. names: as of `PathStep.words`; around: what those around it make."""
+    """Roles that an element gives to its blocks.
+
+    names: as in `PathStep.words`; around: roles given by its ancestors.
+    """
     roles = around
     for name in names:
         if _CAPTIONS.fullmatch(name):
@@ -131,7 +137,7 @@ def _roles_of(names: Sequence[str], around: int) -> int:
     return roles
 
 
-@lru_cache(maxsize=_CACHED)  # most paths are new by their last step only, as where each section has an id of its own
+@lru_cache(maxsize=_CACHED)  # most new paths differ only in the last step, such as sections with individual ids
 def _step(step: str) -> PathStep:
     folded = _DIGITS.sub("0", step)
     name = _NAMES.sub("", folded)
@@ -141,36 +147,36 @@ def _step(step: str) -> PathStep:
     )
 
 
-TEXTS_KEPT = 65_536  # texts of a site that are counted, 12 bytes each when stored; then those seen once are forgotten
+TEXTS_KEPT = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
 PATHS_KEPT = 8_192
-_PATH_BYTES = 300  # of a path in memory: a list, three numbers, a key
+_PATH_BYTES = 300  # in memory, per path: a list, three numbers, a key
 _FORMAT = b"SE2\n"
 
 
 class Traces(NamedTuple):
-    """A page read once: what evidence counts of it, and what measures need too."""
+    """The digests of a page, used for both counting and measuring."""
 
-    counts: Ints32  # [n, block_counts.COLUMNS]: of each block's characters, and of the words so far
-    # of each block: 64 bits of its text, digits and case folded, and of the names of the elements around it
+    counts: Ints32  # [n, block_counts.COLUMNS]: character counts of each block, and the running number of words
+    # For each block: 64 bits of its text (digits and case folded) and of the names of its ancestor elements
     digests: Unsigned64
-    texts: Unsigned64  # of each block's text as it is
-    words: Unsigned64  # in small letters, block by block
-    path: Ints  # of each block: which one of paths is its own
-    paths: list[PathFacts]  # those that differ in more than digits
+    texts: Unsigned64  # of each block's exact text
+    words: Unsigned64  # in lower case, block by block
+    path: Ints  # for each block: index into paths
+    paths: list[PathFacts]  # distinct paths, digits folded
 
 
 class PageEvidence(NamedTuple):
-    """What a site's evidence says of a page, the page itself left out."""
+    """Statistics of a site relative to one page, with the page itself excluded."""
 
-    text_pages: Floats32  # for each block: other pages that carry this text in elements of the same names
-    path_pages: Floats32  # for each of the page's paths: other pages that have it
-    path_blocks: Floats32  # blocks with this path on other pages
-    path_texts: Floats32  # distinct texts among them
-    pages: Floats32  # one number: other pages known
+    text_pages: Floats32  # per block: other pages with this text in elements of the same names
+    path_pages: Floats32  # per path: other pages with it
+    path_blocks: Floats32  # per path: blocks with it on other pages
+    path_texts: Floats32  # per path: distinct texts among them
+    pages: Floats32  # a single number: other pages known
 
 
 def traces_of(blocks: Blocks) -> Traces:
-    """To be taken once of a page that is both learnt and judged."""
+    """Computes the traces of a page; compute them once if a page is both learnt and judged."""
     numbers: dict[int, int] = {}  # by key
     paths: list[PathFacts] = []
     numbers_of_names = []
@@ -199,25 +205,25 @@ def _is_apart(blocks: Blocks) -> Mask:
 
 
 def mixed(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
-    """Digests of pairs, none of them 0."""
+    """Combined digests of pairs, never 0."""
     pairs = (digests ^ (others * _MIXER)) * _MIXER
     pairs ^= pairs >> np.uint64(32)
     return np.maximum(pairs, 1)
 
 
-_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 over the golden ratio
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 divided by the golden ratio
 
 
 class TextPages:
-    """On how many of a site's pages each text stands, by digests."""
+    """Number of a site's pages with each text, by digest."""
 
     def __init__(self, digests: Unsigned64, pages: Ints32) -> None:
-        """digests: ascending, each once."""
+        """digests: ascending, distinct."""
         self._number = 0  # of the page that was learnt last
         self._fill(digests, pages, 0)
 
     def _fill(self, digests: Unsigned64, pages: Ints32, more: int) -> None:
-        """more: texts for which there is room too."""
+        """Rebuilds the table. more: additional texts to reserve space for."""
         self.count = self._used = len(digests)
         size = 1 << (4 * (self._used + more) + _LEAST_PLACES).bit_length()
         self._digests, self._pages = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
@@ -229,7 +235,7 @@ class TextPages:
         self._pages[places[np.argsort(self._digests[places])]] = pages
 
     def learn(self, traces: Traces) -> Ints32:
-        """Counts a page's texts; returns of each of its paths how many texts stand on it that were not known."""
+        """Counts a page's texts; returns for each of its paths the number of new texts."""
         if 2 * (self._used + len(traces.digests)) > len(self._digests):
             self._fill(*self.columns(), len(traces.digests))
         new = np.zeros(len(traces.paths), dtype=np.int32)
@@ -239,7 +245,7 @@ class TextPages:
         return new
 
     def forget(self, traces: Traces) -> Ints32:
-        """Takes a page back; returns of each of its paths how many texts stood on it that no page has any more."""
+        """Reverts `learn`; returns for each of the page's paths the number of texts that no page has any more."""
         gone = np.zeros(len(traces.paths), dtype=np.int32)
         self._number += 1
         self._table.forget(self._number, traces.digests.data, traces.path.data, gone.data)
@@ -247,15 +253,15 @@ class TextPages:
         return gone
 
     def pages_of(self, digests: Unsigned64) -> Ints32:
-        """On how many pages each stands."""
+        """The number of pages with each text."""
         pages = np.empty(len(digests), dtype=np.int32)
         self._table.look_up(digests.data, pages.data)
         return pages
 
     @property
     def size_bytes(self) -> int:
-        """Of the tables in memory."""
-        return 2 * self._digests.nbytes  # 8 of a digest, 4 of its pages, 4 of the last page
+        """Size of the tables in memory."""
+        return 2 * self._digests.nbytes  # 8 for the digest, 4 for its pages, 4 for the last page
 
     def columns(self) -> tuple[Unsigned64, Ints32]:
         """The digests, ascending, each with its number of pages."""
@@ -264,7 +270,7 @@ class TextPages:
         return self._digests[places], self._pages[places]
 
     def keep(self, most: int) -> None:
-        """Forgets the rarest texts until there are no more than so many."""
+        """Drops the rarest texts until at most `most` remain."""
         digests, pages = self.columns()
         least = 1
         while len(digests) > most:
@@ -273,16 +279,17 @@ class TextPages:
         self._fill(digests, pages, 0)
 
 
-_LEAST_PLACES = 255  # for a site of which nothing is known
+_LEAST_PLACES = 255  # for a site without data
 _NO_TEXTS = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
 
 class SiteEvidence:
-    """Counts of 64-bit digests over a site's pages; the same pages give the same counts in any order,
-    but for texts that stand on two paths.
+    """Counts of 64-bit digests over a site's pages.
 
-    Learn each page once; before a page is learnt in a new version, forget the old one. Memory is bounded: beyond
-    TEXTS_KEPT the rarest texts are forgotten, and what is on every page comes back at once.
+    The result does not depend on the order of pages, except for texts that occur on two paths.
+
+    Learn each page once; before learning a new version of a page, forget the old one. Memory is bounded: beyond
+    TEXTS_KEPT the rarest texts are dropped; boilerplate is counted again at once.
     """
 
     def __init__(self) -> None:
@@ -291,7 +298,7 @@ class SiteEvidence:
         self._paths: dict[int, list[int]] = {}  # pages, blocks, distinct texts
 
     def learn(self, blocks: Blocks, traces: Traces | None = None) -> None:
-        """Count a page that is not yet counted. traces: its `traces_of`, where they are at hand."""
+        """Counts a page that is not yet counted. traces: its `traces_of`, if already computed."""
         traces = traces or traces_of(blocks)
         self.pages += 1
         new, blocks_on = self._texts.learn(traces).tolist(), _blocks_on(traces)
@@ -301,10 +308,10 @@ class SiteEvidence:
         if self._texts.count > TEXTS_KEPT:
             self._texts.keep(TEXTS_KEPT // 2)
         if len(self._paths) > PATHS_KEPT:
-            self._paths = _most_paged(self._paths, PATHS_KEPT // 2)
+            self._paths = _most_frequent(self._paths, PATHS_KEPT // 2)
 
     def forget(self, blocks: Blocks) -> None:
-        """Take back a page that was learnt."""
+        """Reverts `learn` of a page."""
         traces = traces_of(blocks)
         self.pages = max(self.pages - 1, 0)
         gone, blocks_on = self._texts.forget(traces).tolist(), _blocks_on(traces)
@@ -319,11 +326,11 @@ class SiteEvidence:
 
     @property
     def size_bytes(self) -> int:
-        """Memory, in the whole."""
+        """Total size in memory."""
         return self._texts.size_bytes + _PATH_BYTES * len(self._paths)
 
     def to_bytes(self) -> bytes:
-        """For a store: 12 bytes a text, 20 a path."""
+        """Serialised: 12 bytes per text, 20 per path."""
         texts, text_pages = self._texts.columns()
         head = np.array([self.pages, len(texts), len(self._paths)], dtype="<u8")
         keys = np.concatenate((texts, np.array([*self._paths], dtype=np.uint64))).astype("<u8")
@@ -332,13 +339,13 @@ class SiteEvidence:
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> SiteEvidence:
-        """What to_bytes gave. Raises ValueError for anything else."""
+        """Reads the output of to_bytes. Raises ValueError for anything else."""
         body = stored[len(_FORMAT) :]
         if stored[: len(_FORMAT)] != _FORMAT or len(body) < 24:
-            raise ValueError("these are not the bytes of a site's evidence; learn the site's pages anew")
+            raise ValueError("not a site's evidence; learn the site's pages again")
         pages, texts, paths = np.frombuffer(body[:24], dtype="<u8").tolist()
         if len(body) != 24 + 12 * texts + 20 * paths:
-            raise ValueError("a site's evidence was cut off; learn the site's pages anew")
+            raise ValueError("a site's evidence was cut off; learn the site's pages again")
         keys = np.frombuffer(body, dtype="<u8", count=texts + paths, offset=24).astype(np.uint64)
         counts = np.frombuffer(body, dtype="<u4", offset=24 + 8 * (texts + paths)).astype(np.int32)
         evidence = cls()
@@ -349,7 +356,7 @@ class SiteEvidence:
         return evidence
 
     def seen(self, blocks: Blocks, traces: Traces | None = None, *, counted: bool) -> PageEvidence:
-        """What other pages tell of these blocks. counted: whether this page has been learnt itself."""
+        """The statistics of the site relative to these blocks. counted: whether this page has been learnt itself."""
         traces = traces or traces_of(blocks)
         own, size, none = int(counted), len(traces.paths), (0, 0, 0)
         others = self._texts.pages_of(traces.digests).astype(np.float32) - own
@@ -365,17 +372,17 @@ class SiteEvidence:
 
 
 def joined(seen: Sequence[PageEvidence]) -> PageEvidence:
-    """What is known of several pages, one after the other."""
+    """Concatenates the statistics of several pages."""
     return seen[0] if len(seen) == 1 else PageEvidence(*map(np.concatenate, zip(*seen, strict=True)))
 
 
 def _blocks_on(traces: Traces) -> list[int]:
-    """Of each path of a page how many blocks it has."""
+    """The number of blocks on each path of a page."""
     counts: list[int] = np.bincount(traces.path, minlength=len(traces.paths)).tolist()
     return counts
 
 
-def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
+def _most_frequent(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
     least = 1
     while len(paths) > most:
         paths = {key: row for key, row in paths.items() if row[0] > least}
@@ -383,15 +390,14 @@ def _most_paged(paths: dict[int, list[int]], most: int) -> dict[int, list[int]]:
     return paths
 
 
-_APART = 3  # blocks between two pages where neighbours are looked up: as far as `around` reaches
+_APART = 3  # padding between pages in `around`: its reach
 
 
 class Pages:
-    """One or more pages side by side, none without blocks: the blocks of all, their different paths,
-    and the containers of these.
+    """One or more non-empty pages side by side: their blocks, distinct paths, and the containers of the paths.
 
-    A page has ten blocks for each path, and a path is ten containers deep: what is said of paths is
-    measured once for each of them.
+    A page has about ten blocks per path, and a path is about ten containers deep, so measures of paths are computed
+    once per path.
     """
 
     def __init__(self, pages: Sequence[Blocks], traces: Sequence[Traces]) -> None:
@@ -412,7 +418,7 @@ class Pages:
         self.first, self.last = counts[:, block_counts.FIRST], counts[:, block_counts.LAST]
         self.chars: Floats32 = self.letters.sum(axis=1)
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
-        share = np.concatenate(shares).astype(np.float32)  # 0: nothing but links, see `Blocks`
+        share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
         self.words: Floats32 = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
         self.words[np.isin(self.kind, tuple(APART))] = 0
@@ -437,25 +443,23 @@ class Pages:
         self.container_page[self._container] = page
 
     def container_at(self, level: int) -> Ints:
-        """For each path the container that is so many levels out, at most its outermost."""
+        """For each path, its ancestor container `level` steps out, at most the outermost."""
         return self._container[self.step_begins + np.minimum(level, self.depths - 1)]
 
     def sums(self, values: Array) -> Floats:
-        """The values of blocks summed over each container."""
+        """The values of blocks, summed over each container."""
         of_paths = np.bincount(self.path, weights=values, minlength=len(self.depths))
         return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
 
     def within(self, marked: Mask) -> tuple[Floats, Floats]:
-        """For each path: in how many of the marked containers it lies,
-        and how many fewer that is than for the deepest of its page.
-        """
+        """For each path: the number of marked containers around it, and the difference to the maximum of its page."""
         depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
         return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
 
     def totals(self, values: Floats32) -> Floats32:
-        """The values of blocks summed over each page.
+        """The values of blocks, summed over each page.
 
-        One by one: NumPy sums pieces of an array in another order than a whole one.
+        Page by page: NumPy's summation order depends on the array length, and results must not depend on the batch.
         """
         return np.array(
             [values[begin:end].sum() for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)],
@@ -463,15 +467,15 @@ class Pages:
         )
 
     def of_paths(self, rows: Sequence[Array] | Array) -> Floats32:
-        """Rows of paths as rows of blocks."""
+        """Expands rows of paths to rows of blocks."""
         return np.array(rows, dtype=np.float32).take(self.path, axis=1)
 
     def of_pages(self, rows: Sequence[Array]) -> Floats32:
-        """Rows of pages as rows of blocks."""
+        """Expands rows of pages to rows of blocks."""
         return np.array(rows, dtype=np.float32).take(self.page, axis=1)
 
     def means(self, rows: Sequence[Floats32], widths: Sequence[int]) -> list[Floats32]:
-        """For each width the rows' means over so many blocks on either side, fewer at a page's ends."""
+        """For each width, the moving averages of the rows over that many blocks on either side."""
         totals = np.zeros((len(rows), len(self.page) + 1))
         np.cumsum(np.array(rows), axis=1, dtype=np.float64, out=totals[:, 1:])
         columns = []
@@ -482,7 +486,9 @@ class Pages:
         return columns
 
     def around(self, rows: Sequence[Floats32]) -> list[Floats32]:
-        """The rows' values of the third, second and first block before, and of those after; 0 where a page has none."""
+        """Values of the three blocks before and the three after each block, farthest first before it; 0 beyond the
+        page.
+        """
         padded = np.zeros((len(rows), len(self.page) + _APART * (len(self.sizes) + 1)), dtype=np.float32)
         place = np.arange(len(self.page)) + _APART * (self.page + 1)
         padded[:, place] = rows
@@ -490,6 +496,6 @@ class Pages:
 
 
 def signed_distance(steps: Ints) -> Floats:
-    """So many blocks before or after, on a scale for which the next ones count most."""
+    """Signed logarithmic distance in blocks: nearby blocks differ most."""
     far: Floats = np.sign(steps) * np.log1p(np.abs(steps))
     return far

@@ -1,4 +1,4 @@
-"""Measures of each block, on its page and in its site, that tell content from navigation."""
+"""Features of each block, on its page and in its site, that separate content from navigation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from periplus.document import block_counts
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 
-Measures = Sequence[Array]  # of one length: a number, or yes and no, for each block
+Measures = Sequence[Array]  # of equal length: one number or boolean per block
 
-_LONG_TITLE_WORDS = 40  # what is longer is no headline
-_LONG_WORDS = 10  # a block of running text
+_LONG_TITLE_WORDS = 40  # longer blocks are not headlines
+_LONG_WORDS = 10  # least of a block of running text
 
 
 def of_blocks(pages: Pages) -> Measures:
-    """What each block shows by itself, and where on its page it stands."""
+    """Features of the block itself and its position on the page."""
     c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
     wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
     kinds = np.eye(len(BLOCK_KIND_CODES), dtype=np.float32)[pages.kind]
     positions = np.eye(len(POSITIONS), dtype=np.float32)[pages.positions]
-    words_through = np.cumsum(pages.words, dtype=np.float64)  # of halves: exact
+    words_through = np.cumsum(pages.words, dtype=np.float64)  # multiples of one half: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
     return [
@@ -64,11 +64,9 @@ def of_blocks(pages: Pages) -> Measures:
 
 
 def _title_overlap(pages: Pages) -> tuple[Floats32, Floats32]:
-    """For each block the share of its words that its page's title has,
-    and the share of the title's words that it has.
-    """
+    """For each block: the share of its words that are in the page title, and the share of the title's words in it."""
     shared = np.zeros((len(pages.page), 2), dtype=np.int32)
-    of_title = np.ones(len(pages.sizes), dtype=np.intp)  # words of each page's title
+    of_title = np.ones(len(pages.sizes), dtype=np.intp)  # words in each page's title
     brief = ((pages.words > 0) & (pages.words <= _LONG_TITLE_WORDS)).view(np.uint8)
     titles = np.flatnonzero(pages.kind == BLOCK_KIND_CODES[BlockKind.TITLE])
     titled, first = np.unique(pages.page[titles], return_index=True)
@@ -99,7 +97,7 @@ def _title_overlap(pages: Pages) -> tuple[Floats32, Floats32]:
 
 
 def of_headline(pages: Pages) -> Measures:
-    """Where the block stands to what seems to be the page's headline."""
+    """Position relative to the likely headline of the page."""
     part, share = _title_overlap(pages)
     score = part * share
     first = pages.level == 1
@@ -121,15 +119,15 @@ def of_headline(pages: Pages) -> Measures:
 
 
 class Held(NamedTuple):
-    """What each container of the pages holds."""
+    """Sums over each container."""
 
     words: Floats
-    plain: Floats  # words beside links
-    page_plain: Floats  # of each page, 1 at least
+    plain: Floats  # words outside links
+    page_plain: Floats  # per page, at least 1
 
 
 def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
-    """What the containers hold in which a block stands."""
+    """Features of the containers around a block."""
     long_plain = pages.plain * (pages.plain >= _LONG_WORDS)
     words, plain, long = held.words, held.plain, pages.sums(long_plain)
     blocks = pages.sums(np.ones(len(pages.page)))
@@ -148,14 +146,17 @@ def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
 
 
 def _at_least_1(pages: Pages, values: Floats32) -> Floats:
-    """The values of each page's blocks summed, one after the other, so that pages beside it change nothing."""
+    """Sums over each page's blocks, at least 1.
+
+    Sequential summation, so that other pages in the batch change nothing.
+    """
     sums: Floats = np.maximum(np.bincount(pages.page, weights=values), 1)
     return sums
 
 
 def of_groups(pages: Pages, held: Held) -> Measures:
-    """How the blocks of one path, and those of the elements around it, are written and linked: blocks that are alike
-    are judged together by what they have in common, however short each of them is.
+    """Features of all blocks on the same path or in the same ancestor: similar blocks are judged together by
+    punctuation and links, however short they are.
     """
     words, plain = held.words, held.plain
     stops, commas = pages.sums(pages.letters[:, evidence.STOP]), pages.sums(pages.letters[:, evidence.COMMA])
@@ -172,7 +173,7 @@ def of_groups(pages: Pages, held: Held) -> Measures:
 
 
 def of_sections(pages: Pages, held: Held) -> Measures:
-    """What stands below the same heading: from one heading to the next."""
+    """Features of the section: from one heading to the next."""
     is_heading = pages.kind == BLOCK_KIND_CODES[BlockKind.HEADING]
     begins = is_heading.copy()
     begins[pages.begins] = True
@@ -195,9 +196,9 @@ def of_sections(pages: Pages, held: Held) -> Measures:
 
 
 def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats32) -> Measures:
-    """How much of what other pages do not say stands in a block's containers, and on the page.
+    """The share of text unique to this page that is in a block's containers, and on the page.
 
-    share: as of `of_site`.
+    share: as in `of_site`.
     """
     fresh = pages.words * (1 - share)
     plain = fresh * (1 - pages.linked)
@@ -222,10 +223,10 @@ def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats32) -> Me
 
 
 def of_site(pages: Pages, seen: PageEvidence, most: Floats32, share: Floats32) -> Measures:
-    """What other pages of the site tell.
+    """Features from other pages of the site.
 
-    most: of each page, how many other pages its paths are on, the 75th percentile. share: of these, how many carry a
-    block's text.
+    most: for each page, 75th percentile of the number of other pages with its blocks' paths. share: fraction of these
+    that have a block's text.
     """
     mates = seen.path_pages
     again = seen.text_pages > 0
@@ -263,7 +264,7 @@ def of_site(pages: Pages, seen: PageEvidence, most: Floats32, share: Floats32) -
 
 
 def _upper_quarters(pages: Pages, values: Floats32) -> Floats32:
-    """The 75th percentile of each page, in a quarter of `np.percentile`'s time."""
+    """The 75th percentile of each page, in a quarter of the time of `np.percentile`."""
     quarters = np.empty(len(pages.sizes), dtype=np.float32)
     for number, (begin, end) in enumerate(zip(pages.begins.tolist(), pages.ends.tolist(), strict=True)):
         ordered = np.sort(values[begin:end])
@@ -274,14 +275,14 @@ def _upper_quarters(pages: Pages, values: Floats32) -> Floats32:
 
 
 def of_neighbours(pages: Pages) -> Measures:
-    """What stands before and after."""
+    """Features of the blocks before and after."""
     logs = np.log1p(pages.plain)
     ends_sentence = (pages.last == evidence.STOP).astype(np.float32)
     return [*pages.around([logs, pages.linked, ends_sentence]), *pages.means([logs, pages.linked], (4, 10))]
 
 
 def of_runs(pages: Pages) -> Measures:
-    """What follows one another on one path, as the lines of a paragraph that `br` parts."""
+    """Features of consecutive blocks on the same path, such as lines of a paragraph separated by `br`."""
     begins = np.concatenate((np.ones(1, dtype=np.bool), pages.path[1:] != pages.path[:-1]))
     run = np.cumsum(begins) - 1
     plain, words = np.bincount(run, weights=pages.plain), np.bincount(run, weights=pages.words)
@@ -291,7 +292,7 @@ def of_runs(pages: Pages) -> Measures:
 
 
 def of_copies(pages: Pages) -> Measures:
-    """How often the page says the same: a copy for printing or for small screens comes second."""
+    """How often the page repeats a text: copies for printing or for small screens come second."""
     texts = evidence.mixed(np.concatenate([trace.texts for trace in pages.traces]), pages.page.astype(np.uint64))
     order = np.argsort(texts, kind="stable")
     begins = np.flatnonzero(np.concatenate((np.ones(1, dtype=np.bool), np.diff(texts[order]) != 0)))
@@ -307,8 +308,8 @@ def of_copies(pages: Pages) -> Measures:
 
 
 def of_names(pages: Pages, weights: Mapping[PathStep, float]) -> Measures:
-    """How the words that name a path's containers speak for content, as log-odds: the innermost, all,
-    least and most of the outer ones, the last three.
+    """Log-odds that a block is content, from the class and id words of its path: of the innermost element, of all, the
+    minimum and maximum of the outer ones, and of the last three.
 
     weights: of every step.
     """
@@ -325,9 +326,9 @@ def of_names(pages: Pages, weights: Mapping[PathStep, float]) -> Measures:
 
 
 def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) -> Floats32:
-    """float32[m, n]: a row for each measure, a column for each block.
+    """float32[m, n]: a row per feature, a column per block.
 
-    seen: of all the pages. weights: as of `of_names`.
+    seen: of all the pages. weights: as in `of_names`.
     """
     held = Held(pages.sums(pages.words), pages.sums(pages.plain), _at_least_1(pages, pages.plain))
     most = _upper_quarters(pages, seen.path_pages[pages.path])

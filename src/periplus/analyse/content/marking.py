@@ -1,4 +1,4 @@
-"""Marks the blocks of a page that are its content, by learnt weights and the scores of their neighbours."""
+"""Classifies the blocks of a page as content or not, with learnt weights and the scores of neighbours."""
 
 from __future__ import annotations
 
@@ -28,46 +28,45 @@ from periplus.analyse.content.naming import named
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
 
-# First trees, each oblivious: one question on each level, the same for all nodes of it, so that a tree is six
-# comparisons and a look-up.
-# Then a small net, which sees the trees' scores of the surroundings too. They are learnt by
-# `quality/extraction/train.py` and shipped as `weights.json`.
+# First a forest of oblivious trees: all nodes of a level share one comparison, so that a tree is six comparisons and a
+# look-up. Then a small neural network, which also gets the forest's scores of the surroundings. Trained by
+# `quality/extraction/train.py`, shipped as `weights.json`.
 
 
-FARTHEST = 4  # spreads from the mean: what lies beyond says no more
+FARTHEST = 4  # standard deviations from the mean: inputs are clipped there
 
 
 class Forest(NamedTuple):
-    """So many trees of one depth. `of` makes it."""
+    """Oblivious trees of equal depth. Create with `of`."""
 
-    comparisons: Sequence[tuple[int, int, int]]  # (measure, begin, end): which of the borders it is compared with
-    borders: Floats32  # [c, 1], each once
-    nodes: npt.NDArray[np.intp]  # [depth, trees]: which comparison each level asks for
+    comparisons: Sequence[tuple[int, int, int]]  # (measure, begin, end): the range of borders that it is compared with
+    borders: Floats32  # [c, 1], distinct
+    nodes: npt.NDArray[np.intp]  # [depth, trees]: comparison made on each level
     leaves: Floats32  # [trees * 2**depth]: log-odds
     bias: float
 
     @classmethod
     def of(cls, measures: npt.NDArray[np.intp], borders: Floats32, leaves: Floats32, bias: float) -> Forest:
-        """measures: [depth, trees]: which measure is asked for. borders: [depth, trees]: whether it is above this."""
+        """measures: [depth, trees], index of the measure compared. borders: [depth, trees], its threshold."""
         pairs = np.empty(measures.shape, dtype=[("measure", np.intp), ("border", np.float32)])
         pairs["measure"], pairs["border"] = measures, borders
-        asked, nodes = np.unique(pairs, return_inverse=True)  # trees ask for the same twice: 860 of 1,800
+        asked, nodes = np.unique(pairs, return_inverse=True)  # trees share comparisons: 860 of 1,800 are distinct
         begins = np.flatnonzero(np.diff(asked["measure"], prepend=-1)).tolist()
         ends = [*begins[1:], len(asked)]
         comparisons = [(int(asked["measure"][begin]), begin, end) for begin, end in zip(begins, ends, strict=True)]
         return cls(comparisons, asked["border"][:, None].copy(), nodes.reshape(measures.shape), leaves, bias)
 
     def scores(self, matrix: Floats32) -> Floats32:
-        """float32[n], 0 to 1. matrix: float32[m, n], a row for each measure."""
+        """float32[n], 0 to 1. matrix: float32[m, n], a row per measure."""
         trees, n = self.nodes.shape[1], matrix.shape[1]
         above = np.empty((len(self.borders), n), dtype=np.bool)
         for measure, begin, end in self.comparisons:
             np.greater(matrix[measure], self.borders[begin:end], out=above[begin:end])
         leaf, asked = np.zeros((trees, n), dtype=np.uint8), np.empty((trees, n), dtype=np.uint8)
         for comparisons in self.nodes[::-1]:
-            # "raise" would copy; all comparisons exist
+            # "raise" would copy; all indices are valid
             np.take(above.view(np.uint8), comparisons, axis=0, out=asked, mode="clip")
-            leaf += leaf  # a shift takes NumPy twenty times as long
+            leaf += leaf  # in NumPy a shift takes twenty times as long
             leaf += asked
         odds = np.zeros(n, dtype=np.float32)
         add_leaves(leaf.data, self.leaves.data, odds.data)
@@ -75,10 +74,10 @@ class Forest(NamedTuple):
 
 
 class Net(NamedTuple):
-    """One hidden layer. `of` makes it."""
+    """One hidden layer. Create with `of`."""
 
-    low: Floats32  # [m, 1] of each measure: what is below counts as this
-    high: Floats32  # [m, 1]
+    low: Floats32  # [m, 1] lower clipping limit of each measure
+    high: Floats32  # [m, 1] upper limit
     hidden: Floats32  # [h, m]
     hidden_bias: Floats32  # [h, 1]
     out: Floats32  # [h]
@@ -88,7 +87,10 @@ class Net(NamedTuple):
     def of(
         cls, mean: Floats32, scale: Floats32, hidden: Floats32, bias: Floats32, out: Floats32, out_bias: float
     ) -> Net:
-        """mean, scale: [m], of each measure, one part in its spread. The weights are of measures so scaled: [h, m]."""
+        """mean, scale: [m], mean and 1 / standard deviation of each measure.
+
+        The weights apply to standardised measures: [h, m].
+        """
         of_measures: Floats32 = (hidden * scale).astype(np.float32)
         reach: Floats32 = (FARTHEST / scale).astype(np.float32)
         shifted: Floats32 = (bias - of_measures @ mean).astype(np.float32)
@@ -97,7 +99,7 @@ class Net(NamedTuple):
         )  # fmt: skip
 
     def scores(self, *parts: Floats32) -> Floats32:
-        """float32[n], 0 to 1. parts: float32[some of m, n], a row for each measure."""
+        """float32[n], 0 to 1. parts: float32[part of m, n], a row per measure."""
         inputs = np.empty((len(self.low), parts[0].shape[1]), dtype=np.float32)
         begin = 0
         for part in parts:
@@ -110,17 +112,17 @@ class Net(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """All that was learnt."""
+    """The learnt weights."""
 
-    names: dict[str, float]  # words of paths: log-odds for content
-    first: Forest  # of a block by itself, its surroundings, its site
-    second: Net  # of the same with the first scores of its surroundings
-    threshold: float  # from which score on a block is content
+    names: dict[str, float]  # words in paths: log-odds for content
+    first: Forest  # features of a block, its surroundings, its site
+    second: Net  # the same, plus the first scores of its surroundings
+    threshold: float  # least score of content
 
 
 @cache
 def weights() -> Weights:
-    """The table that is shipped, read once."""
+    """The shipped weights, loaded once."""
     table = json.loads((files("periplus.analyse.content") / "weights.json").read_text(encoding="utf-8"))
     names = {word: value / 1_000 for word, value in table["names"].items()}
     return Weights(names, _forest(table["first"]), _net(table["second"]), table["threshold"])
@@ -145,13 +147,13 @@ def _share(odds: Floats32) -> Floats32:
 
 
 SURE_PAGES = (
-    8  # of a site beside the page; two or three of a shop share what is content, and are not enough to judge by
+    8  # other pages of the site; two or three of a shop share part of their content, which is too little evidence
 )
-STRONG_WORDS = 10  # of a block that may begin or end the content
+STRONG_WORDS = 10  # least of a block that can begin or end the content
 
 
 def matrix(pages: Pages, score: Floats32) -> Floats32:
-    """float32[m, n]: a row for each measure. score: of each block, 0 to 1, by the trees."""
+    """float32[m, n]: a row per measure. score: of each block by the forest, 0 to 1."""
     words = np.maximum(pages.words, 0.1).astype(np.float32)
     mass = score * words
     odds = np.clip(score, 1e-4, 1 - 1e-4)
@@ -165,7 +167,7 @@ def matrix(pages: Pages, score: Floats32) -> Floats32:
 
 
 def _of_containers(pages: Pages, mass: Floats32, words: Floats32) -> list[Array]:
-    """For each path."""
+    """Rows per path."""
     all_mass = _all_mass(pages, mass)
     in_containers, of_containers, of_page = pages.sums(mass), pages.sums(words), all_mass[pages.path_page]
     rows: list[Array] = []
@@ -178,11 +180,11 @@ def _of_containers(pages: Pages, mass: Floats32, words: Floats32) -> list[Array]
 
 
 def _of_pages(pages: Pages, score: Floats32, mass: Floats32) -> list[Array]:
-    """Where a block stands in the content of its page as it seems so far, and how much of that there is."""
+    """Position of a block in the presumed content of its page, and the amount of that content."""
     is_strong = (score > 0.5) & (pages.plain >= STRONG_WORDS)
-    # of float32, a long page's sum went past the whole, and its logarithm was none
+    # In float32, the sum over a long page exceeded the total, and the logarithm was nan
     before = np.empty(len(score), dtype=np.float64)
-    strong: list[tuple[int, int, int]] = []  # of each page the first, the last, and how many
+    strong: list[tuple[int, int, int]] = []  # for each page: first, last, number
     best = []
     for begin, end in zip(pages.begins.tolist(), pages.ends.tolist(), strict=True):
         np.cumsum(mass[begin:end], out=before[begin:end], dtype=np.float64)
@@ -197,7 +199,7 @@ def _of_pages(pages: Pages, score: Floats32, mass: Floats32) -> list[Array]:
         *(signed_distance(pages.index - at[pages.page]) for at in (first, last)),
         before / mass_of_page,
         np.log1p(before),
-        np.log1p(np.maximum(mass_of_page - before, 0)),  # the whole is rounded otherwise than the parts
+        np.log1p(np.maximum(mass_of_page - before, 0)),  # the total is rounded differently than the parts
         score / np.maximum(most, 0.05).astype(np.float32)[pages.page],
         *pages.of_pages([most, np.log1p(all_mass), all_mass / pages.total.astype(np.float64), last - first, count]),
     ]
@@ -207,13 +209,13 @@ def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
-_STEPS_CACHED = 16_384  # of paths: those of some hundred sites
-_AT_ONCE = 4_096  # blocks that are measured together, ten pages or one large one: 3 MB of numbers
-_JUDGED_AT_ONCE = 4_096  # blocks that are judged together: of fewer, NumPy's calls take longer than what they do
+_STEPS_CACHED = 16_384  # path steps: those of about a hundred sites
+_AT_ONCE = 4_096  # blocks per batch of measuring, ten pages or one large one: 3 MB of numbers
+_JUDGED_AT_ONCE = 4_096  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
 
 
 class PageContext(NamedTuple):
-    """A page and what is known of it."""
+    """A page and its site's statistics."""
 
     blocks: Blocks
     traces: Traces
@@ -228,16 +230,16 @@ def parts_of(
     learnt: bool = True,
     publication: Publication = NO_PUBLICATION,
 ) -> tuple[Part, ...]:
-    """One part for each block.
+    """One part per block.
 
-    evidence: what is known of the page's site; without any, the page is judged alone. learnt: whether the page is among
-    those that evidence has learnt. publication: by which byline and date are named.
+    evidence: statistics of the page's site; without, the page is judged alone. learnt: whether evidence includes the
+    page. publication: used to find byline and date.
     """
     return next(parts_of_each([page_context(blocks, evidence, learnt=learnt, publication=publication)]))
 
 
 def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats32:
-    """float32[n]: how surely each block is content, 0 to 1."""
+    """float32[n]: the likelihood that each block is content, 0 to 1."""
     return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))[1]
 
 
@@ -249,21 +251,21 @@ def page_context(
     learnt: bool = True,
     publication: Publication = NO_PUBLICATION,
 ) -> PageContext:
-    """As for `parts_of`. traces: the page's, where they are at hand."""
+    """As for `parts_of`. traces: those of the page, if already computed."""
     traces = traces or traces_of(blocks)
     seen = (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None)
     return PageContext(blocks, traces, seen, publication)
 
 
 def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
-    """One part for each block of each page: several pages at once take half of the time that they take one by one."""
+    """One part per block for each page; a batch of pages takes half the time of single pages."""
     threshold = weights().threshold
     for page, scores in _scores_of_each(pages):
         yield named(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
-    for some in _gathered(pages):
+    for some in _batches(pages):
         full = [page for page in some if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
         at = 0
@@ -272,8 +274,8 @@ def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext,
             at += len(page.blocks)
 
 
-def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
-    """So many pages that they have _AT_ONCE blocks together, or one that has more."""
+def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
+    """Batches of pages with up to _AT_ONCE blocks, or a single page with more."""
     some: list[PageContext] = []
     size = 0
     for page in pages:
@@ -287,7 +289,10 @@ def _gathered(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
 
 
 def _scores(some: Sequence[PageContext]) -> Floats32:
-    """Of pages of which few others are known, as the page shows and as these say, the more of these there are."""
+    """Scores of the blocks.
+
+    If few other pages of a site are known, averages the scores with and without them, weighted by their number.
+    """
     scores = _scores_by_site(some)
     few = [0 < page.seen.pages[0] < SURE_PAGES for page in some]
     if any(few):
@@ -296,7 +301,7 @@ def _scores(some: Sequence[PageContext]) -> Floats32:
         others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
-        alone = _scores_by_site([page._replace(seen=_nothing_seen(page.seen)) for page in doubted])
+        alone = _scores_by_site([page._replace(seen=_no_evidence(page.seen)) for page in doubted])
         odds: Floats32 = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
         scores[blocks] = _share(odds)
     return scores
@@ -308,30 +313,32 @@ def _odds(share: Floats32) -> Floats32:
     return odds
 
 
-def _nothing_seen(seen: PageEvidence) -> PageEvidence:
+def _no_evidence(seen: PageEvidence) -> PageEvidence:
     return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
 def _scores_by_site(some: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
     measures = features.matrix(pages, joined([page.seen for page in some]), _step_weights())
-    first = _judged(weights().first, measures)
-    second = _judged(weights().second, measures, matrix(pages, first))
+    first = _predict(weights().first, measures)
+    second = _predict(weights().second, measures, matrix(pages, first))
     return both(first, second)
 
 
 def both(first: Floats32, second: Floats32) -> Floats32:
-    """What the trees and the net say together. The net alone takes a menu that is ten times as long as the text for the
-    text, as most of what might be content stands there: mean of five sets .9268 alone, .9291 together, held out.
+    """Averages forest and network in log-odds.
+
+    The network alone mistakes a menu ten times as long as the text for the text, because most of the candidate content
+    is there: mean of five held-out sets .9268 alone, .9291 averaged.
     """
     return _share(((_odds(first) + _odds(second)) / 2).astype(np.float32))
 
 
 class StepWeights(dict[PathStep, float]):
-    """Of each step of a path how the words that name it speak for content, as log-odds, looked up once."""
+    """Cache: log-odds for content of each path step, summed over its words."""
 
     def __init__(self, names: Mapping[str, float]) -> None:
-        """names: the log-odds of words."""
+        """names: log-odds of words."""
         self._names = names
 
     def __missing__(self, step: PathStep) -> float:
@@ -346,7 +353,7 @@ def _step_weights() -> StepWeights:
     return StepWeights(weights().names)
 
 
-def _judged(learnt: Forest | Net, *parts: Floats32) -> Floats32:
+def _predict(learnt: Forest | Net, *parts: Floats32) -> Floats32:
     return np.concatenate(
         [
             learnt.scores(*(part[:, start : start + _JUDGED_AT_ONCE] for part in parts))

@@ -1,4 +1,4 @@
-"""Names the parts of a page that are more than content or navigation: headline, byline, date, captions, comments."""
+"""Names special parts of a page: headline, byline, date, captions, comments."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from periplus.model.page import (
     Publication,
 )
 
-Places = list[int]  # of blocks, ascending
+Places = list[int]  # block indices, ascending
 
 _OUTER = {Part.BYLINE: Part.OUTER_BYLINE, Part.DATE: Part.OUTER_DATE, Part.CAPTIONS: Part.OUTER_CAPTIONS}
 
 _WORD = re.compile(r"\w+")
-_BETWEEN = re.compile(r"\s+[|\-–—·•:»«/]+\s+|\s*[|»«•·]\s*|:\s+")  # pieces of a title
+_BETWEEN = re.compile(r"\s+[|\-–—·•:»«/]+\s+|\s*[|»«•·]\s*|:\s+")  # separators between the pieces of a title
 _TITLE, _HEADING, _CAPTION, _LINK = (
     BLOCK_KIND_CODES[kind] for kind in (BlockKind.TITLE, BlockKind.HEADING, BlockKind.CAPTION, BlockKind.LINK)
 )
 _NAV, _ASIDE = POSITION_CODES[Position.NAV], POSITION_CODES[Position.ASIDE]
 HEADINGS_MOST = 60
-LINE_CHARS, LOWEST = 12, 7  # of what is no heading and may be the headline; its level
-BLOCKS_BEFORE, BLOCKS_AFTER = 5, 15  # of the headline, among which byline and date stand
-BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is no mere byline, no mere date
-SENTENCE_WORDS = 6  # of what ends as one: it tells of the author; `By Lisa Sanders, M.D.` has five
-NAME_CHARS = 4  # shorter names stand in other words
-BUTTON_CHARS = 15  # of a link within comments: a longer one is what somebody wrote
-REPEATED = 0.3  # of the site's pages: what more of them carry is no headline and no comment
-TIMES_MOST = 2  # that a comment stands on a page: `Reply` stands below each
+LINE_CHARS, LOWEST = 12, 7  # least length of a non-heading that may be the headline; its level
+BLOCKS_BEFORE, BLOCKS_AFTER = 5, 15  # blocks around the headline in which byline and date are searched
+BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is more than a byline, or more than a date
+SENTENCE_WORDS = 6  # of a sentence about the author; `By Lisa Sanders, M.D.` has five
+NAME_CHARS = 4  # shorter names are parts of other words
+BUTTON_CHARS = 15  # of a link within comments: a longer one is part of a comment
+REPEATED = 0.3  # share of the site's pages: a block on more of them is neither headline nor comment
+TIMES_MOST = 2  # occurrences of a comment on a page: `Reply` is below each
 
 
 def named(
     blocks: Blocks, traces: Traces, is_content: Mask, seen: PageEvidence, publication: Publication
 ) -> tuple[Part, ...]:
-    """One part for each block.
+    """One part per block.
 
-    is_content: as each is judged. publication: who wrote the page, and when.
+    is_content: verdict on each block. publication: author and dates of the page.
     """
     parts = [Part.CONTENT if one else Part.NAVIGATION for one in is_content.tolist()]
     texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
@@ -88,15 +88,15 @@ def _are_buttons(kinds: Unsigned8, texts: Sequence[str]) -> Mask:
 
 
 def _is_most(places: Iterable[int], of: Places, texts: Sequence[str]) -> bool:
-    """Whether more than half of the characters of some blocks stand in those of others."""
+    """Whether more than half of the characters of the blocks `of` are in `places`."""
     among = frozenset(of)
     return 2 * sum(len(texts[place]) for place in places if place in among) > sum(len(texts[place]) for place in of)
 
 
 def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], content: Places) -> None:
-    """Those between the first and the last block of content: beyond stand the pictures of what is recommended.
+    """Names captions between the first and the last content block: later ones belong to recommended pages.
 
-    Where most of the content stands in captions, as of a gallery or a film, it is the page's text.
+    If most of the content is in captions, as in a gallery, it is the page's text.
     """
     if captions and content and not _is_most(captions, content, texts):
         for place in captions:
@@ -107,7 +107,7 @@ def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], co
 def _name_comments(
     parts: list[Part], comments: Places, texts: Sequence[str], content: Places, are_controls: Mask
 ) -> None:
-    """Where most of the content stands in comments they are the page's text, as in a forum."""
+    """Names comments. If most of the content is in comments, as in a forum, it is the page's text."""
     if not comments or _is_most(comments, content, texts):
         return
     times = Counter([texts[place] for place in comments])
@@ -117,7 +117,7 @@ def _name_comments(
 
 
 def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> None:
-    """A path of folders or a bar above that repeats it is no content."""
+    """Names the headline. Blocks above with the same text (breadcrumbs, bars) become navigation."""
     parts[headline] = Part.HEADLINE
     for place in range(headline):
         if parts[place] is Part.CONTENT and texts[place] == texts[headline]:
@@ -127,11 +127,11 @@ def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> No
 def _headline(
     blocks: Blocks, headings: Places, lines: Places, texts: Sequence[str], parts: Sequence[Part], content: Places
 ) -> int | None:
-    """The heading that has most of the page's title, else another block that is a part of it; else the first heading of
-    the first level in the content, or one that the content begins with.
+    """The heading with most of the page's title; else another block that is a part of it; else the first h1 in the
+    content, or a heading that begins the content.
 
-    headings, lines: those that few other pages have: the others are the site's name. Of the single h1 of labelled pages
-    that stand in the title and are the page's own 108 were judged navigation where people took them for content.
+    headings, lines: blocks that few other pages have; the rest are the site's name. On labelled pages, 108 single h1
+    that are in the title and unique to the page were judged navigation although people labelled them content.
     """
     title = texts[blocks.kinds.index(_TITLE)] if _TITLE in blocks.kinds else ""
     levels = {place: blocks.levels[place] if blocks.levels else 0 for place in headings}
@@ -148,7 +148,7 @@ def _headline(
 
 
 def _titled(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: Sequence[Part]) -> int | None:
-    """Of some blocks, each with its level, the one that has most of the page's title; None: none has any."""
+    """Among blocks with their levels, the block with most of the page's title; None if there is none."""
     words, pieces = _words(title), [_words(piece) for piece in _BETWEEN.split(title)]
     ranks = [
         ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -level, -place), place)
@@ -160,7 +160,7 @@ def _titled(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: 
 
 
 def _may_be_headline(words: str, level: int, title: str, pieces: Sequence[str]) -> bool:
-    """Whether a heading that was judged navigation may be: the last piece of a title is mostly the site's name."""
+    """Whether a heading judged navigation may be the headline: the last piece of a title is mostly the site's name."""
     if words == pieces[0]:
         return True
     return words != pieces[-1] and (level == 1 or 2 * len(words) >= len(title))
@@ -177,7 +177,7 @@ def _name_byline(
     are_lines: Mask,
     publication: Publication,
 ) -> None:
-    """What names the author or a date of the page near its headline; above it only where nothing below does."""
+    """Names blocks near the headline that contain the author or a date; above it only if none below does."""
     names = [name for name in publication.author.casefold().split("; ") if len(name) >= NAME_CHARS]
     days = {date[:10] for date in (publication.date_published, publication.date_modified) if date}
     after = range(0 if headline is None else headline + 1, len(texts))[: BLOCKS_AFTER * (4 if headline is None else 1)]
@@ -210,6 +210,6 @@ def _is_date(text: str, _names: Sequence[str], days: set[str]) -> bool:
         return False
     machine = machine_date(text) if text[:4].isdigit() else None
     folded = without_marks(text)
-    # 3/4/2024 is a day of April, in the United States one of March
+    # 3/4/2024 is in April, in the United States in March
     written = (date for language in ("", "en-us") for date in written_dates(folded, language, short=True))
     return any(date.iso()[:10] in days for date in ([machine] if machine else written))

@@ -1,4 +1,4 @@
-"""Which pages count, and which of them say the same, nearly the same, or share their navigation."""
+"""Duplicate pages, near-duplicates, pages with shared navigation, and the spread of texts."""
 
 from __future__ import annotations
 
@@ -39,18 +39,16 @@ FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
 ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
 
 DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
-"""What a merit has room for: it is one number of 63 bits.
+"""Limits of the fields of a merit, which is packed into 63 bits.
 
-Longer URLs are alike in length, and deeper pages in depth.
+Longer URLs compare as equally long, deeper pages as equally deep.
 """
 FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
-"""Of a URL, what names the folder that it lies in: without scheme and `www.`,
-as analyse.webometrics tells directories.
-"""
+"""The folder of a URL, without scheme and `www.`, as in analyse.webometrics."""
 
 
 class UrlVectors(NamedTuple):
-    """What is held of each URL: 11 bytes."""
+    """Values per URL: 11 bytes."""
 
     site: Ints
     page: Mask
@@ -68,7 +66,7 @@ def url_vectors(dataset: Path, span: Span | None = None) -> UrlVectors:
 
 
 def end_vector(ends_folder: Path, urls: int, first: int = 0) -> Ints:
-    """Of each URL from first on, where redirects lead from there: itself where there are none, -1 in a circle."""
+    """For each URL from `first` on, the URL at the end of its redirects: itself without redirects, -1 for a loop."""
     end = np.arange(first, first + urls)
     span = Span("source", first, first + urls)
     end[numbers(ends_folder, "ends", "source", span=span) - first] = numbers(
@@ -78,9 +76,10 @@ def end_vector(ends_folder: Path, urls: int, first: int = 0) -> Ints:
 
 
 def homes(ends: Ints, urls: UrlVectors) -> Ints:
-    """The home page of each site that has one, ascending: the first of the pages where its starts lead.
+    """The home pages of all sites that have one, ascending: the first fetched page among the targets of the site's
+    start URLs.
 
-    ends: of each start, -1 in a circle.
+    ends: target of each start URL, -1 for a loop.
     """
     ends = np.unique(ends[ends >= 0])
     ends = ends[urls.fetched[ends]]
@@ -90,16 +89,14 @@ def homes(ends: Ints, urls: UrlVectors) -> Ints:
 
 
 def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
-    """By which pages go in order, the least first: nearer to the start (-1: no link leads there), shorter URL,
-    then by the URL's text.
-    """
+    """Sort keys of pages, best first: fewer clicks from the start (-1: not linked), then shorter URL, then URL text."""
     near = np.where(depth < 0, DEPTH_MOST + 1, np.minimum(depth, DEPTH_MOST))
     merit: Ints = (near << (LENGTH_BITS + NUMBER_BITS)) | (np.minimum(length, LENGTH_MOST) << NUMBER_BITS) | number
     return merit
 
 
 def merits_of(dataset: Path, span: Span | None = None) -> Ints:
-    """Of each URL."""
+    """The merit of each URL."""
     import pyarrow.compute as pc
 
     texts = blocks(dataset, "urls", ["text"], span=span)
@@ -110,7 +107,7 @@ def merits_of(dataset: Path, span: Span | None = None) -> Ints:
 
 
 def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
-    """Of each URL, 64 bits that name the folder that it lies in."""
+    """For each URL, a 64-bit hash of its folder."""
     import pyarrow.compute as pc
     import xxhash
 
@@ -126,31 +123,29 @@ def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-# Page by page for texts, by arrays for the rest; what is large (sketches, buckets) lies in files and is
-# read where it is looked at.
-#
-# Near pages are told by 128 MinHash values alone, since at this size no text is read twice. Each page in the
-# order of merit joins the page before it that is most like it among those that stand for a group and share a
-# band with it, or else stands for a group itself. So a group does not drift along a chain of small steps, and
-# every engine finds the same ones.
+# Texts are processed page by page, everything else as arrays; large data (sketches, buckets) is in files and is read
+# when needed.
+# Near-duplicates are determined by 128 MinHash values only, since at this size no text can be read twice. In the order
+# of merit, each page joins the most similar earlier page that leads a group and shares a band with it; otherwise it
+# leads a new group. So groups do not drift along chains of small differences, and every engine finds the same groups.
 
-TEXT_ROWS = 2_000  # of texts read at once: some 10 MB
+TEXT_ROWS = 2_000  # per read: about 10 MB
 HOUR_MS = 3_600_000.0
 UNDATED = np.iinfo(np.int64).min
-Names = Callable[[str, str | None], Hashes]  # (text, content) of a page: what it is compared by, ascending and distinct
+Names = Callable[[str, str | None], Hashes]  # (text, content) of a page -> hashes to compare, ascending and distinct
 
 
 def duplicates(task: StageTask) -> None:
-    """By digests: pages of one folded text, the first by merit standing for all."""
+    """Groups pages with equal folded text, by digest; the page with the best merit leads."""
     write_twins(task, twins(digested(task.dataset, Span("url", 0, manifest_in(task.dataset).rows("urls")))))
 
 
-LIKE = ("bytes", "words", "folded")  # what a page has in common with the one that stands for it
+LIKE = ("bytes", "words", "folded")  # what a page has in common with the leader of its group
 
 
 def digested(dataset: Path, span: Span) -> Ints:
-    """int64[8, pages] of the fetched pages whose URL is in the span: the URL's number, its merit, and two numbers each
-    for the digests of the folded text, the text and the body.
+    """int64[8, pages] for the fetched pages with URLs in the span: URL number, merit, and two numbers each for the
+    digests of the folded text, the text and the body.
     """
     names = ("folded_digest", "text_digest", "body_digest")
     parts: list[list[Ints]] = [[np.zeros((0, 2), np.int64)] for _ in names]
@@ -165,10 +160,10 @@ def digested(dataset: Path, span: Span) -> Ints:
 
 
 def twins(pages: Ints) -> Ints:
-    """int64[3, rows]: the pages that share their folded text with others, the page that stands for all of them, and
-    what the two have in common, as a place in LIKE.
+    """int64[3, rows] for pages that share their folded text: the page, the leader of its group, and what they have in
+    common, as an index in LIKE.
 
-    pages: as `digested`.
+    pages: as returned by `digested`.
     """
     pages = pages[:, np.lexsort((pages[1], pages[3], pages[2]))]
     first = np.ones(pages.shape[1], np.bool_)
@@ -192,7 +187,7 @@ def _content(text: str, content: str | None) -> Hashes:
 
 
 def _outline(text: str, content: str | None) -> Hashes:
-    """The lines of a page that are no content, each as one name: pages of one template share most of them."""
+    """Hashes of the lines that are not content: pages made from one template share most of them."""
     import xxhash
 
     own = frozenset(() if content is None else content.split("\n"))
@@ -207,7 +202,7 @@ def _outline(text: str, content: str | None) -> Hashes:
 def sketch_rows(
     names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]
 ) -> tuple[Ints, Ints, list[bytes]]:
-    """Columns of a table of sketches; pages without a text have no row."""
+    """Columns of a table of sketches; pages without text are left out."""
     hashes = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
     full = [place for place, names in enumerate(hashes) if len(names)]
     counts = np.array([len(hashes[place]) for place in full], np.int64)
@@ -235,7 +230,7 @@ def templates(task: StageTask) -> None:
 
 
 def write_alike(task: StageTask, of: str, threshold: float) -> None:
-    """Groups of the pages of a table of sketches."""
+    """Writes groups of similar pages from a table of sketches."""
     with (task.scratch / "bins").open("wb") as file:
         parts = [np.zeros((2, 0), np.int64)]
         for pages, block in comparable(task, of, ["bins"]):
@@ -254,9 +249,10 @@ def write_alike(task: StageTask, of: str, threshold: float) -> None:
 def comparable(
     task: StageTask, of: str, columns: Sequence[str], span: Span | None = None
 ) -> Iterator[tuple[Ints, pa.RecordBatch]]:
-    """(int64[2, pages]: URL and merit of pages with enough to compare, these columns of their sketches), by blocks.
+    """Yields (int64[2, pages], URLs and merits of pages with enough text to compare; the given columns of their
+    sketches).
 
-    Of near pages none that another with the same text stands for.
+    Duplicates are left out if the stage depends on `duplicates`.
     """
     import pyarrow as pa
 
@@ -276,21 +272,21 @@ def comparable(
 
 
 def needed_values(threshold: float) -> int:
-    """How many MinHash values two pages of a group have in common at the least."""
+    """The least number of equal MinHash values of two pages in a group."""
     return int(np.ceil(threshold * BINS - 1e-9))
 
 
 def write_led(task: StageTask, urls: Ints, leader: Ints, similarity: Floats) -> None:
-    """The stage's one table of groups: of each page of two or more its leader's URL. leader: a place in urls."""
+    """Writes the stage's table of groups of at least two pages. leader: index in urls."""
     size = np.bincount(leader, minlength=1)[leader] > 1
     columns = {"url": urls[size], "group": urls[leader[size]], "similarity": similarity[size]}
     task.write(task.stage.name, columns)
 
 
 def leaders(bins: Hashes, order: Ints, buckets: Ints, needed: int) -> tuple[Ints, Floats]:
-    """(of each page the one that stands for its group, the share of equal values with it).
+    """(leader of each page's group, share of MinHash values equal to the leader's).
 
-    order: pages by merit; buckets: int64[bands, pages]; needed: values that must be equal.
+    order: pages by merit. buckets: int64[bands, pages]. needed: values that must be equal.
     """
     turn = np.empty(len(order), np.int64)
     turn[order] = np.arange(len(order))
@@ -298,7 +294,7 @@ def leaders(bins: Hashes, order: Ints, buckets: Ints, needed: int) -> tuple[Ints
     def nearest(page: int, candidates: Set[int]) -> tuple[int, float]:
         rows = np.array(sorted(candidates, key=turn.__getitem__))
         equal = (bins[rows] == bins[page]).sum(axis=1)
-        best = int(np.argmax(equal))  # of equal ones the first by merit
+        best = int(np.argmax(equal))  # the best merit among equals
         return (int(rows[best]), equal[best] / BINS) if equal[best] >= needed else (-1, 0.0)
 
     leader, similarity = np.arange(len(order)), np.ones(len(order))
@@ -314,14 +310,14 @@ def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
 
 
 def cascades(task: StageTask) -> None:
-    """A text's pages: those of one near group with all their twins. Texts of one site are none."""
+    """Groups all duplicates and near-duplicates of a text; texts on a single site are left out."""
     span = Span("url", 0, manifest_in(task.dataset).rows("urls"))
     head = near_heads(task, span)
     write_cascades(task, *in_stories(task, head, span))
 
 
 def near_heads(task: StageTask, span: Span) -> Ints:
-    """Of each URL of the span the page that stands for what is nearly as it is; -1: none."""
+    """For each URL of the span, the leader of its near-duplicates; -1 if there are none."""
     head = np.full(span.after - span.first, -1)
     page = numbers(task.folders["near"], "near", "url", span=span)
     head[page - span.first] = numbers(task.folders["near"], "near", "group", span=span)
@@ -329,16 +325,16 @@ def near_heads(task: StageTask, span: Span) -> Ints:
 
 
 def in_stories(task: StageTask, near_head: Ints, span: Span) -> tuple[Ints, Ints, Ints]:
-    """(the page that stands for all that say what a page does, or nearly so; its site; its time), of each page of the
-    span that is not alone.
+    """(leader of the text, site, time) for each page of the span whose text is on other pages too.
 
-    near_head: of all URLs, as `near_heads`.
+    near_head: of all URLs, as returned by `near_heads`.
     """
     pages = numbers(task.dataset, "pages", "url", span=span)
     story = near_head[span.first : span.after].copy()
     page = numbers(task.folders["duplicates"], "duplicates", "url", span=span)
     twin = numbers(task.folders["duplicates"], "duplicates", "group", span=span)
-    story[page - span.first] = np.where(near_head[twin] >= 0, near_head[twin], twin)  # heads may stand in a near group
+    # the leader may be in a group of near-duplicates
+    story[page - span.first] = np.where(near_head[twin] >= 0, near_head[twin], twin)
     dated = numbers(task.dataset, "pages", "last_modified", UNDATED, span)
     first_seen = numbers(task.dataset, "urls", "first_seen", span=span)
     site = numbers(task.dataset, "urls", "site", span=span)
@@ -352,7 +348,7 @@ def write_cascades(task: StageTask, story: Ints, site: Ints, dated: Ints) -> Non
     order = np.lexsort((dated, site, story))
     first = np.ones(len(order), np.bool_)
     first[1:] = (story[order[1:]] != story[order[:-1]]) | (site[order[1:]] != site[order[:-1]])
-    order = order[first]  # of each site its first page of each text
+    order = order[first]  # the first page of each site with each text
     order = order[np.lexsort((site[order], dated[order], story[order]))]
     begins = np.flatnonzero(np.diff(story[order], prepend=-1))
     sites = np.diff(np.append(begins, len(order)))

@@ -1,7 +1,7 @@
-"""Makes one dataset of several, whose collections share a web among them: what one collection of all would export.
+"""Merges several datasets into one: the result equals the export of a single collection of all sites.
 
-A URL that several know is taken from the one that visited it last, with its page, links and texts; of none visited,
-from one that crawls its host, or in whose scope it is. Depth is the least of all, the first sighting the earliest.
+A URL in several datasets is taken from the dataset that visited it last, with its page, links and texts; if none did,
+from one that crawls its host or has it in scope. Depth and first_seen are the minimum of all.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ENDS = {"redirects": ("source", "target"), "pages": ("url",), "links": ("source", "target"), "texts": ("url",)}
-_ROWS = {"urls": 1 << 16, "redirects": 1 << 16, "pages": 1 << 14, "links": 1 << 17, "texts": 1 << 9}  # of a block
-_NEVER = np.iinfo(np.int64).max  # of times and depths: later, or deeper, than any
+_ROWS = {"urls": 1 << 16, "redirects": 1 << 16, "pages": 1 << 14, "links": 1 << 17, "texts": 1 << 9}  # per block
+_NEVER = np.iinfo(np.int64).max  # greater than any time or depth
 
 
 def combined(datasets: Sequence[Path], folder: Path, now: float) -> Manifest:
-    """Writes the dataset of all of these into a folder; one that holds it already is left as it is.
+    """Writes the merged dataset into a folder; does nothing if the folder already has it.
 
-    Memory: 10 bytes for each URL of each dataset, the names of hosts, and a block of rows of each dataset. Texts are
-    taken where every dataset has them. Raises StoreError, UsageError for a folder that holds something else.
+    Memory: 10 bytes per URL and dataset, the host names, and a block of rows per dataset. Texts are included if every
+    dataset has them. Raises StoreError, and UsageError if the folder contains something else.
     """
     manifests = [manifest_in(dataset) for dataset in datasets]
     digests = [manifest.digest for manifest in manifests]
     if is_whole(folder):
         if (manifest := manifest_in(folder)).inputs.get("datasets") == digests:
             return manifest
-        raise UsageError(f"{folder} holds another dataset, or these as they were. Choose another folder, or delete it.")
+        raise UsageError(
+            f"{folder} contains another dataset, or an older version of these. Choose another folder, or delete it."
+        )
     begin(folder)
     has_texts = all("texts" in {note.name for note in manifest.tables} for manifest in manifests)
     try:
@@ -70,7 +72,7 @@ def combined(datasets: Sequence[Path], folder: Path, now: float) -> Manifest:
 
 
 def _hosts(datasets: Sequence[Path], folder: Path) -> tuple[list[Ints], Ints]:
-    """Writes the hosts; returns the new number of each dataset's each, and the site of each new one."""
+    """Writes the hosts; returns the new number of each host of each dataset, and the site of each new host."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -81,7 +83,8 @@ def _hosts(datasets: Sequence[Path], folder: Path) -> tuple[list[Ints], Ints]:
     names = pc.unique(every.column("name"))
     names = names.take(pc.sort_indices(names))
     numbers = [np.asarray(pc.index_in(table.column("name"), names), np.int64) for table in of_each]
-    first = np.unique(np.concatenate(numbers), return_index=True)[1]  # the first dataset that has a host says its site
+    # the first dataset with a host determines its site
+    first = np.unique(np.concatenate(numbers), return_index=True)[1]
     site_names = every.column("site_name").take(first).combine_chunks()
     sites = pc.unique(site_names)
     sites = sites.take(pc.sort_indices(sites))
@@ -92,15 +95,15 @@ def _hosts(datasets: Sequence[Path], folder: Path) -> tuple[list[Ints], Ints]:
 
 
 def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]) -> tuple[list[Ints], Ints16]:
-    """Writes the URLs; returns the new number of each dataset's each, and whose each new one is."""
+    """Writes the URLs; returns the new number of each URL of each dataset, and the dataset that owns each new URL."""
     columns = [column.name for column in TABLES["urls"].columns]
     host_numbers, site_of = hosts
     numbers = [np.empty(manifest_in(dataset).rows("urls"), np.int64) for dataset in datasets]
     owners = []
     count = 0
     with TableWriter(folder, "urls", TABLES["urls"].columns) as writer:
-        for block in _merged(
-            [_marked(blocks(dataset, "urls", columns, _ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
+        for block in _merge(
+            [_with_dataset(blocks(dataset, "urls", columns, _ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
             "text",
         ):
             text = block.column("text").combine_chunks()
@@ -112,7 +115,7 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
                 own = of == which
                 numbers[which][old[own]] = count + group[own]
                 host[own] = host_numbers[which][np.asarray(block.column("host"))[own]]
-            chosen = _owned(block, group, of)
+            chosen = _choose_rows(block, group, of)
             rows = block.take(chosen)
             first = np.flatnonzero(begins)
             written = {name: rows.column(name) for name in columns} | {
@@ -124,21 +127,21 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
             }
             for name in ("in_sitemap", "is_start"):
                 written[name] = np.logical_or.reduceat(np.asarray(block.column(name).fill_null(False), np.bool_), first)
-            writer.add({name: _plain(values) for name, values in written.items()})
+            writer.add({name: _as_array(values) for name, values in written.items()})
             owners.append(of[chosen].astype(np.int16))
             count += len(first)
     return numbers, np.concatenate(owners) if owners else np.zeros(0, np.int16)
 
 
 def _differs(text: pa.StringArray) -> pa.BooleanArray:
-    """Of each but the first, whether it is another than the one before."""
+    """For each value but the first: whether it differs from the previous one."""
     import pyarrow.compute as pc
 
     return pc.not_equal(text.slice(1), text.slice(0, max(len(text) - 1, 0)))
 
 
-def _owned(block: pa.Table, group: Ints, of: Ints) -> Ints:
-    """Of each group the row that counts: visited last; of none visited, of whose it is; in scope; else the first."""
+def _choose_rows(block: pa.Table, group: Ints, of: Ints) -> Ints:
+    """The row of each group to use: visited last; else on a host of its dataset; else in scope; else the first."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -151,7 +154,7 @@ def _owned(block: pa.Table, group: Ints, of: Ints) -> Ints:
 
 
 def _least(block: pa.Table, name: str, first: Ints) -> pa.Array:
-    """The least value of each group, which begins where `first` says; none where no row has one."""
+    """The minimum of each group, or null if no row has a value. first: index of each group's first row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -160,7 +163,7 @@ def _least(block: pa.Table, name: str, first: Ints) -> pa.Array:
 
 
 def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints], owners: Ints16) -> None:
-    """Writes a table whose rows belong to URLs: of each URL those of the dataset that it is taken from."""
+    """Writes a table whose rows belong to URLs: for each URL, the rows of the dataset that owns it."""
     columns = [column.name for column in TABLES[table].columns]
     ends = _ENDS[table]
 
@@ -175,26 +178,26 @@ def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints
             yield given.filter(pa.array(owners[np.asarray(given.column(ends[0]))] == of))
 
     with TableWriter(folder, table, TABLES[table].columns) as writer:
-        for block in _merged([own(of) for of in range(len(datasets))], ends[0]):
-            writer.add({name: _plain(block.column(name)) for name in columns})
+        for block in _merge([own(of) for of in range(len(datasets))], ends[0]):
+            writer.add({name: _as_array(block.column(name)) for name in columns})
 
 
-def _marked(batches: Iterable[pa.RecordBatch], of: int) -> Iterator[pa.Table]:
-    """Each row with the place of its dataset."""
+def _with_dataset(batches: Iterable[pa.RecordBatch], of: int) -> Iterator[pa.Table]:
+    """Adds a column with the index of the dataset."""
     import pyarrow as pa
 
     for batch in batches:
         yield pa.Table.from_batches([batch]).append_column("of", pa.array(np.full(batch.num_rows, of, np.int64)))
 
 
-def _plain(values: pa.ChunkedArray | pa.Array | Ints) -> pa.Array | Ints:
+def _as_array(values: pa.ChunkedArray | pa.Array | Ints) -> pa.Array | Ints:
     return values.combine_chunks() if hasattr(values, "combine_chunks") else values
 
 
-def _merged(streams: Sequence[Iterator[pa.Table]], key: str) -> Iterator[pa.Table]:
-    """The rows of all streams, each ascending by the key, ascending by it; all rows of one key are in one block.
+def _merge(streams: Sequence[Iterator[pa.Table]], key: str) -> Iterator[pa.Table]:
+    """Merges streams that are sorted by key; all rows with the same key are in one block.
 
-    Of equal keys those of an earlier stream come first.
+    Rows with equal keys keep the order of the streams.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -226,4 +229,4 @@ def _merged(streams: Sequence[Iterator[pa.Table]], key: str) -> Iterator[pa.Tabl
         if bound is None:
             return
         for which in [which for which, last in lasts.items() if last == bound and not cuts[which]]:
-            read(which)  # one key fills all that was read of it
+            read(which)  # all rows read so far have the same key

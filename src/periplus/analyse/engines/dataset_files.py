@@ -1,6 +1,6 @@
-"""Reads and writes folders of Parquet tables: datasets, and what is computed of them.
+"""Reads and writes folders of Parquet tables: datasets and results.
 
-A table is a folder of files in order, and the folder of tables is whole when its manifest is there.
+A table is a folder of numbered files. A folder of tables is complete when its manifest exists.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-# of links read at once: 5 columns of them are 20 MB, and smaller blocks cost more calls than they save
+# Links per read: 5 columns take 20 MB; smaller blocks cost more calls than they save
 BLOCK_ROWS = 1 << 19
-PART_ROWS = 10_000_000  # of a file: of links some 100 MB, what a task of a cluster likes to read
-UNFINISHED = "unfinished"  # folder in a dataset: what is needed until it is whole
-GROUP_ROWS = 1_000_000  # of a row group: readers take one at a time; of texts as many as a block has
+PART_ROWS = 10_000_000  # per file: about 100 MB of links, a good size for a cluster task
+UNFINISHED = "unfinished"  # folder in a dataset for temporary files
+GROUP_ROWS = 1_000_000  # per row group, the unit of reading; a smaller block of texts is one row group
 
 
 def require_free(folder: Path) -> None:
-    """Makes the folder for a dataset, or takes one that an export has not come to its end in. Raises UsageError."""
+    """Creates the folder for a dataset, or accepts an unfinished one. Raises UsageError."""
     try:
         if (folder / MANIFEST).exists():
-            raise UsageError(f"{folder} holds a dataset already. Choose another folder, or delete that one.")
+            raise UsageError(f"{folder} already contains a dataset. Choose another folder, or delete it.")
         folder.mkdir(parents=True, exist_ok=True)
         ours = {*TABLES, UNFINISHED}
         if strange := sorted(path.name for path in folder.iterdir() if path.name not in ours):
-            raise UsageError(f"{folder} is not empty: it holds {strange[0]}. Choose another folder.")
+            raise UsageError(f"{folder} is not empty: it contains {strange[0]}. Choose another folder.")
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None
 
 
 def begin(folder: Path) -> None:
-    """An empty folder for a dataset: a new one, or without what did not come to its end there. Raises UsageError."""
+    """Prepares an empty folder for a dataset; deletes an unfinished one. Raises UsageError."""
     require_free(folder)
     drop(folder)
 
@@ -69,11 +69,11 @@ def drop(folder: Path) -> None:
 
 
 def manifest_in(folder: Path) -> Manifest:
-    """Raises StoreError for a folder that is not whole, or of a newer program."""
+    """The manifest of a folder. Raises StoreError if the folder is incomplete or from a newer version."""
     try:
         text = (folder / MANIFEST).read_text("utf-8")
     except OSError:
-        raise StoreError(f"{folder} holds no {MANIFEST}, so it is not whole: make it again") from None
+        raise StoreError(f"{folder} has no {MANIFEST}: it is incomplete, create it again") from None
     return manifest_of(text, str(folder / MANIFEST))
 
 
@@ -82,13 +82,13 @@ def is_whole(folder: Path) -> bool:
 
 
 def part_paths(folder: Path, table: str) -> list[Path]:
-    """The files of a table, in order. None where the folder has no such table."""
+    """The files of a table, in order; empty if the folder has no such table."""
     notes = [note for note in manifest_in(folder).tables if note.name == table]
     return [folder / table / part.name for note in notes for part in note.parts]
 
 
 class Span(NamedTuple):
-    """The rows of a table whose `column`, in which it ascends, lies between first and after, which is outside."""
+    """The rows with first <= column < after; the table is sorted by the column."""
 
     column: str
     first: int
@@ -98,7 +98,7 @@ class Span(NamedTuple):
 def blocks(
     folder: Path, table: str, columns: Sequence[str], rows: int = BLOCK_ROWS, span: Span | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """A table's rows, in order; with a span, those of it, and no row groups are read that have none of them."""
+    """A table's rows, in order. With a span, only its rows, and only row groups that contain some are read."""
     parquet = parquet_module()
     names = list(columns)
     read = names if span is None or span.column in names else [*names, span.column]
@@ -129,7 +129,7 @@ def _within(block: pa.RecordBatch, span: Span) -> pa.RecordBatch:
 
 
 def numbers(folder: Path, table: str, column: str, missing: int = -1, span: Span | None = None) -> Ints:
-    """A whole column; of a time its milliseconds. span: of a column that has each number once at most."""
+    """A whole column of integers; times in milliseconds. span: over a column of unique values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -145,19 +145,19 @@ def numbers(folder: Path, table: str, column: str, missing: int = -1, span: Span
 
 
 def reals(folder: Path, table: str, column: str, span: Span | None = None) -> Floats:
-    """A whole column of real numbers."""
+    """A whole column of floating-point numbers."""
     parts = [np.asarray(block.column(0)) for block in blocks(folder, table, [column], span=span)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def is_among(folder: Path, table: str, column: str, names: Sequence[str], span: Span | None = None) -> Mask:
-    """Of each row, whether its text is one of these."""
+    """For each row, whether its text is one of names."""
     parts = [text_mask(block, column, names) for block in blocks(folder, table, [column], span=span)]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
 
 
 def flags(folder: Path, table: str, column: str, span: Span | None = None) -> Mask:
-    """A whole column of booleans; no value: no."""
+    """A whole column of booleans; null is False."""
     read = blocks(folder, table, [column], span=span)
     parts = [np.asarray(block.column(0).fill_null(False), np.bool_) for block in read]
     return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
@@ -172,9 +172,9 @@ def text_mask(block: pa.RecordBatch, column: str, names: Sequence[str]) -> Mask:
 
 
 class TableWriter:
-    """Rows of one table into files `part-00000.parquet`, ...: at least one, so that an empty table has its columns.
+    """Writes a table to files `part-00000.parquet`, ...; at least one, so that an empty table has its columns.
 
-    part_rows: of a file at most; by default PART_ROWS. Raises UsageError where pyarrow is missing, OSError.
+    part_rows: most rows per file, by default PART_ROWS. Raises UsageError if pyarrow is missing, OSError.
     """
 
     def __init__(self, folder: Path, table: str, columns: Sequence[Column], part_rows: int = 0) -> None:
@@ -187,14 +187,14 @@ class TableWriter:
         self._rows = self._parts = 0
 
     def add(self, columns: Mapping[str, object]) -> None:
-        """A block of rows: a column's values by its name, as Arrow takes them."""
+        """Adds a block of rows: values by column name, in any form that Arrow accepts."""
         import pyarrow as pa
 
         arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
         self._add(pa.record_batch(arrays, schema=self._schema))
 
     def add_block(self, block: Block) -> None:
-        """A block of rows as a store gives it."""
+        """Adds a block of rows in the form that a store returns."""
         import pyarrow as pa
 
         pairs = zip(self._columns, self._schema, block, strict=True)
@@ -247,7 +247,7 @@ def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
 
 
 def write_part(folder: Path, table: str, number: int, rows: Iterable[Block]) -> PartNote:
-    """Writes a part of one of TABLES; it has its name when it is whole."""
+    """Writes one part of a table of TABLES; the file gets its final name when it is complete."""
     columns, draft = TABLES[table].columns, folder / UNFINISHED / f"{table}-{number:05}"
     shutil.rmtree(draft, ignore_errors=True)
     with TableWriter(draft, table, columns, part_rows=1 << 62) as writer:
@@ -265,12 +265,12 @@ def _part_note(path: Path) -> PartNote:
 
 
 def table_note(folder: Path, table: str, columns: Sequence[Column]) -> TableNote:
-    """What a manifest says of a table whose files are there."""
+    """The manifest entry of a table whose files are written."""
     return noted_table(table, list(map(_part_note, sorted((folder / table).glob("*.parquet")))), columns)
 
 
 def noted_table(table: str, parts: Sequence[PartNote], columns: Sequence[Column]) -> TableNote:
-    """What a manifest says of a table with these parts, in their order."""
+    """The manifest entry of a table with these parts, in order."""
     sentences = {column.name: column.sentence for column in columns}
     return TableNote(table, sum(part.rows for part in parts), tuple(parts), sentences)
 
@@ -281,7 +281,7 @@ def _sha256(path: Path) -> str:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Says that the folder is whole: the last thing that is written."""
+    """Marks the folder as complete; must be written last."""
     draft = folder / f"{MANIFEST}.part"
     draft.write_text(manifest.to_json(), "utf-8")
     draft.replace(folder / MANIFEST)

@@ -1,4 +1,4 @@
-"""The stages that lead from a collection's tables to each analysis, and which are still to be computed."""
+"""The stages from a dataset's tables to each analysis, and which of them must still be computed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, c
 from periplus.settings import VERSION
 from periplus.values import Watch, frozen
 
-RESULT_ROWS = 1 << 22  # of a file: some 40 MB of links, so that a cluster has tasks to give out
+RESULT_ROWS = 1 << 22  # per file: about 40 MB of links, so that a cluster has enough tasks
 
-# A stage is named by a hash of what it is computed from: the dataset's digest, the stages before it, its parameters,
-# its version. So one that is finished, which its manifest says, is never computed again for the same question, by
-# whatever engine; and a change of a parameter computes anew only what depends on it.
+# A stage's folder is named by a hash of its inputs: the dataset's digest, the previous stages, its parameters, its
+# version. A finished stage (one with a manifest) is therefore never computed again for the same inputs, by any engine;
+# a changed parameter recomputes only the stages that depend on it.
 
 _URL = Column("url", INTEGER, "the number of the URL")
 _SOURCE = Column("source", INTEGER, "the number of the page with the link")
-_TARGET = Column("target", INTEGER, "the number of the URL that it leads to")
+_TARGET = Column("target", INTEGER, "the number of the URL that it links to")
 _SITE = Column("site", INTEGER, "the number of its site")
-_GROUP = Column("group", INTEGER, "the number of the page that stands for the group; it is of the group, too")
+_GROUP = Column("group", INTEGER, "the number of the page that represents the group, itself a member")
 _RANKS = (_URL, Column("rank", REAL, "share of a random surfer's time"))
 _SKETCH = (
     _URL,
@@ -48,14 +48,14 @@ _ALIKE = (
     Column(
         "similarity",
         REAL,
-        "the share of MinHash values that it has in common with the page that stands for it",
+        "the share of MinHash values in common with the page that represents the group",
     ),
 )
 
 
 @frozen
 class StageParameters:
-    """What the stages are asked. near, template: shares of MinHash values from which pages are of one group."""
+    """Parameters of the stages. near, template: least share of equal MinHash values for pages to be grouped."""
 
     damping: float = 0.85
     tolerance: float = 1e-10
@@ -68,7 +68,7 @@ class StageParameters:
 class Stage:
     """A step that is computed as a whole.
 
-    needs: the stages before it; parameters: the fields of StageParameters that it depends on.
+    needs: stages that must run before it. parameters: the fields of StageParameters that it depends on.
     """
 
     name: str
@@ -83,7 +83,8 @@ class Stage:
 class StageTask:
     """One stage to be computed.
 
-    folders: of the stages that it needs, whole; out: where its tables go; scratch: a folder that goes afterwards.
+    folders: the finished stages that it needs. out: folder for its tables. scratch: temporary folder, deleted
+    afterwards.
     """
 
     stage: Stage
@@ -97,38 +98,38 @@ class StageTask:
         return TableWriter(self.out, table, self.stage.tables[table], RESULT_ROWS)
 
     def write(self, table: str, columns: Mapping[str, object]) -> None:
-        """A whole table at once."""
+        """Writes a whole table at once."""
         with self.writer(table) as writer:
             writer.add(columns)
 
 
 Engine = Mapping[str, Callable[[StageTask], None]]
-"""What computes each stage, by its name."""
+"""Function that computes each stage, by name of the stage."""
 
 
 class TasksOnCluster(Protocol):
-    """Tasks that a cluster does: some at work, others waiting for a core."""
+    """Tasks that run on a cluster: some running, the rest waiting for a core."""
 
     @property
     def at_work(self) -> int:
-        """Tasks that have a core now."""
+        """Number of running tasks."""
 
     @property
     def is_over(self) -> bool:
-        """Whether all tasks have ended. Raises StoreError where the cluster gave up."""
+        """Whether all tasks have ended. Raises StoreError if the cluster failed."""
 
     def wait(self, limit_s: float) -> None:
-        """Waits for all tasks to end by themselves; then those that are left are ended."""
+        """Waits up to limit_s for all tasks to end; then terminates the rest."""
 
 
 @frozen
 class Cluster:
-    """A cluster for large analyses and crawls, which a package adds as an entry point of `periplus.engines`.
+    """A cluster for large analyses and crawls, which a package provides as an entry point of `periplus.engines`.
 
-    engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use of
-    this machine, where it is on this machine. carried: calls a function in so many tasks, each with its number, as
-    cores become free; of one whose machine was lost again, elsewhere. Both raise StoreError for a cluster that cannot
-    be reached or gives up.
+    engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use if the
+    cluster is on this machine. carried: runs a function in a number of tasks, each called with its number, as cores
+    become free; a task whose machine is lost is restarted elsewhere. Both raise StoreError if the cluster cannot be
+    reached or fails.
     """
 
     engine_on: Callable[[str, int], AbstractContextManager[Engine]]
@@ -151,11 +152,11 @@ _ALL = (
             "nodes": (
                 Column("url", INTEGER, "the number of the page's URL; ascending"), _SITE,
                 Column("fetched", BOOLEAN, "fetched and analysed"),
-                Column("home", BOOLEAN, "the map of its site begins here"),
+                Column("home", BOOLEAN, "home page: the root of its site's map"),
             ),
             "edges": (
                 Column("source", INTEGER, "the number of the page with the link; ascending, then by target"), _TARGET,
-                Column("inside", BOOLEAN, "both are of one site"),
+                Column("inside", BOOLEAN, "both pages are on the same site"),
             ),
         },
     ),
@@ -168,21 +169,21 @@ _ALL = (
             "map": (
                 _URL, *columns_of("""
                 depth integer: clicks from the home page
-                parent integer: the page of the depth before that it hangs from; -1: the home page
+                parent integer: the parent page in the map, one click nearer; -1: the home page
                 below integer: pages under it, at any depth
-                place integer: its place in its site's map, depth first, from 0
+                place integer: its position in its site's map, depth first, from 0
             """),
             )
         },
     ),
     Stage(
-        "broken", "Links that lead nowhere", ("ends",), (),
+        "broken", "Broken links", ("ends",), (),
         {
             "broken": (
                 _SOURCE, _TARGET, *columns_of("""
                 kind text: a, image, ...
                 position text: nav, header, main, ...
-                end integer: where redirects lead from there: the URL that is not to be had
+                end integer: the failed URL at the end of redirects
             """),
             )
         },
@@ -192,21 +193,21 @@ _ALL = (
         {
             "sites": columns_of("""
                 site integer: the number of a site that others link to; ascending
-                links integer: links that lead there
-                pages integer: pages that have some
-                targets integer: distinct URLs of it where they lead
+                links integer: links to it
+                pages integer: pages with such a link
+                targets integer: distinct URLs on it that are linked to
             """)
         },
     ),
     Stage(
-        "duplicates", "Pages that say the same", (), (),
+        "duplicates", "Duplicate content", (), (),
         {"duplicates": (_URL, _GROUP,
                 Column("like", TEXT,
-                    "what it has in common with the page that stands for it: bytes, words or folded"))},
+                    "what is equal to the page that represents the group: bytes, words or folded"))},
     ),
     Stage("sketches", "MinHash of each page's content", (), (), {"sketches": _SKETCH}),
-    Stage("near", "Pages that say nearly the same", ("duplicates", "sketches"), ("near",), {"near": _ALIKE}),
-    Stage("outlines", "MinHash of what of each page is no content", (), (), {"sketches": _SKETCH}),
+    Stage("near", "Near-duplicate content", ("duplicates", "sketches"), ("near",), {"near": _ALIKE}),
+    Stage("outlines", "MinHash of each page outside its content", (), (), {"sketches": _SKETCH}),
     Stage("templates", "Pages that share their navigation", ("outlines",), ("template",), {"templates": _ALIKE}),
     Stage(
         "interlinking", "How often each site links to each", ("graph",), (),
@@ -214,16 +215,16 @@ _ALL = (
             "links": columns_of("""
                 model text: what counts as a document: page, directory or site
                 source integer: the number of the linking site
-                target integer: the number of the site linked to; its own where documents of one site are linked
+                target integer: the number of the site linked to; equal to source for links within a site
                 count integer: distinct pairs of documents
             """)
         },
     ),
     Stage(
-        "cascades", "Which site had which text when", ("duplicates", "near"), (),
+        "cascades", "Spread of texts from site to site", ("duplicates", "near"), (),
         {
             "cascades": (
-                Column("story", INTEGER, "the number of the page that stands for all pages of the text"), _SITE,
+                Column("story", INTEGER, "the number of the page that represents all pages with the text"), _SITE,
                 *columns_of("""
                 place integer: how many sites had it before, by time, then by number
                 when integer: milliseconds since the epoch
@@ -246,11 +247,11 @@ ANALYSES: Mapping[str, tuple[str, ...]] = {
     "interlinking": ("interlinking",),
     "cascades": ("cascades",),
 }
-"""What one asks for, and the stages in which it ends."""
+"""The final stages of each analysis."""
 
 
 def needed(names: Sequence[str]) -> tuple[Stage, ...]:
-    """The stages that lead to these, each after those that it needs."""
+    """The stages required for these, in order of computation."""
     stages: dict[str, Stage] = {}
 
     def add(name: str) -> None:
@@ -264,7 +265,7 @@ def needed(names: Sequence[str]) -> tuple[Stage, ...]:
 
 
 def folder_name(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
-    """`ranks-1f0c...`: equal for equal questions."""
+    """`ranks-1f0c...`: equal for equal inputs."""
     return f"{stage.name}-{_digest(stage, dataset_digest, order)[:16]}"
 
 
@@ -275,7 +276,7 @@ def _digest(stage: Stage, dataset_digest: str, order: StageParameters) -> str:
 
 
 def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
-    """What the stage itself depends on."""
+    """The parameters that the stage itself depends on."""
     return {field.name: getattr(order, field.name) for field in fields(order) if field.name in stage.parameters}
 
 
@@ -283,11 +284,13 @@ STREAM = "stream"  # the engine of one machine
 
 
 class EngineCost(NamedTuple):
-    """What an engine costs on one core. By benchmarks/engines.py: 1 M URLs, 9.9 M links; 20,000 texts of 600 words."""
+    """Cost of an engine on one core, measured with benchmarks/engines.py: 1 M URLs, 9.9 M links; 20,000 texts of 600
+    words.
+    """
 
     start_s: float
-    url_bytes: int  # that the largest stage holds of each URL in one process
-    row_us: Mapping[str, float]  # of each stage and row of the table that it reads
+    url_bytes: int  # held per URL in one process by the largest stage
+    row_us: Mapping[str, float]  # by stage, per row of the table that it reads
 
 
 ROWS: Mapping[str, str] = {
@@ -295,7 +298,7 @@ ROWS: Mapping[str, str] = {
     "external": "links", "interlinking": "links", "duplicates": "pages", "sketches": "texts", "near": "texts",
     "outlines": "texts", "templates": "texts", "cascades": "pages",
 }  # fmt: skip
-"""The table whose rows set what a stage costs."""
+"""The table whose number of rows determines the cost of a stage."""
 
 COSTS = {
     STREAM: EngineCost(0.7, 130, {
@@ -314,11 +317,11 @@ PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 @frozen
 class StageResult:
-    """A stage that is finished. took_s: 0.0 where it was finished before."""
+    """A finished stage. took_s: 0.0 if it was already finished."""
 
     stage: str
     folder: Path
-    engine: str  # that computed it
+    engine: str  # engine that computed it
     was_there: bool
     took_s: float
     rows: Mapping[str, int]  # by table
@@ -326,7 +329,7 @@ class StageResult:
 
 @frozen
 class EngineChoice:
-    """An engine and why."""
+    """An engine and the reason for choosing it."""
 
     engine: str
     why: str
@@ -340,10 +343,10 @@ def compute(
     engines: tuple[str, Engine],
     watch: Watch,
 ) -> list[StageResult]:
-    """Each stage that leads to these, whole, in a folder below results. engines: name and what computes the stages.
+    """Computes the stages required for these, each in a folder of its own below results. engines: (name, engine).
 
-    A stage whose manifest is there is left as it is; what is there without one was interrupted, and is made anew.
-    Raises StoreError for a dataset that is not whole, UsageError where pyarrow is missing.
+    A stage with a manifest is not recomputed; a folder without a manifest was interrupted and is replaced. Raises
+    StoreError for an unfinished dataset, UsageError if pyarrow is missing.
     """
     parquet_module()
     name, engine = engines
@@ -387,10 +390,10 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
 def chosen(
     manifest: Manifest, stages: Sequence[str], memory_bytes: int, cluster: str = "", cores: int = 1
 ) -> EngineChoice:
-    """The cluster where one was named and the dataset's URLs do not fit this machine, or it ends sooner; else STREAM.
+    """Chooses an engine: the cluster if the dataset does not fit this machine or the cluster is faster; else STREAM.
 
-    stages: in which the analyses end. memory_bytes: that may be used. cluster: its engine's name; empty: none was
-    named. cores: it has.
+    stages: final stages of the analyses. memory_bytes: available. cluster: name of its engine; empty: none. cores: of
+    the cluster.
     """
     urls = manifest.rows("urls")
     needed_bytes = PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
@@ -398,7 +401,7 @@ def chosen(
     why = f"{urls:,} URLs and {manifest.rows('links'):,} links take one process some {_size(needed_bytes)} of the "
     why += f"{_size(memory_bytes)} that may be used, and {alone_s:,.0f} s"
     if not cluster:
-        lacking = "" if needed_bytes <= memory_bytes else "; memory may not do, and no cluster was named (--on)"
+        lacking = "" if needed_bytes <= memory_bytes else "; memory may not suffice, and no cluster is given (--on)"
         return EngineChoice(STREAM, why + lacking)
     together_s = seconds(manifest, stages, cluster, cores)
     is_cluster = needed_bytes > memory_bytes or together_s < alone_s
@@ -408,7 +411,7 @@ def chosen(
 
 
 def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int = 1) -> float:
-    """What the stages that lead to these take, all of them, by COSTS."""
+    """Estimated time of all stages required for these, by COSTS."""
     cost = COSTS[engine]
     work_us = sum(cost.row_us[stage.name] * manifest.rows(ROWS[stage.name]) for stage in needed(stages))
     return cost.start_s + work_us / 1e6 / cores

@@ -1,4 +1,4 @@
-"""Computes the stages with only URLs in memory, a few numbers each, while links pass by."""
+"""The engine for a single machine: holds a few numbers per URL in memory and streams the links."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkRows
 
 FILES = 64  # open at once
-WAITING = 1 << 22  # numbers that wait to be counted together: 64 MB with their counts
+WAITING = 1 << 22  # numbers buffered before counting: 64 MB with their counts
 
 
 def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[Ints]:
-    """Each number once, in ascending blocks.
+    """Yields the distinct numbers in ascending blocks.
 
-    The numbers are dealt by size into FILES files below scratch, and each file is read whole.
+    The numbers are partitioned by size into FILES files below scratch, and each file is read as a whole.
 
-    most: greater than any of the numbers, which spread evenly below it.
+    most: greater than all numbers, which should be evenly distributed below it.
     """
     folder = scratch / "dealt"
     folder.mkdir()
@@ -65,7 +65,7 @@ def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[In
 
 
 class NumberTally:
-    """How often each number was met. Memory: the different ones, and WAITING more."""
+    """Counts how often each number occurs. Memory: the distinct numbers and WAITING more."""
 
     def __init__(self) -> None:
         self._known = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -79,7 +79,7 @@ class NumberTally:
             self._merge()
 
     def counts(self) -> tuple[Ints, Ints]:
-        """(numbers, ascending; how often each was met)."""
+        """(distinct numbers, ascending; count of each)."""
         self._merge()
         return self._known
 
@@ -93,7 +93,7 @@ class NumberTally:
         self._waiting, self._rows = [], 0
 
 
-LINKS_AT_ONCE = 1 << 22  # of a map's depth: 100 MB
+LINKS_AT_ONCE = 1 << 22  # per step of a map: 100 MB
 
 
 def ends(task: StageTask) -> None:
@@ -110,7 +110,7 @@ def graph(task: StageTask) -> None:
 
 
 def write_graph(task: StageTask, urls: UrlVectors, end: Ints, home: Ints, sources: Span) -> None:
-    """The nodes among these URLs and the edges out of them."""
+    """Writes the nodes among these URLs and their outgoing edges."""
     pages = np.flatnonzero(urls.page[sources.first : sources.after]) + sources.first
     nodes = {"url": pages, "site": urls.site[pages], "fetched": urls.fetched[pages], "home": np.isin(pages, home)}
     task.write("nodes", nodes)
@@ -123,7 +123,7 @@ def _edges(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> Itera
     for source, target in _links(task, CLICKS, sources):
         led = end[target]
         followed = (led >= 0) & (source != led) & urls.fetched[source]
-        followed &= urls.page[led]  # of -1 the last URL: left out already
+        followed &= urls.page[led]  # -1 indexes the last URL, but is already excluded
         yield source[followed], led[followed]
 
 
@@ -134,19 +134,17 @@ def _links(task: StageTask, kinds: list[str], sources: Span) -> Iterator[tuple[I
 
 
 def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tuple[Ints, Ints]]:
-    """Each pair once, ascending.
+    """Yields the distinct pairs, ascending.
 
-    Links come by source, so that only a source which the block cuts in two has to wait. Raises
-    StoreError where they do not.
+    Links come sorted by source, so only a source that a block splits has to be held back. Raises StoreError if they are
+    not sorted.
     """
     left = np.zeros(0, np.int64)
     last = -1
     for source, target in edges:
         pairs = distinct_sorted(np.concatenate([left, source * span + target]))
         if len(pairs) and pairs[0] <= last:
-            raise StoreError(
-                "the dataset's links are not in the order of their sources, as its columns promise: export it again"
-            )
+            raise StoreError("the dataset's links are not sorted by source, as its columns specify: export it again")
         cut = int(np.searchsorted(pairs, pairs[-1] // span * span)) if len(pairs) else 0
         pairs, left = pairs[:cut], pairs[cut:]
         last = int(pairs[-1]) if len(pairs) else last
@@ -155,11 +153,11 @@ def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tu
 
 
 class _Nodes(NamedTuple):
-    """Of each URL that is a page."""
+    """The URLs that are pages."""
 
-    pages: Ints  # numbers of URLs, ascending
-    place: Ints  # of each URL its place in pages
-    group: Ints  # of each page: a surfer who is lost goes on within it
+    pages: Ints  # numbers of the URLs, ascending
+    place: Ints  # for each URL, its index in pages
+    group: Ints  # for each page: the group within which a random jump from a dead end stays
 
 
 def _nodes(task: StageTask, *, by_site: bool) -> _Nodes:
@@ -179,9 +177,9 @@ def _placed_edges(task: StageTask, nodes: _Nodes, *, inside: bool) -> Iterator[t
 
 
 def links_by_source(edges: Iterable[tuple[Ints, Ints]], pages: int, path: Path) -> LinkTargets:
-    """Their targets are in a file, as small numbers, which no round has to decode again.
+    """Stores the targets in a file as small integers, so that rounds need not decode Parquet again.
 
-    edges: (sources, targets), places of pages, ascending by source. path: of a file for the targets.
+    edges: (sources, targets), indices of pages, ascending by source. path: file for the targets.
     """
     kind = np.int32 if pages < 2**31 else np.int64
     counts = np.zeros(pages + 1, np.int64)
@@ -209,8 +207,9 @@ def _ranks(task: StageTask, *, by_site: bool) -> None:
 
 
 def scores_in(links: LinkTargets, group: Ints, order: StageParameters) -> Floats:
-    """As analyse.pagerank, all groups at once: 60 bytes a page. group: of each page, within which a surfer who is lost
-    goes on; its scores add up to 1. Raises NotConverged.
+    """PageRank of all groups at once: 60 bytes per page.
+
+    group: of each page; random jumps from dead ends stay within it, and its scores sum to 1. Raises NotConverged.
     """
     count, groups = len(group), int(group.max(initial=-1)) + 1
     links_out = np.diff(links.offsets)
@@ -247,9 +246,9 @@ MAP_COLUMNS = ("url", "depth", "parent", "below", "place")
 
 
 def map_rows(links: LinkTargets, urls: Ints, site: Ints, rank: Floats, home: Ints) -> Ints:
-    """The maps of all sites at once, by depth: int64[MAP_COLUMNS, pages that are reached], by URL; 70 bytes a page.
+    """The maps of all sites: int64[MAP_COLUMNS, reached pages], ordered by URL; 70 bytes per page.
 
-    urls, site, rank: of each page. home: places of the home pages.
+    urls, site, rank: of each page. home: indices of the home pages.
     """
     order = by_precedence(rank, site)
     depth, parent, depths = depths_below(links.offsets, links.targets, home, order, LINKS_AT_ONCE)
@@ -267,7 +266,7 @@ def broken(task: StageTask) -> None:
 
 
 def write_broken(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> None:
-    """The links out of these pages that lead nowhere."""
+    """Writes the broken links of these pages."""
     with task.writer("broken") as writer:
         for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"], span=sources):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
@@ -287,9 +286,9 @@ def external(task: StageTask) -> None:
 
 
 def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> tuple[Ints, Ints]:
-    """(int64[2, sites]: links out of these pages to the site from others, pages that have some; the URLs they lead to).
+    """(int64[2, sites]: links from other sites to the site, pages with such links; distinct target URLs).
 
-    Links are counted as they pass; those of a page come together, so that pages are, too; targets are marked.
+    Counts links as they stream. The links of a page are consecutive, so pages can be counted as well.
     """
     sites = int(urls.site.max(initial=-1)) + 1
     tallies = np.zeros((2, sites), np.int64)
@@ -336,11 +335,11 @@ def interlinking(task: StageTask) -> None:
             writer.add(rows)
 
 
-Counted = tuple[Ints, Ints]  # numbers, ascending; how often each was met
+Counted = tuple[Ints, Ints]  # distinct numbers, ascending; count of each
 
 
 def interlinking_rows(sites: int, of_pages: Counted, of_folders: Counted) -> Iterator[dict[str, object]]:
-    """Blocks of rows, in the order of models; a pair of sites is one number, source * sites + target."""
+    """Blocks of rows, ordered as MODELS. A pair of sites is encoded as source * sites + target."""
     pairs, counts = of_pages
     for model, (both, times) in zip(MODELS, (of_pages, of_folders, (pairs, np.ones_like(counts))), strict=True):
         ends_of = {"source": both // sites, "target": both % sites}

@@ -1,1 +1,1 @@
-"""Which words and phrases say what a text is about?"""
+"""Keyword extraction: the words and phrases that summarise a text."""

@@ -1,4 +1,4 @@
-"""Chooses the keywords of one text, of several, or of some against others, by any of METHODS, and how to write them."""
+"""Chooses the keywords of a text, of a group, or of a group in contrast to others, and their spelling."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from periplus.model.topic import Keyword
 
 Method = Callable[[Reading, Candidates, Counts], Floats]
 
-TFIDF_WORDS = 3  # the longest phrase
-# as published, but that of short texts no repetition is asked
+TFIDF_WORDS = 3  # longest phrase
+# As published, except that short texts need no repetition
 KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0
-LOOKED_AT = 4  # candidates for each keyword wanted
-# words; else lists of short texts say the same four times (own texts F1@5 40.2 for 35.9; pages, where it
-# does not hold, would lose 2)
+LOOKED_AT = 4  # candidates examined per requested keyword
+# Words. Without this, lists of short texts repeat the same keyword four times (for passages F1@5 is 40.2 instead of
+# 35.9; for pages it would lose 2 points, so it is not used there)
 WRAPPING = 2
 OF_EACH = 50  # candidates of each text of a group
-FRAMED_TEXTS = 10  # of fewer none can be told from their frame
-# of a site's pages: what stands there once each is their frame, as the title of the book is
+FRAMED_TEXTS = 10  # smaller groups are too small to detect boilerplate
+# Share of a site's pages. A phrase that occurs about once on each is boilerplate, for example the title of a book
 FRAME_SHARE, FRAME_TIMES = 0.5, 1.25
-WITHIN = 1.25  # times as often as a longer keyword: what hardly stands but within that one says nothing more
-RARE = 0.5  # added to numbers of texts in a comparison, so that what stands in few weighs little
+WITHIN = 1.25  # a keyword at most this many times as frequent as a longer one that contains it is redundant
+RARE = 0.5  # added to document counts in a comparison, so that rare phrases get little weight
 
 
 def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """How often, times how rare in the collection."""
+    """Term frequency times inverse document frequency."""
     return np.where(phrases.sizes <= TFIDF_WORDS, phrases.times * idf(counts, phrases.keys), -np.inf)
 
 
 def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """The same with longer phrases preferred, and only what is said early. Source: El-Beltagy and Rafea 2009."""
+    """tf-idf that prefers longer phrases and ignores late first occurrences. Source: El-Beltagy and Rafea 2009."""
     begins = phrases.places[phrases.first]
-    within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word within
+    within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word inside
     least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
     within &= (phrases.times >= least) & (phrases.sizes <= TFIDF_WORDS)
     many = int((phrases.sizes[within] > 1).sum())
@@ -70,49 +70,50 @@ METHODS: dict[str, Method] = {
 
 
 class Scored(NamedTuple):
-    """Candidates of one text with their scores."""
+    """The candidates of a text with their scores."""
 
     text: Reading
     phrases: Candidates
     scores: Floats
 
     def best(self, most: int) -> list[int]:
-        """The candidates with the highest scores, ties in the order of the text; those without a score are left out."""
+        """The candidates with the highest scores, ties in text order; without a score they are left out."""
         first = self.phrases.places[self.phrases.first] if len(self.scores) else np.zeros(0)
         order = np.lexsort((self.phrases.sizes, first, -self.scores))[:most]
         return [int(at) for at in order if np.isfinite(self.scores[at])]
 
     def spellings(self, at: int) -> Counter[str]:
-        """How the candidate is written, in the order of the text."""
+        """The spellings of a candidate, in text order."""
         places = self.phrases.places[self.phrases.owner == at]
         return Counter(self.text.written(int(place), int(self.phrases.sizes[at])) for place in places)
 
 
 def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
-    """All candidates of a text. method: of METHODS."""
+    """Scores all candidates of a text. method: a key of METHODS."""
     phrases = candidates(text)
     return Scored(text, phrases, METHODS[method](text, phrases, counts))
 
 
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
-    """The keywords of one text, best first, each stem once."""
+    """The keywords of a text, best first, each stem once."""
     result = scored(text, counts, method)
-    best = _apart(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
+    best = _without_extensions(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
     return [
         Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.phrases.times[at]), 1)
         for at in best
     ]
 
 
-def _apart(result: Scored, order: list[int], most: int) -> list[int]:
-    """The first `most`, without those that only wrap an earlier one in further words: longer by WRAPPING and more,
-    and no oftener there.
+def _without_extensions(result: Scored, order: list[int], most: int) -> list[int]:
+    """The first `most` in order, without phrases that extend an earlier one by at least WRAPPING words and are not more
+    frequent than it.
     """
     chosen: list[tuple[int, bytes]] = []
     phrases, keys = result.phrases, result.text.keys
     for at in order:
         place, size = int(phrases.places[phrases.first[at]]), int(phrases.sizes[at])
-        stems = keys[place : place + size].tobytes()  # keys are as good as random: none is met astride two others
+        # keys are hashes: an accidental match across two of them is as good as impossible
+        stems = keys[place : place + size].tobytes()
         wraps = (
             size >= phrases.sizes[other] + WRAPPING and phrases.times[at] <= phrases.times[other] and inner in stems
             for other, inner in chosen
@@ -125,10 +126,10 @@ def _apart(result: Scored, order: list[int], most: int) -> list[int]:
 
 
 class Contrast(NamedTuple):
-    """From what a group of texts is to be told."""
+    """What distinguishes a group of texts."""
 
-    rest: Counts = NOTHING  # of other texts: what stands there as often falls away
-    framed: bool = False  # the texts are all of a site: what stands in nearly all of them is its frame, and falls away
+    rest: Counts = NOTHING  # counts of other texts: phrases as frequent there are dropped
+    framed: bool = False  # the texts are all of one site: phrases on nearly all of them are boilerplate and are dropped
 
 
 ALONE = Contrast()
@@ -137,7 +138,10 @@ ALONE = Contrast()
 def keywords_of_all(
     texts: Iterable[Reading], counts: Counts, most: int = 10, method: str = "learnt", contrast: Contrast = ALONE
 ) -> list[Keyword]:
-    """The keywords of several texts: what is a keyword of many. counts: of a collection that they belong to."""
+    """The keywords of several texts: the keywords that many of them share.
+
+    counts: of a collection that includes the texts.
+    """
     total: Counter[int] = Counter()
     pages: Counter[int] = Counter()
     times: Counter[int] = Counter()
@@ -157,18 +161,20 @@ def keywords_of_all(
     scores = np.array(list(total.values())) / max(1, number)
     on = np.array([pages[key] for key in total], np.float64)
     if contrast.rest.texts:
-        scores = scores * _telling(all_keys, on, number, contrast.rest)
+        scores = scores * _contrast_scores(all_keys, on, number, contrast.rest)
     if contrast.framed and number >= FRAMED_TEXTS:
         scores = scores * np.minimum(1.0, 2 * (1 - on / number))
         often = np.array([times[key] for key in total], np.float64)
         scores = np.where((on >= FRAME_SHARE * number) & (often <= FRAME_TIMES * on), 0.0, scores)
     order = np.argsort(-scores, kind="stable")[: LOOKED_AT * most]
     best = [(int(all_keys[at]), float(scores[at])) for at in order if scores[at] > 0]
-    return _whole([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[:most]
+    return _drop_redundant([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[
+        :most
+    ]
 
 
-def _whole(keywords: list[Keyword]) -> list[Keyword]:
-    """Without those that hardly stand but within a longer one, and those that are spelled as an earlier one."""
+def _drop_redundant(keywords: list[Keyword]) -> list[Keyword]:
+    """Drops keywords that rarely occur outside a longer one, and repeated spellings."""
     texts = [f" {keyword.text.casefold()} " for keyword in keywords]
     return [
         keyword
@@ -182,18 +188,18 @@ def _whole(keywords: list[Keyword]) -> list[Keyword]:
 
 
 def _shares(scores: Floats) -> Floats:
-    """Scores as shares of the best, so that texts can be added up."""
+    """Scores divided by the best, so that they can be summed over texts."""
     finite = np.where(np.isfinite(scores), scores, 0.0)
     return finite / max(float(finite.max(initial=0.0)), 1e-12)
 
 
-def _telling(keys: Unsigned64, pages: Floats, number: int, rest: Counts) -> Floats:
-    """How many times as often here as there, as a logarithm; 0: no oftener."""
-    there = rest.of(keys) - 1  # what stands in one text there is not told from what stands in none
+def _contrast_scores(keys: Unsigned64, pages: Floats, number: int, rest: Counts) -> Floats:
+    """Log of how many times as frequent here as in `rest`; 0 if not more frequent."""
+    there = rest.of(keys) - 1  # counts of 0 and 1 are not distinguished
     rarity: Floats = np.maximum(np.log((pages + RARE) / (number + 1)) - np.log((there + RARE) / (rest.texts + 1)), 0.0)
     return rarity
 
 
 def _spelling(spellings: Counter[str]) -> str:
-    """The most frequent one, the first of several."""
+    """The most frequent spelling; the first if several are."""
     return max(spellings, key=lambda spelling: spellings[spelling])

@@ -1,6 +1,4 @@
-"""Measures of a candidate: without knowing its language, as learnt from authors' keywords,
-and by graphs of words and topics.
-"""
+"""Scores keyword candidates: language-independent measures, learnt models, and graphs of words and topics."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ from periplus.analyse.keywords.reading import LINE, PARTED, Candidates, Counts, 
 from periplus.analyse.linkgraph import distinct_sorted
 from periplus.model.arrays import Floats, Floats32, Mask, Unsigned64
 
-# By NAMES: words; times it stands there (logarithm), as a share of the text; places as shares of the text; sentences
-# with it; rarity in the collection, of it and of its words; capitals within sentences; signs within; whether a pause or
-# a function word stands before and after it (`open`); how often it is part of a longer phrase; how much oftener its
-# words stand elsewhere; how many words stand beside its words.
+# Measures, in the order of NAMES: number of words; frequency (log), also as a share of the text; positions as shares of
+# the text; sentences with it; rarity in the collection, of it and of its words; capitals within sentences; signs
+# within; whether a pause or function word precedes and follows (`open`); how often it is part of a longer phrase; how
+# much more often its words occur elsewhere; how many distinct words occur next to its words.
 
 
 NAMES = (
@@ -32,15 +30,15 @@ NAMES = (
     "open_left", "open_right", "maximal", "longer", "rest", "cohesion", "word_times", "word_first",
     "degree", "ties", "neighbours_left", "neighbours_right", "text_words",
 )  # fmt: skip
-WINDOW = 4  # words to either side that count as neighbours
+WINDOW = 4  # words on either side that count as neighbours
 
 
 def measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
     """float32[len(NAMES), n]: a row for each measure."""
     rows: list[Floats] = [
-        *_where(text, phrases),
+        *_positions(text, phrases),
         *_rarity(text, phrases, counts),
-        *_looks(text, phrases),
+        *_spelling_features(text, phrases),
         *_surroundings(text, phrases),
         *_of_words(text, phrases),
         np.full(len(phrases.keys), np.log1p(len(text.words))),
@@ -49,8 +47,10 @@ def measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
 
 
 def page_measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
-    """float32[len(NAMES) + 1, n]: as `measures`, rarity as a share of that of what stands in one text alone, so that it
-    means the same in a collection of any size; and the number of its texts.
+    """As `measures`, plus a row with the number of texts in the collection.
+
+    Rarity is divided by that of a word that occurs in a single text, so that it is comparable across collection sizes.
+    Shape: float32[len(NAMES) + 1, n].
     """
     matrix = measures(text, phrases, counts)
     scale = np.float32(1 / max(1.0, np.log(max(1, counts.texts))))
@@ -62,11 +62,11 @@ def page_measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats3
 
 
 def _mean(values: npt.NDArray[np.generic], phrases: Candidates) -> Floats:
-    """Over the places of each candidate."""
+    """Mean over the occurrences of each candidate."""
     return np.bincount(phrases.owner, values, len(phrases.keys)) / phrases.times
 
 
-def _where(text: Reading, phrases: Candidates) -> list[Floats]:
+def _positions(text: Reading, phrases: Candidates) -> list[Floats]:
     n, words = len(phrases.keys), max(1, len(text.words))
     first = phrases.places[phrases.first]
     last = np.zeros(n, np.intp)
@@ -83,14 +83,14 @@ def _where(text: Reading, phrases: Candidates) -> list[Floats]:
 
 
 def idf(counts: Counts, keys: Unsigned64) -> Floats:
-    """Natural logarithm of the share of texts, turned; of a collection of one text 0."""
+    """Inverse document frequency, natural logarithm; 0 for a collection of a single text."""
     return np.log(max(1, counts.texts) / np.minimum(counts.of(keys), max(1, counts.texts)))
 
 
 def _rarity(text: Reading, phrases: Candidates, counts: Counts) -> list[Floats]:
     words = idf(counts, text.keys)
     own = idf(counts, phrases.keys)
-    parts = np.array([_at(words, phrases, step) for step in range(int(phrases.sizes.max(initial=1)))])
+    parts = np.array([_word_values(words, phrases, step) for step in range(int(phrases.sizes.max(initial=1)))])
     least, most, mean = np.nanmin(parts, 0), np.nanmax(parts, 0), np.nanmean(parts, 0)
     weight = phrases.times * own
     order = np.argsort(-weight, kind="stable")
@@ -109,8 +109,8 @@ def _rarity(text: Reading, phrases: Candidates, counts: Counts) -> list[Floats]:
     ]
 
 
-def _at(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floats:
-    """The value of the candidate's word number `step`; nan of shorter ones."""
+def _word_values(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floats:
+    """The value of the candidate's word number `step`; nan if the candidate is shorter."""
     begin = phrases.places[phrases.first]
     inside = phrases.sizes > step
     result: Floats = np.where(inside, values[np.where(inside, begin + step, begin)], np.nan)
@@ -118,13 +118,13 @@ def _at(values: npt.NDArray[np.generic], phrases: Candidates, step: int) -> Floa
 
 
 def sums(values: npt.NDArray[np.generic], begins: Ints, sizes: Ints) -> Floats:
-    """Over the words from each beginning."""
+    """Sums of the values over `sizes` words from each begin."""
     total: Floats = np.concatenate(([0.0], np.cumsum(values)))
     sums: Floats = total[begins + sizes] - total[begins]
     return sums
 
 
-def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
+def _spelling_features(text: Reading, phrases: Candidates) -> list[Floats]:
     begins = phrases.places[phrases.first]
     starts = np.ones(len(text.words), bool)
     starts[1:] = text.sentences[1:] != text.sentences[:-1]
@@ -144,10 +144,10 @@ def _looks(text: Reading, phrases: Candidates) -> list[Floats]:
 
 
 def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
-    """Whether it could be longer: what stands before and after it."""
+    """Whether the phrase could be longer: features of the words before and after it."""
     left, right = _open(text, phrases)
     longer = np.zeros(len(phrases.keys))
-    for shift in (0, 1):  # the most frequent phrase of one word more, before or after
+    for shift in (0, 1):  # the most frequent phrase with one word more, before or after
         parents = _owners(phrases, phrases.places - shift, phrases.counts + 1)
         inside = parents >= 0
         np.maximum.at(longer, phrases.owner[inside], phrases.times[parents[inside]])
@@ -161,7 +161,7 @@ def _surroundings(text: Reading, phrases: Candidates) -> list[Floats]:
 
 
 def _open(text: Reading, phrases: Candidates) -> tuple[Mask, Mask]:
-    """Of each place of a candidate, whether a pause or a function word stands before it, and after it."""
+    """For each occurrence: whether a pause or function word precedes it, and whether one follows it."""
     stops = np.concatenate(([True], text.stops, [True]))
     chunks = np.concatenate(([-1], text.chunks, [-1]))
     before, after = phrases.places, phrases.places + phrases.counts + 1
@@ -169,7 +169,7 @@ def _open(text: Reading, phrases: Candidates) -> tuple[Mask, Mask]:
 
 
 def _owners(phrases: Candidates, places: Ints, counts: Ints) -> Ints:
-    """Which candidate stands at (place, words); -1: none."""
+    """Index of the candidate at (place, words); -1 if none."""
     width = int(phrases.counts.max(initial=1)) + 2
     codes = phrases.places * width + phrases.counts
     order = np.argsort(codes)
@@ -179,7 +179,7 @@ def _owners(phrases: Candidates, places: Ints, counts: Ints) -> Ints:
 
 
 def _of_words(text: Reading, phrases: Candidates) -> list[Floats]:
-    """By its words: how often, how early, how tied to others."""
+    """Features of the words: how often, how early, how connected."""
     _, first, owner, times = np.unique(text.keys, return_index=True, return_inverse=True, return_counts=True)
     degree, left, right = _ties(text, owner, len(times))
     begins = phrases.places[phrases.first]
@@ -198,7 +198,7 @@ def _of_words(text: Reading, phrases: Candidates) -> list[Floats]:
 
 
 def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
-    """Of each distinct word: how many others stand near it, how many directly before and after it."""
+    """For each distinct word: the number of words near it, directly before it, and directly after it."""
     if not n:
         return np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp)
     free = np.flatnonzero(~text.stops)
@@ -215,25 +215,25 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     )
 
 
-# Two forests of the same kind as those that tell content from navigation: one for passages (an abstract, one
-# paragraph), whose keywords are the long phrases of a field, one for pages, whose keywords are rare in the collection.
-# Learnt by quality/keywords/train.py, shipped as `forests.json`.
+# Two forests of the kind that `analyse.content` uses: `passage` for an abstract or a paragraph, whose keywords are the
+# long terms of a field, and `page` for pages, whose keywords are rare in the collection. Trained by
+# quality/keywords/train.py, shipped as `forests.json`.
 
-# at most: 97 of 100 abstracts of the sets are within, 10 of 100 help pages, 15 of 100 long news
+# Upper limits: 97 of 100 abstracts of the sets are within, 10 of 100 help pages, 15 of 100 long news articles
 PASSAGE_WORDS, PASSAGE_PARAGRAPHS = 320, 6
-# of a passage at least on average; three in four help pages have 13 and fewer, nineteen in twenty abstracts 22 and more
+# Least average of a passage; three in four help pages have at most 13, nineteen in twenty abstracts at least 22
 PARAGRAPH_WORDS = 14
-SCALE = 1000  # leaves and borders of the table are whole numbers: thousandths
+SCALE = 1000  # leaves and borders in the table are integers: thousandths
 
 
 def is_passage(text: Reading) -> bool:
-    """Whether it is read as an abstract."""
+    """Whether the text is scored as a passage, for example an abstract."""
     words = len(text.words)
     return PARAGRAPH_WORDS * text.paragraphs <= words <= PASSAGE_WORDS and text.paragraphs <= PASSAGE_PARAGRAPHS
 
 
 def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """float64[n], 0 to 1; alike for candidates of one text only."""
+    """The likelihood of each candidate, float64[n], 0 to 1; comparable only within the same text."""
     if not len(phrases.keys):
         return np.zeros(0)
     if not is_passage(text):
@@ -244,32 +244,32 @@ def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
 
 @cache
 def forest(name: str) -> Forest:
-    """One of the two that are shipped."""
+    """One of the two shipped forests."""
     table = json.loads((files("periplus.analyse.keywords") / "forests.json").read_text(encoding="utf-8"))[name]
     measures, borders = np.array(table["measures"], np.intp).T, np.array(table["borders"], np.float32).T
     leaves = np.array(table["leaves"], np.float32).ravel() / np.float32(SCALE)
     return Forest.of(measures, borders, leaves, table["bias"])
 
 
-# As published, except that runs of content words stand for noun phrases: a parser of parts of speech exists for few of
-# the languages we meet. Scores are for candidates that are such runs; others get -inf.
-# Sources: Mihalcea and Tarau 2004; Wan and Xiao 2008; Florescu and Caragea 2017.
+# As published, except that noun phrases are approximated by runs of content words: part-of-speech taggers exist for few
+# of the languages we crawl. Only candidates that are such runs get a score; others get -inf. Sources: Mihalcea and
+# Tarau 2004; Wan and Xiao 2008; Florescu and Caragea 2017.
 
 DAMPING = 0.85
 ROUNDS, TOLERANCE = 100, 1e-6
 TEXTRANK_WINDOW, GRAPH_WINDOW = 2, 10  # words, as published
-KEPT_SHARE = 1 / 3  # of the words, which TextRank joins to phrases
+KEPT_SHARE = 1 / 3  # of the words; TextRank joins them to phrases
 
 
 class WordGraph(NamedTuple):
-    """Words that stand near each other."""
+    """Co-occurrence graph of words."""
 
-    owner: Ints  # of each word of the text; -1: function words
-    weights: sparse.csr_array  # [n, n] symmetric: how often within the window
+    owner: Ints  # node of each word of the text; -1: function words
+    weights: sparse.csr_array  # [n, n] symmetric: co-occurrences within the window
 
 
 def word_graph(text: Reading, window: int) -> WordGraph:
-    """window: content words on either side and the word itself; function words do not count."""
+    """Builds the graph. window: content words, including the word itself; function words do not count."""
     free = np.flatnonzero(~text.stops)
     distinct, own = np.unique(text.keys[free], return_inverse=True)
     owner = np.full(len(text.words), -1, np.intp)
@@ -285,7 +285,7 @@ def word_graph(text: Reading, window: int) -> WordGraph:
 
 
 def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
-    """PageRank with restarts at `start` (sum 1) over weighted links without direction. Sum 1."""
+    """PageRank with restart distribution `start` (sum 1) over weighted undirected links. Sums to 1."""
     n = weights.shape[0]
     out = np.asarray(weights.sum(axis=1)).ravel()
     scale = np.divide(1.0, out, out=np.zeros(n), where=out > 0)
@@ -300,69 +300,69 @@ def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
 
 
 def runs(text: Reading, phrases: Candidates) -> Mask:
-    """Which candidates stand somewhere as a whole run of content words."""
+    """Whether each candidate occurs at least once as a complete run of content words."""
     left, right = _open(text, phrases)
     whole = left & right & (sums(text.stops, phrases.places, phrases.counts) == 0)
     return np.bincount(phrases.owner, whole, len(phrases.keys)) > 0
 
 
 def _phrases(text: Reading, phrases: Candidates, words: Floats) -> Floats:
-    """Sums of the words' scores."""
+    """Score of each candidate: the sum of its words' scores."""
     return np.where(runs(text, phrases), sums(words, phrases.places[phrases.first], phrases.sizes), -np.inf)
 
 
-def _spread(graph: WordGraph, scores: Floats) -> Floats:
-    """Of each word of the text; function words 0."""
+def _per_word(graph: WordGraph, scores: Floats) -> Floats:
+    """Scores per word of the text; 0 for function words."""
     return np.append(scores, 0.0)[graph.owner]
 
 
-def _even(n: int) -> Floats:
+def _uniform(n: int) -> Floats:
     return np.full(n, 1 / max(1, n))
 
 
 def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """Every run, by the sum of its words."""
+    """Every run, scored by the sum of its words."""
     graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, phrases, _spread(graph, ranked(graph.weights, _even(graph.weights.shape[0]))))
+    return _phrases(text, phrases, _per_word(graph, ranked(graph.weights, _uniform(graph.weights.shape[0]))))
 
 
 def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """The best third of the words; phrases are runs of them."""
+    """Keeps the best third of the words; phrases are runs of them."""
     graph = word_graph(text, TEXTRANK_WINDOW)
     links = graph.weights.copy()
     links.data[:] = 1.0
-    scores = ranked(links, _even(links.shape[0]))
+    scores = ranked(links, _uniform(links.shape[0]))
     chosen = np.zeros(len(scores), bool)
     chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
     of_words = np.append(chosen, False)[graph.owner]
-    return _phrases(text._replace(stops=~of_words), phrases, _spread(graph, scores))
+    return _phrases(text._replace(stops=~of_words), phrases, _per_word(graph, scores))
 
 
 def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """The surfer starts anew at words that stand early and often; phrases of at most three words."""
+    """As SingleRank, restarting at early and frequent words; phrases of at most three words."""
     graph = word_graph(text, GRAPH_WINDOW)
     free = np.flatnonzero(graph.owner >= 0)
     start = np.bincount(graph.owner[free], 1 / (free + 1), graph.weights.shape[0])
     scores = ranked(graph.weights, start / max(start.sum(), 1e-12))
-    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _spread(graph, scores)), -np.inf)
+    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _per_word(graph, scores)), -np.inf)
 
 
-# Topics are runs of content words that share a quarter of their stems, joined by average linkage.
-# Sources: Bougouin, Boudin and Daille 2013; Boudin 2018.
+# Topics are clusters (average linkage) of runs of content words that share a quarter of their stems. Sources: Bougouin,
+# Boudin and Daille 2013; Boudin 2018.
 
-FARTHEST = 0.74  # 1 - the share of stems, as published
-MOST_PHRASES = 1_000  # the graph is full: of a longer text, its first ones
+FARTHEST = 0.74  # distance, 1 - share of stems, as published
+MOST_PHRASES = 1_000  # the graph is complete: in a longer text only the first ones are used
 EARLY = 1.1  # weight of a topic's first phrase (alpha of MultipartiteRank)
 
 
-def _kept(text: Reading, phrases: Candidates) -> Ints:
-    """The candidates that are runs, in the order of the text."""
+def _run_candidates(text: Reading, phrases: Candidates) -> Ints:
+    """The candidates that are runs, in text order."""
     whole = np.flatnonzero(runs(text, phrases))
     return whole[np.argsort(phrases.places[phrases.first[whole]], kind="stable")][:MOST_PHRASES]
 
 
 def _topics(text: Reading, phrases: Candidates, chosen: Ints) -> Ints:
-    """The topic of each phrase, from 0."""
+    """The topic number of each phrase, from 0."""
     if len(chosen) < 2:
         return np.zeros(len(chosen), np.intp)
     begins, sizes = phrases.places[phrases.first[chosen]], phrases.sizes[chosen]
@@ -379,7 +379,7 @@ def _topics(text: Reading, phrases: Candidates, chosen: Ints) -> Ints:
 
 
 def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
-    """float64[n, n]: sum of 1 / distance over all pairs of places."""
+    """float64[n, n]: sum of 1 / distance over all pairs of occurrences."""
     number = np.full(len(phrases.keys), -1)
     number[chosen] = np.arange(len(chosen))
     at = np.flatnonzero(number[phrases.owner] >= 0)
@@ -391,31 +391,31 @@ def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
 
 
 def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """One phrase for each topic: the one that stands first."""
-    chosen = _kept(text, phrases)
+    """One phrase per topic: the first."""
+    chosen = _run_candidates(text, phrases)
     topics = _topics(text, phrases, chosen)
     member = np.zeros((int(topics.max(initial=-1)) + 1, len(chosen)))
     member[topics, np.arange(len(chosen))] = 1.0
     between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _even(len(between)))
+    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _uniform(len(between)))
     return scores
 
 
 def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """All phrases in one graph without links within a topic; what leads to a topic's first phrase weighs more."""
-    chosen = _kept(text, phrases)
+    """All phrases in one graph without links within a topic; links to the first phrase of a topic weigh more."""
+    chosen = _run_candidates(text, phrases)
     topics = _topics(text, phrases, chosen)
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
-    weights = _adjusted(weights, topics, phrases.places[phrases.first[chosen]])
+    weights = _boost_first(weights, topics, phrases.places[phrases.first[chosen]])
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen] = ranked(sparse.csr_array(weights), _even(len(chosen)))
+    scores[chosen] = ranked(sparse.csr_array(weights), _uniform(len(chosen)))
     return scores
 
 
-def _adjusted(weights: Floats, topics: Ints, places: npt.NDArray[np.intp]) -> Floats:
-    """Links to the first phrase of each topic gain what led from there to its other phrases."""
+def _boost_first(weights: Floats, topics: Ints, places: npt.NDArray[np.intp]) -> Floats:
+    """Adds to the links to each topic's first phrase the weight of links to its other phrases."""
     result = weights.copy()
     _, firsts = np.unique(topics, return_index=True)
     for first in firsts.tolist():

@@ -1,4 +1,4 @@
-"""Tells keywords that an editor would print from days, months, counts and the words of a page's frame."""
+"""Filters keywords for publication: drops dates, counts and the boilerplate words of pages."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from periplus.analyse.keywords.reading import function_words
 from periplus.document.dates import months
 from periplus.document.words import folded, plain
 
-# words of a keyword that is not a name, and of one with function words within: longer ones are pieces of sentences
+# Most words of a keyword that is not a name, and of a keyword that contains a function word: longer ones are sentence
+# fragments
 WORDS_MOST, WORDS_BOUND = 4, 3
-FRAME_SHARE = 0.5  # of the pages of a site: a text that stands on so many of them is no part of a story
-FRAME_PAGES = 3  # of fewer none can be told from their frame
+FRAME_SHARE = 0.5  # a block on this share of a site's pages is boilerplate
+FRAME_PAGES = 3  # with fewer pages boilerplate cannot be detected
 _WORD = re.compile(r"\w+")
-_SHORT_MONTHS = ("may", "mai", "maj", "май")  # other forms of three letters are words of their own: led, sie, lip
+_SHORT_MONTHS = ("may", "mai", "maj", "май")  # other three-letter forms are words of their own: led, sie, lip
 
 
 class _Words(NamedTuple):
-    """Forms of a language, in lower case and without diacritics."""
+    """Words of a language, lower case, without diacritics."""
 
-    empty: frozenset[str]  # days, months, times, words of a page's frame; with function words
+    empty: frozenset[str]  # days, months, times, boilerplate; plus function words
     numbers: frozenset[str]
-    headings: frozenset[str]  # words that name the parts of any document: chapter, figure
+    headings: frozenset[str]  # names of the parts of any document: chapter, figure
 
 
 @cache
 def _words(language: str) -> _Words:
-    """Of a language without a list: English ones."""
+    """The word lists of a language; the English lists if it has none."""
     stored = json.loads((files("periplus.analyse.keywords") / "unprintable_words.json").read_text(encoding="utf-8"))
     lists = stored.get(language, stored["en"])
     of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}
@@ -45,11 +46,11 @@ def _forms(text: str) -> set[str]:
 
 
 def is_printable(keyword: str, language: str) -> bool:
-    """Whether a keyword says something by itself.
+    """Whether a keyword is meaningful on its own.
 
-    language: BCP 47 primary tag. No: what holds only days, months, times and words of a page's frame ("Tuesday
-    morning", "read more"); counts ("forty crowns"), unless each word begins with a capital ("Four Seasons"); more
-    than WORDS_MOST words (WORDS_BOUND where one is a function word), with the same exception.
+    language: BCP 47 primary tag. Rejected are dates and boilerplate ("Tuesday morning", "read more"); counts ("forty
+    crowns"), unless each word begins with a capital ("Four Seasons"); and, with the same exception, more than
+    WORDS_MOST words, or WORDS_BOUND if one of them is a function word.
     """
     written = _WORD.findall(keyword)
     forms = [folded(plain(word)) for word in written]
@@ -63,19 +64,19 @@ def is_printable(keyword: str, language: str) -> bool:
 
 
 def is_heading(keyword: str, language: str) -> bool:
-    """Whether it only names a part of a document, as any has: "Chapter", "Figure 3"."""
+    """Whether it only names a part of a document: "Chapter", "Figure 3"."""
     headings = _words(language).headings
     return all(form in headings or form.isdigit() for form in _forms(keyword))
 
 
 def is_name(keyword: str, language: str) -> bool:
-    """Whether it is of several words, each of which begins with a capital or is a function word."""
+    """Whether it has several words, each capitalised or a function word."""
     written, binding = _WORD.findall(keyword), function_words(language)
     return len(written) > 1 and all(word[0].isupper() or folded(plain(word)) in binding for word in written)
 
 
 def frame_texts(pages: Sequence[Iterable[str]]) -> frozenset[str]:
-    """Texts of blocks that stand on FRAME_SHARE of a site's pages; none of fewer than FRAME_PAGES."""
+    """Texts of blocks on at least FRAME_SHARE of a site's pages; empty for fewer than FRAME_PAGES pages."""
     if len(pages) < FRAME_PAGES:
         return frozenset()
     counts = Counter(text for texts in pages for text in set(texts))

@@ -1,4 +1,4 @@
-"""Reads a text as words, the phrases that could be its keywords, their counts in the collection, and tags of words."""
+"""Splits a text into words, keyword candidates and tags, and counts candidates in a collection."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ from periplus.document.words import folded, plain, script_languages, table
 Bits = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
-MOST_WORDS = 20_000  # of one text: what a page has to say, it says before
-# what stands between two words: blanks; a hyphen; a comma or bracket; a full stop; a line's end
+MOST_WORDS = 20_000  # per text: later words add nothing
+# Kinds of gaps between words: blanks; a hyphen; a comma or bracket; a full stop; a line break
 PARTED, JOINED, PAUSE, END, LINE = range(5)
 _WIDE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _HAS_WIDE = re.compile(f"[{_WIDE}]")
 _GAPS = re.compile(r"(\W+)")
-_WIDE_GAPS = re.compile(rf"(\W+|(?<=[{_WIDE}])(?=\w)|(?<=\w)(?=[{_WIDE}]))")  # an ideograph is a word
+_WIDE_GAPS = re.compile(rf"(\W+|(?<=[{_WIDE}])(?=\w)|(?<=\w)(?=[{_WIDE}]))")  # each ideograph is a word
 _JOINTS = frozenset("-‐‑‒–'’`´\u00ad·&")
-_PARTICLE = re.compile(r"[\u3040-\u309f]")  # hiragana: endings and particles
+_PARTICLE = re.compile(r"[\u3040-\u309f]")  # hiragana: inflections and particles
 
 
 class Reading(NamedTuple):
-    """A text as its words. The arrays have an item for each word."""
+    """A text as words. The arrays have one item per word."""
 
-    language: str  # BCP 47 primary tag; empty: not known
+    language: str  # BCP 47 primary tag; empty: unknown
     words: list[str]  # as written
-    gaps: list[str]  # what stands after each word
-    kinds: npt.NDArray[np.int8]  # of the gap after each word: PARTED and the like
-    keys: Keys  # of the stem; even
+    gaps: list[str]  # the text after each word
+    kinds: npt.NDArray[np.int8]  # kind of the gap after each word: PARTED etc.
+    keys: Keys  # hash of the stem, always even
     stops: Bits  # function words, numbers and single letters: no keyword begins or ends with one
-    chunks: npt.NDArray[np.int32]  # words without a pause between them share a number
+    chunks: npt.NDArray[np.int32]  # words without a pause between them have the same number
     sentences: npt.NDArray[np.int32]
-    capitals: Bits  # begins with one
-    loud: Bits  # all capitals, two and more
+    capitals: Bits  # begins with a capital
+    loud: Bits  # at least two characters, all capitals
     lengths: npt.NDArray[np.int32]  # in characters
-    digits: Bits  # has one, or another sign that is no letter
+    digits: Bits  # contains a digit or another non-letter
     paragraphs: int
 
     def written(self, start: int, count: int) -> str:
-        """Words as they stand in the text, on one line."""
+        """Words as in the text, on one line."""
         pieces = [piece for at in range(start, start + count) for piece in (self.words[at], self.gaps[at])]
         return " ".join("".join(pieces[:-1]).split())
 
 
-# function words wherever they stand: untranslated parts of pages are in English, and these mean nothing else elsewhere
+# Function words in any language: untranslated parts of pages are in English, and these have no meaning in others
 _ENGLISH = frozenset({"the", "of", "and", "with", "from", "this", "that", "which"})
 
 
 class _Keys(dict[str, int]):
-    """Forms of a language with the key of their stem; odd ones are function words.
+    """Cache from forms of a language to the hash of the stem; odd hashes mark function words.
 
-    Words in another script are read in the language most written in it: half of a translated manual is in English.
+    Words in another script are stemmed in the main language of that script: half of a translated manual is in English.
     """
 
     def __init__(self, language: str) -> None:
@@ -69,7 +69,7 @@ class _Keys(dict[str, int]):
         self._stops = function_words(language)
 
     def __missing__(self, form: str) -> int:
-        if len(self) > 500_000:  # words of real languages are fewer by far within one run; what is more is noise
+        if len(self) > 500_000:  # far more than the vocabulary of a run; the excess is noise
             self.clear()
         others = script_languages(form)
         if self._language and others and ("en" in others) == is_beyond_latin(self._language):
@@ -92,23 +92,20 @@ def _keys_of(language: str) -> _Keys:
 
 @cache
 def _lists() -> dict[str, frozenset[str]]:
-    """Function words by language, as forms."""
+    """Function words by language, normalised."""
     stored = json.loads((files("periplus.analyse.keywords") / "function_words.json").read_text(encoding="utf-8"))
     return {language: frozenset(plain(words).split()) for language, words in stored.items()}
 
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Words that bind and say nothing by themselves, with diacritics and without.
-
-    Of a language that we have no list of: English ones.
-    """
+    """Function words of a language, with and without diacritics; English words if it has no list."""
     words = _lists().get(language, _lists()["en"]) | _ENGLISH
     return words | {folded(word) for word in words}
 
 
 class _Kinds(dict[str, int]):
-    """What stands between words, by what it means for phrases."""
+    """Cache: kind of each gap."""
 
     def __missing__(self, gap: str) -> int:
         self[gap[:16]] = kind = _kind(gap)
@@ -131,8 +128,10 @@ _KINDS = _Kinds()
 
 
 def read(text: str, language: str) -> Reading:
-    """language: BCP 47 primary tag; empty: not known, then words are compared as they are written,
-    case and diacritics apart.
+    """Splits a text.
+
+    language: BCP 47 primary tag; empty: unknown, words are then compared without stemming, ignoring case and
+    diacritics.
     """
     pieces = (_WIDE_GAPS if _HAS_WIDE.search(text) else _GAPS).split(text.replace("_", " "))
     words, gaps = pieces[0 : 2 * MOST_WORDS : 2], [*pieces[1 : 2 * MOST_WORDS : 2]]
@@ -141,22 +140,22 @@ def read(text: str, language: str) -> Reading:
     if words and not words[-1]:
         words.pop()
     gaps = [*gaps[: len(words) - 1], "\n\n"] if words else []
-    return _arranged(language, words, gaps, _keys(words, language))
+    return _build_reading(language, words, gaps, _keys(words, language))
 
 
 def _keys(words: Sequence[str], language: str) -> Keys:
     forms = plain("\n".join(words)).split("\n")
-    if len(forms) != len(words):  # a word that falls apart in lower case
+    if len(forms) != len(words):  # a word that is split when lower-cased
         forms = [plain(word) for word in words]
     return np.fromiter(map(_keys_of(language).__getitem__, forms), np.uint64, len(forms))
 
 
-def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> Reading:
+def _build_reading(language: str, words: list[str], gaps: list[str], keys: Keys) -> Reading:
     count = len(words)
     capitals = np.fromiter(map(str.isupper, [word[0] for word in words]), bool, count)
     kinds = np.fromiter(map(_KINDS.__getitem__, gaps), np.int8, count)
     follows = np.append(capitals[1:], True) if count else capitals
-    pauses = (kinds == PAUSE) | (kinds == END) | ((kinds == LINE) & follows)  # a wrapped line goes on in lower case
+    pauses = (kinds == PAUSE) | (kinds == END) | ((kinds == LINE) & follows)  # a wrapped line continues in lower case
     ends = (kinds == END) | ((kinds == LINE) & follows)
     lengths = np.fromiter(map(len, words), np.int32, count)
     return Reading(
@@ -166,8 +165,8 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
         kinds=kinds,
         keys=keys & ~np.uint64(1),
         stops=(keys & np.uint64(1)).astype(bool),
-        chunks=_numbered(pauses),
-        sentences=_numbered(ends),
+        chunks=_stretch_numbers(pauses),
+        sentences=_stretch_numbers(ends),
         capitals=capitals,
         loud=np.fromiter(map(str.isupper, words), bool, count) & (lengths > 1),
         lengths=lengths,
@@ -178,40 +177,40 @@ def _arranged(language: str, words: list[str], gaps: list[str], keys: Keys) -> R
     )
 
 
-def _numbered(ends: Bits) -> npt.NDArray[np.int32]:
-    """Which stretch each word is in, where `ends` says that one ends after it."""
+def _stretch_numbers(ends: Bits) -> npt.NDArray[np.int32]:
+    """Number of the stretch of each word; `ends` marks the last word of each stretch."""
     numbers = np.cumsum(ends, dtype=np.int32)
     return numbers - ends
 
 
 Ints = npt.NDArray[np.intp]
 
-MOST = 5  # words; of the authors' keywords in the sets of quality/keywords one in forty is longer
-LONG = 300  # words: in longer texts ...
-# ... a phrase of more words counts if it is repeated: else they are half of all candidates, and hardly one is a keyword
+MOST = 5  # words; one in forty of the authors' keywords in quality/keywords is longer
+LONG = 300  # words: in a longer text ...
+# ... a longer phrase counts only if it is repeated. Half of all candidates are not, and are hardly ever keywords
 ONCE = 3
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that no factor is lost
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication is invertible
 
 
 class Candidates(NamedTuple):
-    """Phrases of a text, those with the same stems as one, and where each stands."""
+    """Distinct phrases of a text (by stems), and their occurrences."""
 
-    keys: Keys  # [n] ascending; of a single word its own
-    first: Ints  # [n] the first place, as an index into `places`
+    keys: Keys  # [n] ascending; for a single word, the word's key
+    first: Ints  # [n] first occurrence, as an index into `places`
     times: Ints  # [n]
     sizes: Ints  # [n] words
-    places: Ints  # [m] the word that it begins with
-    counts: Ints  # [m] its words
-    owner: Ints  # [m] which of the n it is
+    places: Ints  # [m] index of the first word
+    counts: Ints  # [m] number of words
+    owner: Ints  # [m] index of the phrase, 0 to n - 1
 
 
 def candidates(text: Reading) -> Candidates:
-    """Those that neither begin nor end with a function word."""
-    places, counts, keys = _found(text)
+    """Candidates: phrases that neither begin nor end with a function word."""
+    places, counts, keys = _occurrences(text)
     phrases = _grouped(places, counts, keys)
     if len(text.words) <= LONG:
         return phrases
-    return _those(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
+    return _select(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
 
 
 def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
@@ -219,8 +218,8 @@ def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
     return Candidates(distinct, first, times, counts[first], places, counts, owner)
 
 
-def _those(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
-    """Some of the candidates."""
+def _select(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
+    """The selected candidates."""
     at = chosen[phrases.owner]
     number, place = np.cumsum(chosen) - 1, np.cumsum(at) - 1
     return Candidates(
@@ -234,9 +233,10 @@ def _those(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
     )
 
 
-def _found(text: Reading) -> tuple[Ints, Ints, Keys]:
-    """(first word, words, key) of each, by the number of words and then in the order of the text:
-    the first of a key is the earliest.
+def _occurrences(text: Reading) -> tuple[Ints, Ints, Keys]:
+    """(first word, words, key) of each occurrence, by number of words, then in text order.
+
+    So the first occurrence of a key is the earliest.
     """
     free = np.flatnonzero(~text.stops)
     places, counts, keys = [], [], []
@@ -256,21 +256,20 @@ def _found(text: Reading) -> tuple[Ints, Ints, Keys]:
     return np.concatenate(places), np.concatenate(counts), np.concatenate(keys)
 
 
-MOST_KEYS = 4_000_000  # kept while counting: what stood in one text alone is dropped then, and is counted from nought
+# held while counting; then keys of a single text so far are dropped, and their count restarts at zero
+MOST_KEYS = 4_000_000
 Floats = npt.NDArray[np.float64]
 
 
 class Counts(NamedTuple):
-    """Phrases by their keys (ascending), and in how many of the texts each stands;
-    those of a single text are left out.
-    """
+    """Document frequencies of phrases, by key (ascending); phrases of a single text are left out."""
 
     texts: int
     keys: Keys
     numbers: npt.NDArray[np.int64]
 
     def of(self, keys: Keys) -> Floats:
-        """In how many texts; at least 1, as they are met in one."""
+        """Document frequency of each key; at least 1, because each key comes from a text."""
         if not len(self.keys):
             return np.ones(len(keys))
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -281,7 +280,7 @@ NOTHING = Counts(0, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
 
 def counted(texts: Iterable[Reading]) -> Counts:
-    """Counts of all words and candidates of the texts."""
+    """Counts all words and candidates of the texts."""
     keys, numbers = NOTHING.keys, NOTHING.numbers
     waiting: list[Keys] = []
     number = size = 0
@@ -290,20 +289,22 @@ def counted(texts: Iterable[Reading]) -> Counts:
         waiting.append(np.unique(np.concatenate((candidates(text).keys, text.keys))))
         size += len(waiting[-1])
         if size > MOST_KEYS:
-            keys, numbers = _added(keys, numbers, waiting)
+            keys, numbers = _merge_counts(keys, numbers, waiting)
             waiting, size = [], 0
-    keys, numbers = _added(keys, numbers, waiting)
+    keys, numbers = _merge_counts(keys, numbers, waiting)
     return Counts(number, keys, numbers)
 
 
 def together(one: Counts, other: Counts) -> Counts:
-    """Counts of the texts of both, which share none."""
+    """Merges the counts of two disjoint sets of texts."""
     keys, owner = np.unique(np.concatenate((one.keys, other.keys)), return_inverse=True)
     numbers = np.bincount(owner, np.concatenate((one.numbers, other.numbers)), len(keys)).astype(np.int64)
     return Counts(one.texts + other.texts, keys, numbers)
 
 
-def _added(before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) -> tuple[Keys, npt.NDArray[np.int64]]:
+def _merge_counts(
+    before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]
+) -> tuple[Keys, npt.NDArray[np.int64]]:
     keys, owner = np.unique(np.concatenate((before, *waiting)), return_inverse=True)
     weights = np.ones(len(owner), np.int64)
     weights[: len(before)] = numbers
@@ -311,20 +312,20 @@ def _added(before: Keys, numbers: npt.NDArray[np.int64], waiting: list[Keys]) ->
     return keys[totals > 1], totals[totals > 1]
 
 
-# A linear model over the word, its endings and its neighbours, learnt by quality/keywords/train.py
-# and shipped as `tags.json`.
+# A linear model of the word, its suffixes and its neighbours, trained by quality/keywords/train.py and shipped as
+# `tags.json`.
 
 TagScores = npt.NDArray[np.float32]
 
 NAMES = ("tag_begin", "tag_end", "tag_mean", "tag_least", "tag_before", "tag_after", "tag_sum")
-BEGIN, FINISH, WITHIN = range(3)  # columns of what `tagged` returns
-OUTSIDE = -3.0  # log-odds of what stands before the first and after the last word
-SCALE = 100  # weights are stored as whole numbers
+BEGIN, FINISH, WITHIN = range(3)  # columns of the result of `tagged`
+OUTSIDE = -3.0  # log-odds of the positions before the first and after the last word
+SCALE = 100  # weights are stored as integers
 
 
 @cache
 def _weights(language: str) -> tuple[dict[str, int], TagScores]:
-    """(row of each trait, float32[rows, 3]); the last row is for traits that are not known."""
+    """(row of each trait, float32[rows, 3]); the last row is for unknown traits."""
     stored = json.loads((files("periplus.analyse.keywords") / "tags.json").read_text(encoding="utf-8")).get(
         language, {}
     )
@@ -333,7 +334,7 @@ def _weights(language: str) -> tuple[dict[str, int], TagScores]:
 
 
 def traits(text: Reading) -> list[list[str]]:
-    """What is seen of each word; `*` is seen of all."""
+    """Traits of each word; every word has the trait `*`."""
     kinds = text.kinds.tolist()
     words = ["", *[word.lower() for word in text.words], ""]
     paused = [True, *[kind in (PAUSE, END) for kind in kinds[:-1]], True]
@@ -355,8 +356,9 @@ def traits(text: Reading) -> list[list[str]]:
 
 
 def tagged(text: Reading) -> TagScores | None:
-    """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word; None:
-    nothing was learnt of its language.
+    """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word.
+
+    None if there is no model of the language.
     """
     rows, weights = _weights(text.language)
     if not rows or not text.words:
@@ -369,9 +371,7 @@ def tagged(text: Reading) -> TagScores | None:
 
 
 def tag_measures(odds: TagScores | None, phrases: Candidates) -> TagScores:
-    """float32[len(NAMES), n]: a row for each measure, at the first place of each candidate;
-    noughts where there are no tags.
-    """
+    """float32[len(NAMES), n]: a row per measure, at the first occurrence of each candidate; zeros without tags."""
     if odds is None:
         return np.zeros((len(NAMES), len(phrases.keys)), np.float32)
     begins, ends = phrases.places[phrases.first], phrases.places[phrases.first] + phrases.sizes

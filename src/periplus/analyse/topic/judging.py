@@ -1,4 +1,4 @@
-"""Judges how likely a text belongs to a topic; reads, writes and updates topics as words and numbers."""
+"""Scores how likely a text belongs to a topic; reads, writes and updates topics."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from periplus.model.arrays import Floats, Floats32, Ints
 from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
 
-# Words are runs of letters and digits that begin with a letter, folded: no case, no diacritics. In scripts that leave
-# no gaps between words, every pair of neighbouring signs is one.
+# Words are runs of letters and digits that begin with a letter, without case and diacritics. In scripts without gaps
+# between words, every pair of adjacent characters is a word.
 
-WORD_CHARS = 40  # longer runs are no words
-TEXT_CHARS = 50_000  # of a page that are judged: its topic is plain by then, and a book shall not take a second
+WORD_CHARS = 40  # longer runs are not words
+TEXT_CHARS = 50_000  # judged per page: enough to decide, and a book must not take a second
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]+|[{_UNSPACED}]+")
@@ -36,34 +36,31 @@ _NO_TEXT = (BlockKind.TITLE, BlockKind.ALT)
 
 
 def word_counts(text: str) -> Mapping[str, int]:
-    """How often each word occurs, in the order of the text. Total: any text, lone surrogates too."""
+    """Word frequencies, in text order. Total: accepts any text, including lone surrogates."""
     text = without_marks(text[:TEXT_CHARS])
-    if text.isascii():  # folding makes most Latin texts so
+    if text.isascii():  # after folding, most Latin texts are ASCII
         return Counter(_ASCII_WORDS.findall(text))
     words = _WORDS.findall(text)
     return Counter(words if not _HAS_UNSPACED.search(text) else [part for word in words for part in _parts(word)])
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Pairs of neighbours of a run of signs; other words as they are."""
+    """Bigrams of a run in an unspaced script; other words unchanged."""
     return map("".join, pairwise(word)) if len(word) > 2 and _HAS_UNSPACED.match(word) else iter((word,))
 
 
 def bucket(piece: str, buckets: int) -> int:
-    """The same on every machine."""
+    """Bucket of a word; the same on every machine."""
     return crc32(piece.encode("utf-8", "surrogatepass")) % buckets
 
 
 def content_text(title: str, blocks: Blocks, parts: Sequence[Part] | None) -> str:
-    """What of a page is judged: its title and its content; all its text where nothing is marked,
-    or nothing as content.
-    """
+    """The text that is judged: title and content; or all text if no block is marked as content."""
     texts = blocks.content(parts, _NO_TEXT) or blocks.content(None, _NO_TEXT)
     return "\n".join([title, *texts] if title else texts)
 
 
-# One JSON object. Arrays are base64 of little-endian float32, so that a topic that was read is the one that
-# was written, bit by bit.
+# One JSON object. Arrays are base64 of little-endian float32, so that a topic survives writing and reading bit by bit.
 
 VERSION = 1
 _ARRAYS = ("rarities", "weights", "hashed")
@@ -94,14 +91,14 @@ def topic_text(topic: Topic) -> str:
         "words": topic.words,
     }
     arrays = {name: base64.b64encode(getattr(topic, name).astype("<f4").tobytes()).decode("ascii") for name in _ARRAYS}
-    # words may hold lone surrogates, which UTF-8 has no form for
+    # words may contain lone surrogates, which UTF-8 cannot encode
     return json.dumps(fields | arrays, ensure_ascii=True) + "\n"
 
 
 def topic_of_text(text: str, where: str) -> Topic:
-    """The topic that was written.
+    """Parses a topic.
 
-    where: its file, for a message. Raises StoreError for what is none, or of a newer program.
+    where: its file, for messages. Raises StoreError if it is invalid or from a newer version.
     """
     try:
         fields = json.loads(text)
@@ -109,11 +106,11 @@ def topic_of_text(text: str, where: str) -> Topic:
         if version > VERSION:
             raise StoreError(
                 f"{where} was written by a newer Periplus (topics of version {version}; this one reads "
-                f"{VERSION}): upgrade, or train it anew"
+                f"{VERSION}): upgrade, or train it again"
             )
         return _topic(fields)
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
-        raise StoreError(f"{where} is no topic, or damaged ({error}): remove it and train it anew") from None
+        raise StoreError(f"{where} is not a topic, or damaged ({error}): remove it and train it again") from None
 
 
 def _topic(fields: dict[str, Any]) -> Topic:
@@ -157,33 +154,33 @@ def _array(written: str) -> Floats32:
     return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
 
 
-REMEMBERED = 200_000  # words: some 30 MB; a crawl meets new ones for ever
-# of a page's words: of pages in the examples' language half and more are known, of another's one in twenty
+REMEMBERED = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones
+# Share of a page's words: at least half are known on pages in the examples' language, one in twenty in other languages
 KNOWN_LEAST = 0.2
 _TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
 _JUDGING_NO_TEXT = float("-inf")
 
 
 class Judge:
-    """Judges texts, one after another. 2,500 pages of 5,000 characters a second."""
+    """Scores texts: 2,500 pages of 5,000 characters per second."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self._known = _Words(topic)
 
     def judge(self, texts: Sequence[str]) -> Floats:
-        """float64[n], 0 to 1: the chance of each that it belongs to the topic. Total: any texts."""
+        """float64[n], 0 to 1: the probability that each text belongs to the topic. Total: accepts any texts."""
         return self.judge_words(map(word_counts, texts))
 
     def judge_words(self, texts: Iterable[Mapping[str, int]]) -> Floats:
-        """The same of texts whose words are counted already."""
+        """As `judge`, for texts whose words are already counted."""
         distances = self.topic.steepness * (
             np.array([self._score(counts) for counts in texts], dtype=np.float64) - self.topic.threshold
         )
         return np.exp(-np.logaddexp(0.0, -distances))
 
     def _score(self, counts: Mapping[str, int]) -> float:
-        """The weighted mean of its words; of a text without words, for which nothing speaks, below any other."""
+        """Weighted mean over the words; -inf for a text without words."""
         if not counts:
             return _JUDGING_NO_TEXT
         if len(self._known) > REMEMBERED:
@@ -198,9 +195,7 @@ class Judge:
 
 
 class _Words(dict[str, complex]):
-    """By word, its weight (real) and rarity (imaginary, negative where it is unknown),
-    so that an array of both is made at one grasp.
-    """
+    """Cache by word: weight (real part) and rarity (imaginary part, 0 if unknown), so that both fit one array."""
 
     def __init__(self, topic: Topic) -> None:
         self._places = {word: place for place, word in enumerate(topic.words)}
@@ -218,13 +213,13 @@ class _Words(dict[str, complex]):
         return weight
 
 
-# Logistic regression on hashed words, one step an example, longer steps at first. Both kinds weigh the same: a step is
-# scaled by how rare its kind was.
+# Logistic regression on hashed words, one step per example, with decreasing steps. Both classes weigh the same: steps
+# are scaled by the rarity of the class.
 
-BUCKETS = 1 << 18  # 1 MB: of 60,000 words a fifth share theirs
-ROUNDS = 4  # through the examples at first; of 2, 4, 8 the least that reached the F of the last
-STEP, SLOWING = 8.0, 0.02  # a step is STEP / (1 + SLOWING examples seen)
-KIND_MOST = 10.0  # times that a step of the rarer kind is longer, at most
+BUCKETS = 1 << 18  # 1 MB: of 60,000 words a fifth share a bucket
+ROUNDS = 4  # epochs; of 2, 4 and 8 the least that reached the final F
+STEP, SLOWING = 8.0, 0.02  # a step is STEP / (1 + SLOWING * examples seen)
+KIND_MOST = 10.0  # largest factor for steps of the rarer class
 
 
 class WeightTable(NamedTuple):
@@ -235,28 +230,28 @@ class WeightTable(NamedTuple):
 
 
 class Input(NamedTuple):
-    """A text: the buckets of its words and their values, of length 1."""
+    """A text: the buckets of its words and their values, normalised to length 1."""
 
     places: Ints
     values: Floats32
 
 
 def input_of(counts: Mapping[str, int]) -> Input:
-    """A text as the table takes it."""
+    """Converts word counts to the input of the table."""
     places = np.array([bucket(word, BUCKETS) for word in counts], dtype=np.int64)
     values = 1.0 + np.log(np.array(list(counts.values()), dtype=np.float64))
     return Input(places, (values / max(float(np.sqrt(values @ values)), 1e-12)).astype(np.float32))
 
 
 def chance(table: WeightTable, text: Input) -> float:
-    """That the text belongs to the topic."""
+    """The probability that the text belongs to the topic."""
     return 1.0 / (1.0 + exp(-float(np.clip(table.weights[text.places] @ text.values + table.bias, -60, 60))))
 
 
 def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
-    """The table after some rounds through the examples, one of each kind in turn as far as they last."""
+    """Trains a table for ROUNDS epochs, alternating between both classes as far as possible."""
     table = WeightTable(np.zeros(BUCKETS, np.float32), 0.0)
-    mixed = _mixed(examples)
+    mixed = _interleave(examples)
     positives = sum(label for _, label in mixed)
     for turn in range(ROUNDS):
         for at, (text, label) in enumerate(mixed):
@@ -266,7 +261,7 @@ def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
 
 
 def learned_on(topic: Topic, example: Example) -> Topic:
-    """The topic after one more example, marked by nothing: it keeps no digest of it."""
+    """The topic after one more example, whose digest is not stored."""
     table = _step(
         WeightTable(topic.hashed.copy(), -topic.threshold),
         input_of(word_counts(example.text)),
@@ -276,8 +271,8 @@ def learned_on(topic: Topic, example: Example) -> Topic:
     return replace(topic, hashed=table.weights, threshold=-table.bias)
 
 
-def _mixed(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
-    """Both kinds spread evenly, for what came last weighs most."""
+def _interleave(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
+    """Interleaves both classes evenly, because the last examples weigh most."""
     places = {kind: [at for at, (_, label) in enumerate(examples) if label is kind] for kind in (True, False)}
     order = sorted((rank / len(own), at) for own in places.values() for rank, at in enumerate(own))
     return [examples[at] for _, at in order]

@@ -1,4 +1,4 @@
-"""Learns a topic from examples as weights of words, and assesses how well it was learned."""
+"""Trains a topic from examples, as weights of words, and evaluates it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from periplus.errors import UsageError
 from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
 
-STEEPEST = 8.0  # examples that are parted whole would have it infinite, and pages of elsewhere are less sure
+STEEPEST = 8.0  # separable examples would make it infinite, and pages of other sources are less certain
 
 
 def scores_of(truth: Mask, chances: Floats) -> TopicScores:
-    """Of pages judged positive from one half on. truth, chances: n."""
+    """Scores of pages judged positive from 0.5. truth, chances: [n]."""
     judged = chances >= 0.5
     hits = float((truth & judged).sum())
     precision, recall = hits / max(float(judged.sum()), 1.0), hits / max(float(truth.sum()), 1.0)
@@ -35,9 +35,9 @@ def scores_of(truth: Mask, chances: Floats) -> TopicScores:
 
 
 def average_precision(truth: Mask, scores: Floats) -> float:
-    """Mean, over the positives, of the precision at the place of each; pages of one score share their places.
+    """Mean over the positives of the precision at their rank; pages with equal scores share a rank.
 
-    0 where nothing is positive.
+    0 if there are no positives.
     """
     if not truth.any():
         return 0.0
@@ -50,21 +50,21 @@ def average_precision(truth: Mask, scores: Floats) -> float:
 def best_threshold(truth: Mask, scores: Floats) -> float:
     """Where F is highest: a tenth of the gap above the next lower score.
 
-    Away from the examples' source it is the positives whose scores fall.
+    The margin is small because on other sources the scores of positives fall.
     """
     order = np.argsort(-scores, kind="stable")
     hits, ranked = np.cumsum(truth[order]), scores[order]
     f = 2 * hits / (np.arange(1, len(scores) + 1) + truth.sum())
-    f[:-1][ranked[:-1] == ranked[1:]] = 0.0  # pages of one score cannot be parted
+    f[:-1][ranked[:-1] == ranked[1:]] = 0.0  # pages with equal scores cannot be separated
     best = int(f.argmax())
     return float(ranked[best] if best + 1 == len(ranked) else ranked[best + 1] + (ranked[best] - ranked[best + 1]) / 10)
 
 
-RESAMPLES = 100  # of the examples: the threshold's mean then moves by less than .02 spreads with another seed
+RESAMPLES = 100  # with another seed the mean threshold then moves by less than 0.02 standard deviations
 
 
 def resamples(labels: Mask) -> Iterator[Ints]:
-    """Places of the examples drawn with replacement, as many of each kind as there are; the same ones each time."""
+    """Stratified bootstrap samples of the examples, as indices; the same on each call."""
     rng = np.random.default_rng(1)
     kinds = [np.flatnonzero(labels), np.flatnonzero(~labels)]
     for _ in range(RESAMPLES):
@@ -72,15 +72,15 @@ def resamples(labels: Mask) -> Iterator[Ints]:
 
 
 def usual_threshold(labels: Mask, scores: Floats) -> float:
-    """Mean over resamples of where F is highest: of one set of few examples that place is luck."""
+    """Mean over bootstrap samples of the best threshold: from a single small sample it is too random."""
     return float(np.mean([best_threshold(labels[drawn], scores[drawn]) for drawn in resamples(labels)]))
 
 
 def f_interval(labels: Mask, chances: Floats) -> tuple[float, float]:
-    """Where F is in nine cases of ten, by how many examples were judged right: below 1 even where all were.
+    """90% interval of F, from the number of correct judgements; below 1 even if all are correct.
 
-    F = B / (B + (1 - B) / 2), where B is beta distributed by hits and by misses and false alarms, with Jeffreys' prior
-    (Goutte and Gaussier 2005). Drawing the examples again gives 1 to 1 where all were judged right.
+    F = B / (B + (1 - B) / 2), where B is beta distributed by hits and by misses plus false alarms, with Jeffreys' prior
+    (Goutte and Gaussier 2005). Bootstrapping would give 1 to 1 if all are correct.
     """
     judged = chances >= 0.5
     hits, wrong = float((labels & judged).sum()), float((labels != judged).sum())
@@ -90,10 +90,10 @@ def f_interval(labels: Mask, chances: Floats) -> tuple[float, float]:
 
 
 def expected_threshold(labels: Mask, scores: Floats, seen: Floats) -> float:
-    """Where the F to be expected on unlabelled pages is highest, were they as the examples are.
+    """The threshold with the best expected F on unlabelled pages, assuming they are distributed like the examples.
 
-    Each page counts with its chance by a logistic curve through the examples' scores (Platt 1999, with his smoothed
-    targets).
+    Each page counts with its probability from a logistic curve fitted to the examples' scores (Platt 1999, with his
+    smoothed targets).
     """
     spread = max(float(scores.std()), 1e-9)
     positives, negatives = float(labels.sum()), float((~labels).sum())
@@ -111,8 +111,8 @@ def expected_threshold(labels: Mask, scores: Floats, seen: Floats) -> float:
 
 
 def steepness_of(truth: Mask, distances: Floats) -> float:
-    """The slope s for which 1 / (1 + exp(-s distance)) is likeliest, both kinds weighing the same;
-    between 0.05 and STEEPEST over their spread.
+    """The slope s of 1 / (1 + exp(-s distance)) with the greatest likelihood, both classes weighing the same; limited
+    to 0.05 to STEEPEST over the standard deviation.
     """
     spread = max(float(distances.std()), 1e-9)
     slopes = np.geomspace(0.05, STEEPEST, 41) / spread
@@ -123,13 +123,14 @@ def steepness_of(truth: Mask, distances: Floats) -> float:
 
 Counts = Mapping[str, int]
 
-LEAST_TEXTS = 2  # a word of one text is its own
-WORDS_MOST = 60_000  # the most frequent: a model of 1 MB; beyond, words of 4,000 pages stand in two or three of them
+LEAST_TEXTS = 2  # a word of a single text does not generalise
+WORDS_MOST = 60_000  # most frequent words: a model of 1 MB; beyond, words occur in two or three of 4,000 pages
 
 
 class Space(NamedTuple):
-    """The words, ascending, with their rarities: ln((1 + n) / (1 + texts that have it)) + 1,
-    as tf-idf is usually smoothed. Other words count for nothing.
+    """The vocabulary, ascending, with smoothed inverse document frequencies ln((1 + n) / (1 + texts with it)) + 1.
+
+    Other words are ignored.
     """
 
     places: dict[str, int]
@@ -137,7 +138,7 @@ class Space(NamedTuple):
 
 
 def space_of(texts: Sequence[Counts]) -> Space:
-    """The words that count in these texts."""
+    """The vocabulary of these texts."""
     pages_with = Counter(word for counts in texts for word in counts if len(word) <= WORD_CHARS)
     least = LEAST_TEXTS if len(texts) > LEAST_TEXTS else 1
     often = sorted(
@@ -152,7 +153,7 @@ def space_of(texts: Sequence[Counts]) -> Space:
 
 
 def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
-    """float64[n, v]: (1 + ln of the count) times rarity; rows of length 1, or of zeros."""
+    """tf-idf vectors, float64[n, v]: (1 + ln of the count) times rarity; rows of length 1, or zero."""
     starts, columns, values = [0], list[Ints32](), list[Floats]()
     for counts in texts:
         entries = np.array(
@@ -169,13 +170,13 @@ def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
     )
 
 
-# The support vector machine (squared hinge) as it is published, and logistic regression in which both kinds of texts
-# weigh the same, both with ridge and solved by L-BFGS: strictly convex, so that the same examples give the same weights
-# whatever the solver. Log-odds of words as in naive Bayes.
+# A linear support vector machine (squared hinge) as published, and logistic regression with balanced classes, both with
+# ridge, solved by L-BFGS. Both are strictly convex, so the weights do not depend on the solver. Log-odds of words as in
+# naive Bayes.
 
 ROUNDS = 30  # of L-BFGS
-TOLERANCE = 1e-4  # of the loss, relative: scores then correlate by .99999 with those of 1e-10, in a quarter of the time
-SMOOTHING = 0.1  # added to each word's sum before its log-odds; with 1 rare words are lost where there are few texts
+TOLERANCE = 1e-4  # relative, of the loss: scores correlate by 0.99999 with those of 1e-10, in a quarter of the time
+SMOOTHING = 0.1  # added to each word's sum before its log-odds; with 1, rare words are lost if there are few texts
 
 
 class LinearWeights(NamedTuple):
@@ -186,7 +187,7 @@ class LinearWeights(NamedTuple):
 
 
 def fitted(rows: csr_array, labels: Mask, cost: float, *, hinge: bool = False) -> LinearWeights:
-    """The weights that minimise half their squares plus cost times the losses.
+    """The weights that minimise half their squared norm plus cost times the losses.
 
     rows: n x v. labels: n. hinge: squared hinge loss, else logistic.
     """
@@ -215,27 +216,27 @@ def fitted(rows: csr_array, labels: Mask, cost: float, *, hinge: bool = False) -
 
 
 def log_odds(rows: csr_array, labels: Mask) -> Floats:
-    """float64[v]: by how much likelier each word is in the positive rows, as a logarithm."""
+    """float64[v]: log of the ratio of each word's frequency in positive and negative rows."""
     sums = [rows[np.flatnonzero(which)].sum(axis=0) + SMOOTHING for which in (labels, ~labels)]
     return np.asarray(np.log(sums[0] / sums[0].sum()) - np.log(sums[1] / sums[1].sum())).ravel()
 
 
-# The default ranks by the support vector machine, with a quarter of the log-odds of words, each over the spread of its
-# cross-validated scores: of 36 topics held out by source the order of the machine alone is as good (average precision
-# .716 and .717), and log-odds carry further where the other source has other words (made texts .995 and .998; a half
-# of them loses on real pages, .708). The threshold is the mean of where F is highest among the examples, over
-# resamples, and of where it is to be expected highest on unlabelled pages: F .648 where the best threshold has .719;
-# the first alone .628, the second .641, the middle between both kinds' medians .612. Measured by `quality/relevance`.
+# The default score is that of the SVM plus a quarter of the log-odds, each divided by the standard deviation of its
+# cross-validated scores. On 36 topics held out by source the ranking of the SVM alone is as good (average precision
+# .716 and .717), but log-odds generalise better to sources with other words (synthetic texts .995 and .998; with a
+# weight of 0.5 it loses on real pages, .708). The threshold is the mean of the best one on bootstrap samples of
+# the examples and the expected best one on unlabelled pages: F .648, where the best threshold has .719; the first alone
+# .628, the second .641, the midpoint of both classes' medians .612. Measured by `quality/relevance`.
 
-LOGISTIC_COST, SVM_COST = 3.0, 1.0  # the published machine has 1 by default; the other is for telling words
+LOGISTIC_COST, SVM_COST = 3.0, 1.0  # the published machine uses 1 by default; the other is for characteristic words
 ODDS_SHARE = 0.25
-SEEN_LEAST = 100  # unlabelled pages: fewer say little of how many belong
-# folds of the cross-validation, of more examples than MANY fewer: they differ little then
+SEEN_LEAST = 100  # fewer unlabelled pages are too few to estimate the share of positives
+# Folds of the cross-validation; with more than MANY examples fewer, since the folds then differ little
 FOLDS, FEWER_FOLDS, MANY = 5, 3, 3_000
 
 
 class Examples(NamedTuple):
-    """Distinct examples in the order of their digests, so that it does not matter in which order they were given."""
+    """Distinct examples ordered by digest, so that the order of input does not matter."""
 
     items: tuple[Example, ...]
     marks: tuple[ExampleMark, ...]
@@ -244,16 +245,16 @@ class Examples(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """A topic, with what its assessment needs."""
+    """A topic, with the data that its evaluation needs."""
 
     topic: Topic
     space: Space
     rows: csr_array
-    chances: Floats  # of each example, when it was not learned from
+    chances: Floats  # of each example, predicted by a model that was not trained on it
 
 
 class _Model(NamedTuple):
-    """Parts whose sum, each over its scale, is the score."""
+    """Partial scores; the total is the sum of the parts divided by their scales."""
 
     parts: tuple[LinearWeights, ...]
 
@@ -263,13 +264,13 @@ class _Model(NamedTuple):
 
 
 def examples_of(given: Sequence[Example]) -> Examples:
-    """Without those of no words and repetitions. A text that is given as both is refused: nobody could learn it."""
+    """Drops duplicates and examples without words. Raises UsageError if a text is both positive and negative."""
     examples: dict[str, tuple[Example, Mapping[str, int]]] = {}
     for example in given:
         digest = md5(example.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
         if digest in examples and examples[digest][0].positive is not example.positive:
             raise UsageError(
-                f"{example.name or example.text[:60]!r} is given both as positive and as negative: take one of them out"
+                f"{example.name or example.text[:60]!r} is both a positive and a negative example: remove one of them"
             )
         if digest not in examples and (counts := word_counts(example.text)):
             examples[digest] = (example, counts)
@@ -287,9 +288,9 @@ def examples_of(given: Sequence[Example]) -> Examples:
 def learned(
     name: str, examples: Examples, background: Sequence[Mapping[str, int]] = (), method: Method = Method.CALIBRATED
 ) -> Learned:
-    """The topic with its cross-validated scores.
+    """Trains a topic and computes its cross-validated scores.
 
-    background: words of unlabelled pages. Raises UsageError where one kind of examples is missing.
+    background: word counts of unlabelled pages. Raises UsageError if there are only positives or only negatives.
     """
     space = space_of([*examples.counts, *background])
     return learned_of_rows(
@@ -300,9 +301,9 @@ def learned(
 def learned_of_rows(
     name: str, examples: Examples, space: Space, rows: csr_array, background: csr_array, *, method: Method
 ) -> Learned:
-    """As `learned`, of rows that were made before.
+    """As `learned`, from rows that were already computed.
 
-    rows, background: of the examples and of unlabelled pages in the space.
+    rows, background: vectors of the examples and of unlabelled pages.
     """
     labels = examples.labels
     if not labels.any() or labels.all():
@@ -313,7 +314,7 @@ def learned_of_rows(
     if method is Method.ONLINE:
         return _learned_online(name, examples, space, rows)
     folds, model = folds_of(labels), _model(rows, labels, method)
-    held_out = model.scores(rows)  # where there are too few examples to leave any out
+    held_out = model.scores(rows)  # used if there are too few examples for cross-validation
     for fold in range(int(folds.max()) + 1 if folds.any() else 0):
         rest, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         held_out[own] = _model(rows[rest], labels[rest], method).scores(rows[own])
@@ -354,7 +355,7 @@ def _model(rows: csr_array, labels: Mask, method: Method) -> _Model:
 
 
 def folds_of(labels: Mask) -> Ints:
-    """Which fold each example is in: as many of both kinds in each; all 0 where there are too few for two folds."""
+    """The fold of each example, stratified; all 0 if there are too few for two folds."""
     most = FOLDS if len(labels) <= MANY else FEWER_FOLDS
     folds = min(most, int(labels.sum()), int((~labels).sum()))
     fold_of = np.zeros(len(labels), dtype=np.int64)
@@ -368,7 +369,8 @@ def _threshold(labels: Mask, scores: Floats, seen: Floats) -> float:
     among_examples = usual_threshold(labels, scores)
     if len(seen) < SEEN_LEAST:
         return among_examples
-    low, high = np.median(scores[~labels]), np.median(scores[labels])  # also where no page seen belongs
+    # a limit for the case that no unlabelled page is positive
+    low, high = np.median(scores[~labels]), np.median(scores[labels])
     return float(among_examples + np.clip(expected_threshold(labels, scores, seen), low, high)) / 2
 
 
@@ -399,28 +401,29 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
     return Learned(topic, space, rows, chances)
 
 
-# Negatives that come from elsewhere than the positives teach the difference of the two places: the topic is then told
-# with F .99 among the examples and missed elsewhere. Four signs of it: frequent words, of which no topic is made, tell
-# the examples apart; a few words stand on nearly all pages of one kind; texts of one kind are much longer; a source of
-# positives is not recognised when it was left out.
+# If the negatives come from another source than the positives, the model learns the difference between the sources: F
+# is .99 on the examples, and the topic fails elsewhere. Four warning signs: function words alone separate the examples;
+# a few words are on nearly all pages of one class; texts of one class are much longer; a source of positives is not
+# recognised when it was left out.
 
-CURVE = (10, 30, 100, 300, 1_000)  # positive examples; a point needs half as many again to be tried on
+CURVE = (10, 30, 100, 300, 1_000)  # positive examples; each point needs 50 % more for testing
 CURVE_FEWEST_LEFT = 10
-TELLING = 20  # words of each kind
-HELD_OUT_LEAST = 5  # examples of a source, to say anything of it
-COMMON_WORDS = 50  # most frequent ones of all the texts: in every language nearly all of them are particles
-# F of these alone; quality/relevance --style: .41 to .90 where both kinds come from one source, .98 and 1 where not
+TELLING = 20  # words of each class
+HELD_OUT_LEAST = 5  # least examples of a source for testing on it
+COMMON_WORDS = 50  # most frequent words of all texts: in every language nearly all are function words
+# F of the common words alone; quality/relevance --style: .41 to .90 if both classes are from one source, .98 and 1 if
+# not
 COMMON_TELL = 0.92
-MARK_SHARES = (0.9, 0.1)  # a word on so many pages of one kind, and on so few of the other, is a mark
-MARKS_FEWEST = 3  # one or two may be the topic's own
-LENGTHS_APART = 4.0  # of the medians of both kinds
+MARK_SHARES = (0.9, 0.1)  # a word on at least this share of one class and at most that share of the other is a mark
+MARKS_FEWEST = 3  # one or two may belong to the topic
+LENGTHS_APART = 4.0  # ratio of the median lengths of both classes
 LOST = 0.15  # recall lost on a source that was left out
-FEW = 10  # positive examples, to say anything
+FEW = 10  # least positive examples for warnings
 
 
 def assessed(model: Learned, examples: Examples) -> Topic:
-    """The topic with its report made whole."""
-    telling, held_out = _telling(model, examples), _held_out(model, examples)
+    """The topic with its full report."""
+    telling, held_out = _characteristic_words(model, examples), _held_out_recall(model, examples)
     sketched = model.topic.report
     assert sketched is not None
     report = replace(sketched, curve=_curve(model, examples), held_out=held_out, telling=telling)
@@ -430,15 +433,15 @@ def assessed(model: Learned, examples: Examples) -> Topic:
     return replace(model.topic, report=replace(report, warnings=warnings))
 
 
-def _telling(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
-    """By what each word adds to the score of a text that has it once."""
+def _characteristic_words(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
+    """The words that contribute most to the score of a text that has them once."""
     topic, labels = model.topic, examples.labels
     if not topic.words:
         weights, words = fitted(model.rows, labels, LOGISTIC_COST).words, list(model.space.places)
     else:
         weights, words = topic.weights.astype(np.float64), list(topic.words)
     shares = _shares(model, labels)
-    # of a word as often as it occurs
+    # weighted by how often the word occurs
     strength = weights * model.space.rarities * np.where(weights > 0, shares[0], shares[1])
     order = np.argsort(-strength, kind="stable")
     chosen = [at for at in order[:TELLING] if strength[at] > 0] + [
@@ -450,8 +453,8 @@ def _telling(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
 
 
 def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
-    """F on the other examples when learned from the first so many positive ones,
-    and as many negatives in proportion.
+    """Learning curve: F on the remaining examples after training on the first `size` positives and proportionally many
+    negatives.
     """
     labels, points = examples.labels, []
     positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
@@ -467,10 +470,8 @@ def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
     return tuple(points)
 
 
-def _held_out(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
-    """Of each source of positives that has enough of them:
-    recall on them when the topic is learned from the other sources only.
-    """
+def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
+    """For each source with enough positives: recall on them of a model trained on the other sources."""
     sources = np.array([item.source for item in examples.items])
     own = Counter(sources[examples.labels].tolist())
     named = [
@@ -487,19 +488,20 @@ def _held_out(model: Learned, examples: Examples) -> tuple[tuple[str, float], ..
     return tuple(result)
 
 
-# Nine rules were simulated with 20 labels on eight labelled tasks, by `quality/relevance/measure.py --labels`: this one
-# .784 (F) and .884 (average precision), the least sure page .754 and .848, unlike those asked before .758 and .856, the
-# likeliest .744 and .875, both in turn .771 and .879.
+# Nine rules were simulated with 20 labels on eight labelled tasks, by `quality/relevance/measure.py --labels`: this
+# rule .784 (F) and .884 (average precision), the most uncertain page .754 and .848, pages unlike earlier pages .758 and
+# .856, the most likely page .744 and .875, the last two in turn .771 and .879.
 def next_asked(chances: Floats, answers: Sequence[bool]) -> int:
-    """The place of the page to ask for: the least sure one, the likeliest while under half of the answers are yes.
+    """Index of the next page to label: the most uncertain one, or the most likely while under half of the answers are
+    yes.
 
-    chances: of the pages that may be asked for, at least one. answers: so far.
+    chances: of the candidates, at least one. answers: so far.
     """
     return int(chances.argmax() if 2 * sum(answers) < len(answers) else abs(chances - 0.5).argmin())
 
 
 def chosen_of(examples: Examples, places: NDArray[np.intp]) -> Examples:
-    """Those at the places."""
+    """The examples at the given indices."""
     return Examples(
         tuple(examples.items[at] for at in places),
         tuple(examples.marks[at] for at in places),
@@ -519,7 +521,7 @@ def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterat
         )
     if len(marks := _marks(model, labels)) >= MARKS_FEWEST:
         yield (
-            f"on nearly all examples of one kind and hardly any of the other: {', '.join(marks[:8])}. A site's own "
+            f"words on nearly all examples of one class and few of the other: {', '.join(marks[:8])}. A site's own "
             "words? Then give pages of it as both."
         )
     lengths = [
@@ -533,19 +535,19 @@ def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterat
     if max(lengths) > LENGTHS_APART * max(min(lengths), 1):
         yield (
             f"positive examples have {lengths[0]:.0f} words, negative ones {lengths[1]:.0f} (medians): "
-            "what is learned may be the length."
+            "the model may have learned the length."
         )
     inside = report.scores.recall
     for source, recall in report.held_out:
         if recall < inside - LOST:
             yield (
-                f"learned without {source}, only {recall:.0%} of its pages are found (with it {inside:.0%}): the "
-                "sources say different things."
+                f"trained without {source}, the topic finds only {recall:.0%} of its pages (with it {inside:.0%}): the "
+                "sources have different content."
             )
 
 
 def common_words_tell(model: Learned, labels: Mask) -> float:
-    """Best F, cross-validated, of a model that sees nothing but the most frequent words."""
+    """Best cross-validated F of a model of the most frequent words only."""
     texts = np.bincount(model.rows.indices, minlength=model.rows.shape[1])
     columns = np.sort(np.argsort(-texts, kind="stable")[:COMMON_WORDS])
     rows, folds, scores = model.rows[:, columns].tocsr(), folds_of(labels), np.zeros(len(labels))
@@ -557,7 +559,7 @@ def common_words_tell(model: Learned, labels: Mask) -> float:
 
 
 def _shares(model: Learned, labels: Mask) -> tuple[Floats, Floats]:
-    """float64[v] twice: the share of positive and of negative examples that have each word."""
+    """float64[v] twice: the share of positive and of negative examples with each word."""
     rows = model.rows
     has = csr_array((np.ones(len(rows.data)), rows.indices, rows.indptr), shape=rows.shape)
     inside: Floats = has[np.flatnonzero(labels)].sum(axis=0) / max(int(labels.sum()), 1)
@@ -566,7 +568,7 @@ def _shares(model: Learned, labels: Mask) -> tuple[Floats, Floats]:
 
 
 def _marks(model: Learned, labels: Mask) -> list[str]:
-    """Words that mark one kind."""
+    """Words that mark one class."""
     many, few = MARK_SHARES
     inside, outside = _shares(model, labels)
     marks = ((inside >= many) & (outside <= few)) | ((outside >= many) & (inside <= few))

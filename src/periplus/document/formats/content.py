@@ -1,4 +1,4 @@
-"""What a format's reader gets, and what it gives back."""
+"""Input and output of format readers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from periplus.values import frozen
 
 @frozen
 class Source:
-    """A document as a parser takes it: its own markup, or the HTML that stands for it; and where it comes from."""
+    """A document as parser input: its own markup, or the HTML it was converted to; and its origin."""
 
     url: Url
     headers: Headers
-    page: bytes  # in UTF-8, lone surrogates among them
-    charset: str = "utf-8"  # of the Encoding Living Standard: the queries of its links are sent in it
+    page: bytes  # in UTF-8, possibly with lone surrogates
+    charset: str = "utf-8"  # name in the Encoding Living Standard: used for queries of its links
     media_type: str = ""  # of the document
-    # of the text: a media type of `MARKUP`; empty: the document is of a type that is not read, or not of its type
+    # Of the text: a media type of `MARKUP`; empty: the type is unsupported, or the content is not of this type
     kind: str = ""
-    encoding: Charset = NO_CHARSET  # that its bytes were decoded from
-    fault: str = ""  # why it could not be read, or not whole
+    encoding: Charset = NO_CHARSET  # encoding of the original bytes
+    fault: str = ""  # why it could not be read, or only in part
 
     @property
     def text(self) -> str:
-        """The page as text, decoded anew each time."""
+        """The page as text, decoded on each access."""
         return text_of(self.page)
 
 
 @frozen
 class Content:
-    """What a document holds."""
+    """The contents of a document."""
 
     metadata: Metadata
     blocks: Blocks
     links: Links
     bad_links: tuple[BadLink, ...]
-    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, where its page is)
-    bounds: tuple[str, ...] = ()  # which were met: what lies behind them is left out
-    needs_script: bool = False  # it is an empty shell that a script fills
+    translations: tuple[tuple[str, Url], ...] = ()  # (hreflang as written, URL)
+    bounds: tuple[str, ...] = ()  # limits that were exceeded: content beyond them is missing
+    needs_script: bool = False  # an empty shell to be filled by a script
     publication: Publication = NO_PUBLICATION
-    written: bytes = field(default=b"", compare=False)  # the blocks' text in UTF-8, where the reader has it so
+    written: bytes = field(default=b"", compare=False)  # the blocks' text in UTF-8, if the reader has it

@@ -1,4 +1,4 @@
-"""Documents of other formats converted to HTML, so that one path reads them all."""
+"""Converts documents of other formats to HTML, so that a single code path reads them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
-HTML_CHARS = 20_000_000  # of one document, tags included: four times the text that is kept of a page
+HTML_CHARS = 20_000_000  # per document, including tags: four times the text kept per page
 
 END = "</body></html>"
 
@@ -17,14 +17,13 @@ class Converted(NamedTuple):
     """A document converted to HTML."""
 
     html: str
-    fault: str = ""  # why it could not be read, or not whole; empty: it could
+    fault: str = ""  # why it could not be read, or only in part; empty: no fault
 
 
 def page(parts: Iterable[str], title: str = "", language: str = "", description: str = "") -> str:
-    """A page of HTML around parts that are HTML, as many of them as HTML_CHARS allow:
-    one of which some are left out is not closed.
+    """An HTML page with these parts, as far as HTML_CHARS allows; without END if parts are missing.
 
-    title, language and description are plain text.
+    parts: HTML. title, language, description: plain text.
     """
     pieces, room = [], HTML_CHARS
     for part in parts:
@@ -39,12 +38,10 @@ def page(parts: Iterable[str], title: str = "", language: str = "", description:
 
 
 def block(tag: str, text: str) -> str:
-    """An element around plain text; nothing for no words."""
+    """An element with plain text; '' if the text is blank."""
     return f"<{tag}>{escape(text, quote=False)}</{tag}>\n" if text and not text.isspace() else ""
 
 
 def is_absolute(target: str) -> bool:
-    """Whether a link of a file leads out of it: what a file names relatively lies in the file,
-    or on its author's disk.
-    """
+    """Whether a link in a file is absolute: relative links refer to the file, or to its author's disk."""
     return target.partition(":")[0].lower() in ("http", "https", "mailto", "ftp")

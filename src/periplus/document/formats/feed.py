@@ -1,8 +1,7 @@
 """Converts feeds (RSS, Atom, RDF) to HTML: entries as headings with links, each with its text; and reads their links.
 
-What is relative is resolved as readers of feeds do it: against `xml:base`, else the page of its entry, else
-the page that the feed names as its own, else where the feed was found. Source: RFC 4287, 2; XML Base, 3 and
-4; RSS itself says nothing.
+Relative URLs are resolved as in feed readers: against `xml:base`, else the entry's page, else the feed's own page, else
+the feed's URL. Source: RFC 4287, 2; XML Base, 3 and 4; RSS does not specify it.
 """
 
 from __future__ import annotations
@@ -22,38 +21,38 @@ from periplus.urls.canonical import canonical
 
 ENTRIES_MOST = 5_000
 _ENTRIES = ("item", "entry")
-_TEXTS = ("encoded", "content", "summary", "description")  # of an entry: the first that it has, the fullest first
+_TEXTS = ("encoded", "content", "summary", "description")  # texts of an entry: the first present is used, fullest first
 _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 
 class FeedLink(NamedTuple):
-    """A link or an enclosure, as it stands there."""
+    """A link or an enclosure, as written."""
 
     text: str
-    base: Url  # what it is resolved against
-    rel: str  # of Atom; empty for the text of RSS, and for an enclosure
+    base: Url  # base URL
+    rel: str  # in Atom; empty for RSS links and enclosures
     title: str = ""
     is_enclosure: bool = False
 
 
 class Feed(NamedTuple):
-    """A feed read."""
+    """A parsed feed."""
 
     page: str  # all of it as HTML
     links: tuple[FeedLink, ...]
-    texts: tuple[tuple[Url, str], ...]  # HTML of its entries, each with what links in it are resolved against
-    bounds: tuple[str, ...] = ()  # which were met
+    texts: tuple[tuple[Url, str], ...]  # (base URL, HTML) of its entries
+    bounds: tuple[str, ...] = ()  # limits that were exceeded
 
 
 def feed_of(text: str, url: Url) -> Feed:
-    """text: XML without a document type, found at url."""
+    """text: XML without a document type. url: of the feed."""
     root = zipped.parsed(text.encode("utf-8", "replace"))
     if root is None:
         return Feed(page(()), (), ())
     channel = child(root, "channel")
     head = root if channel is None else channel
     home = _own_base(head, url) or _page_of(head, url) or url
-    links = tuple(_links(root, url, home))  # before texts are taken, which changes their elements
+    links = tuple(_links(root, url, home))  # before texts are read, which changes their elements
     parts = [block("h1", _words(head, "title")), block("p", _words(head, "subtitle") or _words(head, "description"))]
     entries = [element for element in root.iter() if local(element) in _ENTRIES]
     texts = [part for element in entries[:ENTRIES_MOST] for part in _entry(element, url, home)]
@@ -67,7 +66,7 @@ def feed_of(text: str, url: Url) -> Feed:
 
 
 def _own_base(element: etree._Element, url: Url) -> Url | None:
-    """The URL that `xml:base` of the element and of those around it make in a feed at url; None where none does."""
+    """The base URL from `xml:base` of the element and its ancestors; None if there is none."""
     base = None
     for around in (*reversed([*element.iterancestors()]), element):
         if written := around.get(_XML_BASE):
@@ -96,20 +95,20 @@ def _links(root: etree._Element, url: Url, home: Url) -> Iterator[FeedLink]:
         base = base or url
         if name == "enclosure":
             yield FeedLink(attribute(element, "url"), base, "", is_enclosure=True)
-        elif href := attribute(element, "href"):  # Atom: without rel it is the entry's page
+        elif href := attribute(element, "href"):  # atom: without rel it is the entry's page
             yield FeedLink(href, base, attribute(element, "rel") or "bookmark", attribute(element, "title"))
         elif text := _words(element):
             yield FeedLink(text, base, "")
 
 
 def _words(element: etree._Element, name: str = "") -> str:
-    """Of the element, or of its first child of that name."""
+    """The text of the element, or of its first child with this name."""
     of = child(element, name) if name else element
     return " ".join("".join(map(str, of.itertext())).split()) if of is not None else ""
 
 
 def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, str]]:
-    """Its HTML in parts, and what the links of each are resolved against."""
+    """(base URL of links, HTML) of the parts of an entry."""
     title, target = _words(entry, "title"), _page_of(entry, _own_base(entry, url) or home)
     base = target or home
     words = escape(title or _target(entry), quote=False)
@@ -125,8 +124,8 @@ def _entry(entry: etree._Element, url: Url, home: Url) -> Iterator[tuple[Url, st
 
 
 def _target(entry: etree._Element) -> str:
-    """The entry's page: Atom's link without rel or with rel=alternate, RSS's link as text,
-    else a guid that is a link.
+    """The entry's page: Atom's link without rel or with rel=alternate, RSS's link text, else a guid that is a
+    permalink.
     """
     for element in entry:
         if local(element) == "link" and attribute(element, "rel") in ("", "alternate"):
@@ -142,7 +141,7 @@ def _target(entry: etree._Element) -> str:
 
 
 def _html(element: etree._Element) -> str:
-    """A text construct as HTML: elements within it as they are, text that is plain as text, else text that is HTML."""
+    """A text construct as HTML: child elements as they are, plain text escaped, other text as HTML."""
     if len(element):
         for part in element.iter():
             part.tag = local(part) or part.tag

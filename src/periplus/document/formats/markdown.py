@@ -1,4 +1,4 @@
-"""Converts Markdown to HTML: CommonMark with tables; the HTML within it counts."""
+"""Converts Markdown to HTML: CommonMark with tables and embedded HTML."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 TEXT_CHARS = 1_000_000  # 0.3 s
-# Signs that may mean something take 7 to 30 us each, other text 0.1: a text of signs alone took 7 s a MB, the dearest
-# HTML that we know takes 0.4. So many are read, and one more in so many characters. Of 302 real documents none needs
-# more than one in 17. What is beyond stays plain, and is told.
+# Markup characters take 7 to 30 us each, other text 0.1: a text of only such characters took 7 s per MB, while the
+# worst HTML known takes 0.4. Limit: this many, plus one per this many characters. Of 302 real documents none has more
+# than one in 17. The text beyond is kept as plain text, with a fault
 SIGNS_MOST, CHARS_A_SIGN = 2_000, 12
-LINE_CHARS = 1_000  # a line that is longer is cut where it stands
+LINE_CHARS = 1_000  # longer lines are cut in the middle
 _SIGN = re.compile(r"[\[!*_~<&\\`|]|^[ \t]*(?:[-+>#]|\d+[.)])", re.M)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.S)
-_OWN_NAME = re.compile(r"[ \t]*\{:?[ \t]*#([\w.:-]+)[^{}]*\}[ \t]*$")  # of a heading: attribute lists of MkDocs, Pandoc
-# `[[page#heading|label]]` as Obsidian writes it; `[[_TOC_]]` is GitLab's table of contents
-# and `#^` names a paragraph
+# id of a heading: attribute lists of MkDocs, Pandoc
+_OWN_NAME = re.compile(r"[ \t]*\{:?[ \t]*#([\w.:-]+)[^{}]*\}[ \t]*$")
+# `[[page#heading|label]]` as in Obsidian; `[[_TOC_]]` is GitLab's table of contents, and `#^` names a paragraph
 _WIKI_LINK = re.compile(
     r"\[\[(?!_TOC_\]\]|\]\])([^\[\]|#\n]*)(?:#(?:[^\[\]|\n]*#)?(?:\^[^\[\]|\n]*|([^\[\]|\n]*)))?(?:\|([^\[\]\n]*))?\]\]"
 )
@@ -36,24 +36,26 @@ _TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.M)
 
 
 def html_of(text: str, wiki_links: bool = False) -> Converted:
-    """The title is the front matter's; without one, that of the first heading stands for it when the page is shown.
+    """Converts a text.
 
-    wiki_links: `[[page]]` is a link to the address `page`.
+    The title is from the front matter; without it, the first heading is used when the page is shown.
+
+    wiki_links: `[[page]]` is a link to the relative URL `page`.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     title = ""
     if matter := _FRONT_MATTER.match(text):
         title_match = _TITLE.search(matter[1] or "")
         title, text = title_match[1] if title_match else "", text[matter.end() :]
-    end = _end(text)
-    fault = f"long: what stands behind {end:,} characters was read as plain text" if end < len(text) else ""
+    end = _markdown_end(text)
+    fault = f"long: the text after {end:,} characters was read as plain text" if end < len(text) else ""
     if not is_installed("markdown_it"):
         return Converted(page((block("pre", text),), title), absence("markdown_it"))
-    return Converted(page((_rendered(text[:end], wiki_links), block("pre", text[end:])), title), fault)
+    return Converted(page((_render(text[:end], wiki_links), block("pre", text[end:])), title), fault)
 
 
-def _rendered(text: str, wiki_links: bool) -> str:
-    """As HTML, with the names that links to its headings use: see `_heading_names`."""
+def _render(text: str, wiki_links: bool) -> str:
+    """HTML with ids for headings: see `_heading_names`."""
     renderer, met = _renderer(wiki_links), Counter[str]()
     tokens = renderer.parse(text)
     for opening, content in pairwise(tokens):
@@ -63,21 +65,21 @@ def _rendered(text: str, wiki_links: bool) -> str:
             names = _heading_names(_OWN_NAME.sub("", words), met)
             opening.attrSet("id", names[0])
             further = {own[1] if own else names[0], *names} - {names[0], ""}
-            content.children = [*map(_place, sorted(further)), *(content.children or ())]
+            content.children = [*map(_anchor_token, sorted(further)), *(content.children or ())]
     return str(renderer.renderer.render(tokens, renderer.options, {}))
 
 
-def _place(name: str) -> Token:
+def _anchor_token(name: str) -> Token:
     from markdown_it.token import Token
 
     return Token("html_inline", "", 0, content=f'<a name="{escape(name)}"></a>')
 
 
 def _heading_names(words: str, met: Counter[str]) -> list[str]:
-    """What a heading is called in addresses: as GitHub and GitLab name it, then as Python-Markdown and so MkDocs do.
+    """Ids of a heading: as in GitHub and GitLab, then as in Python-Markdown and MkDocs.
 
-    A further heading of the same words has a number. met: names so far, to which these are added. Sources: the table of
-    contents filter of GitHub's html-pipeline; `slugify` and `unique` of Python-Markdown's toc extension.
+    Repeated names get a number. met: counts of names, updated here. Sources: the table of contents filter of GitHub's
+    html-pipeline; `slugify` and `unique` of Python-Markdown's toc extension.
     """
     hyphened = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
     plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
@@ -90,8 +92,8 @@ def _heading_names(words: str, met: Counter[str]) -> list[str]:
     return names
 
 
-def _end(text: str) -> int:
-    """Up to where the text is read as Markdown: all of it, or to the end of a line, or within one that is long."""
+def _markdown_end(text: str) -> int:
+    """The end of the part that is read as Markdown: the whole text, or up to a line end, or within a long line."""
     one_more = next(islice(_SIGN.finditer(text), SIGNS_MOST + len(text) // CHARS_A_SIGN, None), None)
     end = min(one_more.start() if one_more else len(text), TEXT_CHARS)
     return end if end >= len(text) else text.rfind("\n", max(0, end - LINE_CHARS), end) + 1 or end
@@ -108,7 +110,7 @@ def _renderer(wiki_links: bool) -> MarkdownIt:
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
-    """A rule of markdown-it: whether a wiki link begins here; unless silent, its tokens are added."""
+    """A rule of markdown-it: whether a wiki link begins here; unless silent, adds its tokens."""
     match = _WIKI_LINK.match(state.src, state.pos)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""Reads documents of markup: HTML, XHTML, and other XML: feeds, drawings, books in vocabularies of their own."""
+"""Reads HTML, XHTML, and other XML: feeds, SVG, documents in other vocabularies."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from periplus.model.page import BLOCK_KIND_CODES, CLICK_KINDS, BlockKind, Blocks
 from periplus.model.visit import Headers
 from periplus.urls.canonical import identity
 
-# What only XML asks for is imported by its readers: 20 ms of a start, for crawls of HTML.
+# Modules needed only for XML are imported by its readers: saves 20 ms at start-up
 
 _TITLE = BLOCK_KIND_CODES[BlockKind.TITLE]
-SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
+SHELL_CHARS = 200  # of the whole text: "Loading", a name, a copyright notice
 
 
 def read_html(source: Source) -> Content:
-    """HTML with all its errors, as a browser takes it."""
+    """Reads HTML, with error handling as in browsers."""
     tree = parse(source.page)
     page = Reader(tree).read()
     facts = metadata(page, source.headers)
@@ -49,7 +49,7 @@ def read_html(source: Source) -> Content:
 
 
 def _is_shell(page: Reader, blocks: Blocks) -> bool:
-    """Whether a page with scripts is empty until one fills it."""
+    """Whether a page is an empty shell until a script fills it."""
     if not page.script_count or not page.root_count or page.filled_roots:
         return False
     texts = zip(blocks.kinds, blocks.texts(), strict=True)
@@ -57,7 +57,7 @@ def _is_shell(page: Reader, blocks: Blocks) -> bool:
 
 
 def read_xhtml(source: Source) -> Content:
-    """XHTML by the rules of XML, in which `<title/>` ends at once; when it is not well-formed, by those of HTML."""
+    """Reads XHTML as XML, in which `<title/>` is closed; if not well-formed, as HTML."""
     from periplus.document.canonical_xml import without_doctype
 
     tree = html.parse_xml(without_doctype(source.text))
@@ -70,11 +70,10 @@ FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
 def read_xml(source: Source) -> Content:
-    """Well-formed XML: each piece of text is a block; a feed has headings, paragraphs and links.
+    """Reads well-formed XML: each text node is a block; a feed has headings, paragraphs and links.
 
-    Anything else that calls itself XML is HTML.
-
-    Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom (href), enclosures, the style sheet.
+    Ill-formed XML is read as HTML. Links: xlink:href and XHTML's a (any vocabulary), link of RSS (text) and Atom
+    (href), enclosures, the style sheet.
     """
     from periplus.document.canonical_xml import without_doctype
 
@@ -106,7 +105,7 @@ def read_xml(source: Source) -> Content:
 
 
 def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Content:
-    """A feed's blocks and language come from its HTML; of the links there those that are not the feed's own already.
+    """Reads a feed: blocks and language from its HTML; links in its texts are added unless the feed itself has them.
 
     Links to pages are RELATED: readers of a feed click them elsewhere, not on the site.
     """
@@ -159,7 +158,7 @@ def _add_links(rows: GatheredLinks, tree: html.Tree) -> None:
         if href := html.attribute(element, "href"):
             rows.add(href, place_of(LinkKind.ANCHOR, Position.BODY), html.text_of(element))
     for element in rows.first(html.elements(tree, "link")):
-        if href := html.attribute(element, "href"):  # Atom: without rel it is the entry's page
+        if href := html.attribute(element, "href"):  # atom: without rel it is the entry's page
             for kind in headers.kinds_of_rel(html.attribute(element, "rel") or "bookmark"):
                 rows.add(href, place_of(kind, Position.BODY), html.attribute(element, "title"))
         elif text := html.text_of(element):  # RSS

@@ -1,6 +1,6 @@
 """Converts PDF files to HTML.
 
-Its text in the order of its pages, headings by its outline, and its links.
+Text in page order, headings by the outline, and links.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from periplus.document.whitespace import folded
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
-PAGES_MOST = 2_000  # some 2 s: PDFium reads a thousand pages a second
+PAGES_MOST = 2_000  # about 2 s: PDFium reads a thousand pages a second
 TEXT_CHARS = 5_000_000
-PAGE_CHARS = 200_000  # of one page: a full one has 5,000
+PAGE_CHARS = 200_000  # per page: a full one has 5,000
 LINKS_MOST = 2_000
-TITLES_MOST = 5_000  # of the outline
+TITLES_MOST = 5_000  # in the outline
 URL_BYTES = 4_096
 ANCHOR_CHARS = 500
 _BULLET = re.compile(r"^[•‣▪◦●○■–*-]\s+")
 _SENTENCE_END = (".", "!", "?", ":", "…", "”", "。", "؟")
-_SHORT = 0.8  # a line under this share of its page's usual width ends its paragraph, if it ends a sentence
+_SHORT = 0.8  # a line shorter than this share of the page's usual width ends a paragraph, if it ends a sentence
 
 
 def html_of(body: bytes) -> Converted:
-    """Total: what cannot be opened has a fault, and so has what is longer than is read."""
+    """Total: files that cannot be opened, or exceed the limits, have a fault."""
     import pypdfium2 as pdfium
 
     try:
@@ -56,13 +56,13 @@ def _converted(document: PdfDocument) -> Converted:
         parts += _blocks(text, levels)
         read += 1
     parts += [f'<a href="{escape(target)}" title="{escape(words)}"></a>' for target, words in links.items()]
-    facts = {name: _plain(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
+    facts = {name: _clean(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
     fault = f"long: {read} of {pages} pages were read" if read < pages else ""
     return Converted(page(parts, facts.get("Title", ""), description=facts.get("Subject", "")), fault)
 
 
 def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str:
-    """One page's text; what is broken in a page leaves the others."""
+    """One page's text; a damaged page does not affect the rest."""
     import pypdfium2 as pdfium
 
     try:
@@ -73,7 +73,7 @@ def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str
                 count = text_page.count_chars()
                 text = text_page.get_text_range(0, min(count, PAGE_CHARS)) if count > 0 else ""
                 _add_links(document, sheet, text_page, links)
-                return _plain(text)
+                return _clean(text)
             finally:
                 text_page.close()
         finally:
@@ -83,7 +83,7 @@ def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str
 
 
 def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, links: dict[str, str]) -> None:
-    """The links of a page that lead out of the file, with the words that they lie on."""
+    """Adds the links of a page to external targets, with the text that they cover."""
     import ctypes
 
     from pypdfium2 import raw
@@ -99,17 +99,17 @@ def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, li
             if is_absolute(target) and target not in links:
                 on = raw.FPDFLink_GetAnnotRect(link, box)
                 links[target] = (
-                    folded(_plain(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
+                    folded(_clean(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
                     if on
                     else ""
                 )
 
 
 def _outline(document: PdfDocument) -> dict[str, int]:
-    """The titles of the outline, from the highest level, 1, on."""
+    """The level of each title in the outline, from 1."""
     levels: dict[str, int] = {}
     for mark in document.get_toc(max_depth=6):
-        levels.setdefault(folded(_plain(mark.get_title())), min(mark.level + 1, 6))
+        levels.setdefault(folded(_clean(mark.get_title())), min(mark.level + 1, 6))
         if len(levels) >= TITLES_MOST:
             break
     levels.pop("", None)
@@ -119,7 +119,7 @@ def _outline(document: PdfDocument) -> dict[str, int]:
 def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
     """A page's lines as headings, items and paragraphs.
 
-    A paragraph may go on over the page's end: that is not known here.
+    Paragraphs that continue on the next page are split.
     """
     lines = [folded(line) for line in text.splitlines()]
     usual = sorted(len(line) for line in lines)[int(len(lines) * 0.9)] if lines else 0
@@ -128,7 +128,7 @@ def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
         level = levels.get(line, 0)
         bullet = _BULLET.match(line)
         if not line or level or bullet:
-            yield _written(tag, pending)
+            yield _block_html(tag, pending)
             pending, tag = "", "p"
         if level:
             yield block(f"h{level}", line)
@@ -136,23 +136,23 @@ def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
         words = line
         if bullet:
             words, tag = line[bullet.end() :], "li"
-        pending = pending[:-1] + words if _is_divided(pending, words) else f"{pending} {words}"
+        pending = pending[:-1] + words if _is_hyphenated(pending, words) else f"{pending} {words}"
         if len(line) < usual * _SHORT and line.endswith(_SENTENCE_END):
-            yield _written(tag, pending)
+            yield _block_html(tag, pending)
             pending, tag = "", "p"
-    yield _written(tag, pending)
+    yield _block_html(tag, pending)
 
 
-def _is_divided(before: str, after: str) -> bool:
-    """Whether a word was divided at the line's end: a letter and a hyphen, then a small letter."""
+def _is_hyphenated(before: str, after: str) -> bool:
+    """Whether a word was hyphenated at the line end: a letter and a hyphen, then a lower-case letter."""
     return before[-1:] in ("-", "\xad", "\x02") and before[-2:-1].isalpha() and after[:1].islower()
 
 
-def _written(tag: str, text: str) -> str:
+def _block_html(tag: str, text: str) -> str:
     text = text.strip()
     return f"<ul>{block('li', text)}</ul>" if tag == "li" and text else block("p", text)
 
 
-def _plain(text: str) -> str:
-    """PDFium marks a divided word's hyphen with U+0002 and what it has no character for with U+FFFE."""
+def _clean(text: str) -> str:
+    """PDFium marks hyphens of divided words with U+0002, and characters without mapping with U+FFFE."""
     return text.replace("\ufffe", "-").replace("\x00", "")

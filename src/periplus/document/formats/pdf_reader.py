@@ -1,9 +1,8 @@
-"""Reads PDF files in a process of its own: one that breaks its reader breaks that, and no crawl.
+"""Reads PDF files in a child process, so that a crash of the parser does not end the crawl.
 
-PDFium is a large program in C++ that reads what strangers wrote. It works in a child process with bounded
-memory and without core dumps, one file after another; a file that takes too long is the end of that process,
-and the next file gets another one. Over its pipes travel, each with its length before it, the bytes of a file
-and, back, HTML and fault as JSON.
+PDFium is a large C++ program that parses untrusted input. It runs in a child process with limited memory and without
+core dumps, one file after another; a file that takes too long terminates that process, and the next file gets a new
+one. The pipes carry length-prefixed messages: the bytes of a file, and back HTML and fault as JSON.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from periplus.children import finish_child, start_child
 from periplus.document.formats.converted import Converted, page
 from periplus.extras import absence, is_installed
 
-# of addresses: after a manual of 800 pages a reader has 45 MB of them; a file may have 32 MB, and its text 20
+# Address space: after a manual of 800 pages a reader uses 45 MB; a file may have 32 MB, and its text 20
 MEMORY_BYTES = 1 << 30
-FILE_S = 60.0  # for one file: 2,000 pages take some 2 s
+FILE_S = 60.0  # per file: 2,000 pages take about 2 s
 _LENGTH_BYTES = 8
 
 
 class PdfReader:
-    """A child process that reads PDF files, started when it is first needed and again when it died.
+    """A child process that reads PDF files, started on first use and restarted after a crash.
 
-    For any number of threads.
+    Thread-safe.
     """
 
     def __init__(self, words: tuple[str, ...] = ("-m", __name__), limit_s: float = FILE_S) -> None:
@@ -40,10 +39,10 @@ class PdfReader:
         self._turn = threading.Lock()
 
     def html_of(self, body: bytes) -> Converted:
-        """Total: what its reader does not survive has a fault."""
+        """Total: a file that crashes the reader has a fault."""
         with self._turn:
-            child = self._started()
-            with _ended_after(self._limit_s, child) as late:
+            child = self._ensure_child()
+            with _kill_after(self._limit_s, child) as late:
                 converted = _converted(child, body)
             if converted is not None:
                 return converted
@@ -53,7 +52,7 @@ class PdfReader:
             f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it",
         )
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _ensure_child(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = start_child(*self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -68,8 +67,8 @@ class PdfReader:
 
 
 @contextlib.contextmanager
-def _ended_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list[bool]]:
-    """Kills the child if the block takes longer; then the list is not empty."""
+def _kill_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list[bool]]:
+    """Kills the child if the block takes longer; the list is then not empty."""
     late: list[bool] = []
 
     def end() -> None:
@@ -85,11 +84,11 @@ def _ended_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[lis
 
 
 def _converted(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
-    """What the child says of a file; None: it died."""
+    """The child's result for a file; None if it died."""
     assert child.stdin is not None and child.stdout is not None
     try:
         _send(child.stdin, body)
-        answer = _received(child.stdout)
+        answer = _receive(child.stdout)
         return None if answer is None else Converted(*json.loads(answer))
     except OSError:
         return None
@@ -101,8 +100,8 @@ def _send(pipe: IO[bytes], data: bytes) -> None:
     pipe.flush()
 
 
-def _received(pipe: IO[bytes]) -> bytes | None:
-    """None at the end of what the other side says, even in the middle of a message."""
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """The next message; None at the end of the stream, even within a message."""
     length = int.from_bytes(pipe.read(_LENGTH_BYTES), "little")
     data = pipe.read(length)
     return data if length and len(data) == length else None
@@ -116,14 +115,14 @@ def _reader() -> PdfReader:
 
 
 def html_of(body: bytes) -> Converted:
-    """A PDF file converted to HTML. Total, and bounded in time and memory."""
+    """Converts a PDF file to HTML. Total, with limited time and memory."""
     if not is_installed("pypdfium2"):
         return Converted(page(()), absence("pypdfium2"))
     return _reader().html_of(body)
 
 
-def _bound() -> None:
-    """Limits this process, on systems that can."""
+def _limit_resources() -> None:
+    """Limits the resources of this process, where supported."""
     try:
         import resource
     except ImportError:
@@ -134,11 +133,11 @@ def _bound() -> None:
 
 
 def main() -> None:
-    """The child's life: reads files until its parent is gone."""
+    """Main loop of the child: reads files until the parent exits."""
     from periplus.document.formats import pdf
 
-    _bound()
-    while (body := _received(sys.stdin.buffer)) is not None:
+    _limit_resources()
+    while (body := _receive(sys.stdin.buffer)) is not None:
         _send(sys.stdout.buffer, json.dumps(pdf.html_of(body)).encode())
 
 

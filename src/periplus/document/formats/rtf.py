@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from periplus.document.formats.converted import Converted, escape, is_absolute, page
 
 TEXT_CHARS = 5_000_000
-GROUPS_MOST = 2_000  # within one another; no writer has a reason for more
+GROUPS_MOST = 2_000  # nesting depth; no writer needs more
 _TOKEN = re.compile(r"\\(?:([a-zA-Z]{1,32})(-?\d{1,9})? ?|'([0-9a-fA-F]{2})|([^a-zA-Z]))|([{}])|[\r\n]+|([^\\{}\r\n]+)")
 _SIGNS = {
     "tab": " ", "line": "\n", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”", "endash": "–",
@@ -46,18 +46,18 @@ _FIELD_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"', re.I)
 
 @dataclass(slots=True)
 class _Group:
-    """What holds within a group of the text, and in those within it until they say otherwise."""
+    """State of a group, inherited by groups within it."""
 
-    into: str = "body"  # where its words go; empty: nowhere
-    codec: str = ""  # of its font; empty: that of the text
-    fallback: int = 1  # signs after a \\u for readers that do not know it
+    into: str = "body"  # destination of its text; empty: ignored
+    codec: str = ""  # of its font; empty: the document's
+    fallback: int = 1  # characters after a \\u for readers without Unicode support
     hidden: bool = False
-    target: str = ""  # of the link that it is
+    target: str = ""  # of the link, if the group is one
 
 
 @dataclass(slots=True)
 class _Paragraph:
-    """What is known of the paragraph that is being read."""
+    """State of the current paragraph."""
 
     inline: list[str] = field(default_factory=list)  # HTML
     style: int = 0
@@ -67,7 +67,7 @@ class _Paragraph:
 
 
 class _Reader:
-    """Reads a text word by word. Bytes wait until what follows is no byte: a character may have two."""
+    """Reads a document token by token. Bytes are buffered until other input follows, since a character may have two."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -77,10 +77,10 @@ class _Reader:
         self._paragraph, self._bytes = _Paragraph(), bytearray()
         self._font = self._style = self._skip = 0
         self._optional = False
-        self._target = ""  # of the field whose result comes next
+        self._target = ""  # of the field whose result follows
 
     def read(self, text: str) -> bool:
-        """False: a bound was met, and the rest is left out."""
+        """Returns False if a limit was exceeded; the rest is then missing."""
         place, room = 0, TEXT_CHARS
         while room > 0 and len(self._outer) <= GROUPS_MOST and (match := _TOKEN.match(text, place)):
             place = match.end()
@@ -90,7 +90,7 @@ class _Reader:
             elif plain:
                 room -= len(plain)
                 self._add_bytes(plain.encode("latin-1"))
-            elif word == "bin":  # so many bytes follow that are no text
+            elif word == "bin":  # this many bytes of binary data follow
                 place += max(0, int(number or 0))
             else:
                 self._flush()
@@ -149,7 +149,7 @@ class _Reader:
             self._set_letters(word, number)
 
     def _set_letters(self, word: str, number: int | None) -> None:
-        """What says how the words after it are to be read."""
+        """Handles words that affect how text is read."""
         group = self._group
         if word == "uc":
             group.fallback = min(max(number or 0, 0), 64)
@@ -235,7 +235,7 @@ class _Reader:
 
 
 def html_of(body: bytes) -> Converted:
-    """Total: what is no such text has a fault."""
+    """Total: other input has a fault."""
     if not body.lstrip()[:5].startswith(b"{\\rtf"):
         return Converted(page(()), "damaged: no RTF text")
     reader = _Reader()

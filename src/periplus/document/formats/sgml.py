@@ -1,8 +1,8 @@
 """Converts SGML to HTML.
 
-DocBook, LinuxDoc and their like: minimised tags and entities are written out.
+DocBook, LinuxDoc and similar: omitted tags and entities are expanded.
 
-No document type is read, so what an element is for is known by its name; names not known count by what is in them.
+No document type is read, so elements are interpreted by name; for unknown names only the contents count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TOKEN = re.compile(
     re.S,
 )
 _ATTRIBUTE = re.compile(r"([\w.:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")
-# Sections, by rank: one that begins ends those of its rank and below whose end tags were left out;
-# `section` has always its own.
+# Sections by rank: a section ends open ones of the same or lower rank whose end tags were omitted; `section` always has
+# an end tag
 _RANKS = {"part": 0, "sect": 2, "refsect1": 3, "refsect2": 4, "refsect3": 5, "section": 99}
 _RANKS |= dict.fromkeys(("chapter", "chapt", "appendix", "preface", "refentry", "glossary", "bibliography"), 1)
 _RANKS |= {f"sect{number}": number + 2 for number in range(1, 6)}
-_SECTIONS_MOST = 50  # within one another; books have six
+_SECTIONS_MOST = 50  # nesting depth; books have six
 _TITLES = frozenset({"title", "refname", "subtitle", "heading", "bridgehead"})
 _AFTER_TITLE = frozenset(
     {"author", "authorgroup", "date", "version", "titlepag", "toc", "lot", "copyright", "revhistory", "sect"}
@@ -52,14 +52,15 @@ _UNREAD = frozenset({"indexterm", "comment", "remark", "script", "style"})
 
 
 class _Reader:
-    """Reads tokens one by one; headings get their level from the sections that are open."""
+    """Reads tokens one by one; the level of a heading is the number of open sections."""
 
     def __init__(self) -> None:
         self.title = ""
-        self._open: list[tuple[str, str]] = []  # (name, what closes it)
-        self._counts: Counter[str] = Counter()  # of what is open, so that an end tag of nothing is known at once
+        self._open: list[tuple[str, str]] = []  # (name, HTML that closes it)
+        # number of open elements by name, to recognise unmatched end tags at once
+        self._counts: Counter[str] = Counter()
         self._sections: list[str] = []
-        self._heading = 0  # level of the heading that is open without end tag, as after <sect>
+        self._heading = 0  # level of the open heading without end tag, as after <sect>
         self._words: list[str] = []  # of a title
         self._unread = self._net = 0
 
@@ -130,7 +131,7 @@ class _Reader:
             return
         self._sections.append(name)
         self._push(name, "")
-        if name.startswith("sect") and name != "section":  # LinuxDoc: the title stands there without a tag of its own
+        if name.startswith("sect") and name != "section":  # LinuxDoc: the title follows without a tag
             self._heading = min(len(self._sections) + 1, 6)
             yield f"<h{self._heading}>"
 
@@ -147,9 +148,7 @@ class _Reader:
         self._counts[name] += 1
 
     def _close(self, name: str) -> Iterator[str]:
-        """Ends an element and those in it whose end tags were left out;
-        an end tag of nothing that is open says nothing.
-        """
+        """Closes an element and those inside whose end tags were omitted; ignores unmatched end tags."""
         if name in _UNREAD and self._unread:
             self._unread -= 1
         if not self._counts[name]:
@@ -177,8 +176,8 @@ def _values(attributes: str) -> dict[str, str]:
 
 
 def html_of(text: str) -> Converted:
-    """Total. Entities that HTML knows are their characters; others stay as text."""
-    from periplus.document.canonical_xml import without_doctype  # 5 ms, where there is such a document
+    """Total. HTML entities become their characters; others stay as text."""
+    from periplus.document.canonical_xml import without_doctype  # 5 ms, only for such documents
 
     reader = _Reader()
     parts = list(reader.pieces(without_doctype(text)))

@@ -1,9 +1,8 @@
-"""Finds the reader for a document's media type.
+"""Selects the reader for a document's media type.
 
-A new format is a module and a line here, or an entry point of the group `periplus.formats` in an installed package.
-
-Documents of markup are read by a parser. Any other is first converted to HTML, by a function of its text or of its
-bytes: so links, metadata, blocks and canonical XML come from one path.
+To add a format, add a module and a line here, or an entry point of the group `periplus.formats` in an installed
+package. Markup is read by a parser. Any other format is first converted to HTML, by a function of its text or bytes, so
+that links, metadata, blocks and canonical XML have a single code path.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ TEXTS: dict[str, Callable[[str], Converted]] = {
 WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
 
 
-def _imported(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:
-    """A reader whose module is imported when it is first needed: lxml takes 0.2 s, PDFium 0.3 s."""
+def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:
+    """A reader whose module is imported on first use: lxml takes 0.2 s, PDFium 0.3 s."""
 
     def read(body: bytes) -> Converted:
         reader: Callable[[bytes], Converted] = getattr(import_module(f"periplus.document.formats.{module}"), name)
@@ -52,17 +51,18 @@ def _imported(module: str, name: str = "html_of") -> Callable[[bytes], Converted
     return read
 
 
-_docx, _rtf, _odt = _imported("zipped", "docx"), _imported("rtf"), _imported("zipped", "odt")
+_docx, _rtf, _odt = _lazy_reader("zipped", "docx"), _lazy_reader("rtf"), _lazy_reader("zipped", "odt")
 
 
 def _word(body: bytes) -> Converted:
-    """DOCX; and RTF, which some servers send under the name of any file that Word writes."""
+    """DOCX; and RTF, which some servers send with the media type of Word."""
     return _rtf(body) if body.startswith(b"{\\rtf") else _docx(body)
 
 
-BINARY_WORD = "application/msword"  # of 1997 to 2003: not read, but DOCX and RTF under its name are
+# the binary format of 1997 to 2003 is unsupported, but DOCX and RTF with its media type are read
+BINARY_WORD = "application/msword"
 FILES: dict[str, Callable[[bytes], Converted]] = {
-    **dict.fromkeys(("application/pdf", "application/x-pdf"), _imported("pdf_reader")),
+    **dict.fromkeys(("application/pdf", "application/x-pdf"), _lazy_reader("pdf_reader")),
     **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
     **dict.fromkeys((BINARY_WORD, "application/vnd.ms-word"), _word),
     _OFFICE: _word,
@@ -70,24 +70,24 @@ FILES: dict[str, Callable[[bytes], Converted]] = {
     "application/vnd.ms-word.document.macroenabled.12": _word,
     _OPEN: _odt,
     _OPEN + "-template": _odt,
-    "application/epub+zip": _imported("zipped", "epub"),
+    "application/epub+zip": _lazy_reader("zipped", "epub"),
 }
 READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 
 
 @cache
 def file_readers() -> Mapping[str, Callable[[bytes], Converted]]:
-    """FILES, and the readers of installed packages: of media types, in lower case, that we do not read ourselves."""
+    """FILES, and the readers of installed packages for other media types, in lower case."""
     added = {
-        name: _total(guarded(package, cast("Callable[[bytes], Converted]", reader)))
+        name: _with_fault(guarded(package, cast("Callable[[bytes], Converted]", reader)))
         for name, (package, reader) in loaded("formats", object).items()
         if name not in READ_MEDIA_TYPES
     }
     return FILES | added
 
 
-def _total(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
-    """The reader of a package; where it fails, the document is one that could not be read."""
+def _with_fault(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
+    """Wraps a package's reader: an error becomes a fault of the document."""
 
     def read(body: bytes) -> Converted:
         try:
@@ -101,14 +101,14 @@ def _total(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]
 _SCRIPTS = ("javascript", "x-javascript", "ecmascript", "x-ecmascript")
 _PARTS = frozenset(f"{group}/{name}" for group in ("text", "application") for name in _SCRIPTS) | {"text/css"}
 _PART_GROUPS = ("image/", "font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject")
-# Fonts, which servers send as octets. Source: MIME Sniffing Standard, 6.3
+# Fonts, often sent as octet-stream. Source: MIME Sniffing Standard, 6.3
 _FONTS = (b"wOFF", b"wOF2", b"OTTO", b"\0\1\0\0", b"ttcf")
 
 
 def is_part(declared: str, start: bytes = b"") -> bool:
-    """Whether a body of the declared type is something that pages are shown with: an image, a style, a script, a font.
+    """Whether a body of the declared type is a page resource: an image, a style sheet, a script, a font.
 
-    start: some bytes of it, which tell where the type does not.
+    start: its first bytes, used if the type is generic.
     """
     if says_nothing(declared):
         return start.startswith(_FONTS) or binary_type(start).startswith("image/")
@@ -116,19 +116,19 @@ def is_part(declared: str, start: bytes = b"") -> bool:
 
 
 def is_read(media_type: str) -> bool:
-    """Whether documents of this media type have a reader."""
+    """Whether there is a reader for this media type."""
     return media_type in READ_MEDIA_TYPES or media_type in file_readers()
 
 
 def may_be_kept(declared: str, start: bytes = b"") -> bool:
-    """The same, or one of a part of pages."""
+    """As `may_be_read`, or a page resource."""
     return is_part(declared, start) or may_be_read(declared, start)
 
 
 def may_be_read(declared: str, start: bytes = b"") -> bool:
-    """Whether a body of the declared type may be one that is read.
+    """Whether a body of the declared type may be readable.
 
-    start: some kB of it, which tell where the type does not.
+    start: its first kB, used if the type is generic.
     """
     if binary_type(start) == BINARY_WORD:
         return False

@@ -1,6 +1,6 @@
 """Converts plain text to HTML.
 
-Paragraphs, lists and headings, found by how such texts are usually set.
+Paragraphs, lists and headings, recognised by common conventions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from periplus.document.formats.converted import Converted, block, page
 HEADING_CHARS = 100  # longer lines are sentences
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _UNDERLINE = re.compile(r"\s*([=\-~*#^_])\1{2,}\s*$")
-_LEVELS = {"=": 1, "#": 1, "*": 1, "-": 2, "_": 2}  # of a heading by what underlines it; else 3
+_LEVELS = {"=": 1, "#": 1, "*": 1, "-": 2, "_": 2}  # heading level by underline character; else 3
 _NUMBERED = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,4})\.?\s+\S")
 _BULLET = re.compile(r"(\s*)(?:[-*+•‣▪o]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?=\S)")
 _SENTENCE_END = (".", ",", ";", ":", "!", "?")
 
 
 def html_of(text: str) -> Converted:
-    """Paragraphs are what empty lines part; lines within one belong together. URLs in it are words, not links."""
+    """Paragraphs are separated by empty lines. URLs stay text and do not become links."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
     return Converted(page(part for paragraph in _EMPTY_LINES.split(text) for part in _parts(paragraph.strip("\n"))))
 
@@ -45,7 +45,7 @@ def _parts(paragraph: str) -> Iterator[str]:
 
 
 def _body(lines: list[str]) -> Iterator[str]:
-    """Lines that belong together and are no heading."""
+    """Lines of one paragraph or list."""
     if lines and _BULLET.match(lines[0]):
         yield from _items(lines)
     else:
@@ -53,7 +53,7 @@ def _body(lines: list[str]) -> Iterator[str]:
 
 
 def _heading_level(line: str) -> int:
-    """Of a line that stands alone: in capitals, or numbered, and no sentence. 0: it is no heading."""
+    """The level of a single line: in capitals or numbered, and not a sentence. 0: not a heading."""
     line = line.strip()
     if len(line) > HEADING_CHARS or line.endswith(_SENTENCE_END):
         return 0
@@ -63,9 +63,7 @@ def _heading_level(line: str) -> int:
 
 
 def _items(lines: list[str]) -> Iterator[str]:
-    """A list: an item begins with each mark that stands as far in as the first one's,
-    and goes on in the lines below.
-    """
+    """A list: each marker with the indentation of the first begins an item, which continues on the following lines."""
     first = _BULLET.match(lines[0])
     indent = first[1] if first else ""
     items: list[list[str]] = []

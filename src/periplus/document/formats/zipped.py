@@ -18,8 +18,8 @@ from lxml import etree
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.converted import HTML_CHARS, Converted, escape, is_absolute, page
 
-MEMBER_BYTES = 33_554_432  # inflated, of one file: as much as a body may have
-TOTAL_BYTES = 67_108_864  # inflated, of one archive
+MEMBER_BYTES = 33_554_432  # decompressed, per file: as much as a body may have
+TOTAL_BYTES = 67_108_864  # decompressed, per archive
 NODES: Final = etree.XMLParser(
     resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True
 )
@@ -40,7 +40,7 @@ _BROKEN = (
 class Archive:
     """The files of an archive by name.
 
-    What is damaged, encrypted, missing or too large reads as nothing, and faults tell of it.
+    Damaged, encrypted, missing or oversized files read as empty, with an entry in faults.
     """
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
@@ -64,14 +64,14 @@ class Archive:
         return data
 
     def tree(self, name: str) -> etree._Element | None:
-        """An XML file's root; of a damaged one as much as can be read. No entity is expanded."""
+        """The root of an XML file; of a damaged file as much as can be read. No entity is expanded."""
         return parsed(self.bytes_of(name))
 
 
 def parsed(data: bytes) -> etree._Element | None:
-    """The root of XML, as far as it is some.
+    """The root of an XML document, or None.
 
-    Deeper than 256 elements or with a text of 10 MB it is cut: libxml2's own bounds.
+    Cut at a depth of 256 elements or a text of 10 MB: libxml2's limits.
     """
     if not data:
         return None
@@ -82,18 +82,18 @@ def parsed(data: bytes) -> etree._Element | None:
 
 
 def _text_of(root: etree._Element | None, name: str) -> str:
-    """The text of the first element of that local name."""
+    """The text of the first element with this local name."""
     element = next(root.iter("{*}" + name), None) if root is not None else None
     return (element.text or "").strip() if element is not None else ""
 
 
 class ElementMarkup(NamedTuple):
-    """What HTML stands around an element's contents."""
+    """The HTML before and after an element's contents."""
 
     before: str = ""
     after: str = ""
-    text: bool = False  # whether its own text counts, and not only that of elements below
-    skip: bool = False  # whether nothing below counts
+    text: bool = False  # whether its own text is included, not only that of its descendants
+    skip: bool = False  # whether its contents are skipped
 
 
 SKIPPED = ElementMarkup(skip=True)
@@ -101,12 +101,12 @@ Rule = ElementMarkup | Callable[[etree._Element], ElementMarkup]
 
 
 def local(element: etree._Element) -> str:
-    """Its name without the namespace."""
+    """The name without namespace."""
     return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
 
 
 def attribute(element: etree._Element, name: str) -> str:
-    """An attribute's value by the name without its namespace; empty where there is none."""
+    """An attribute's value by local name; '' if missing."""
     for key, value in element.attrib.items():
         if str(key).rpartition("}")[2] == name:
             return str(value)
@@ -114,12 +114,12 @@ def attribute(element: etree._Element, name: str) -> str:
 
 
 def child(element: etree._Element, name: str) -> etree._Element | None:
-    """The first child of that local name."""
+    """The first child with this local name."""
     return next((below for below in element if local(below) == name), None)
 
 
 def tree_html(root: etree._Element, rules: Mapping[str, Rule]) -> str:
-    """The HTML of everything below root. rules: by local name; an element without one counts by what is below it."""
+    """The HTML of the subtree. rules: by local name; elements without a rule are transparent."""
     pieces: list[str] = []
     texts: list[bool] = []
     skipped: etree._Element | None = None
@@ -159,7 +159,7 @@ def _tail(pieces: list[str], texts: list[bool], element: etree._Element) -> None
 
 
 def docx(body: bytes) -> Converted:
-    """Total, as those below: what is no such file has a fault."""
+    """Total, as the functions below: other input has a fault."""
     return _converted(body, _docx)
 
 
@@ -172,9 +172,9 @@ def epub(body: bytes) -> Converted:
 
 
 def _converted(body: bytes, read: Callable[[Archive], tuple[Sequence[str], etree._Element | None]]) -> Converted:
-    """A document in an archive, converted. Total: what is no such file has a fault.
+    """Converts a document in an archive. Total: other input has a fault.
 
-    read: gives its contents as HTML, and the root of what holds its title, language and description.
+    read: returns its contents as HTML, and the root of the element with title, language and description.
     """
     try:
         opened = zipfile.ZipFile(io.BytesIO(body))
@@ -208,7 +208,7 @@ def _docx(archive: Archive) -> tuple[list[str], etree._Element | None]:
 
 
 def _heading_styles(styles: etree._Element | None) -> dict[str, int]:
-    """Levels of the styles that are headings, by their ids; items of lists have -1."""
+    """Heading levels by style id; -1 for styles of list items."""
     levels: dict[str, int] = {}
     for style in styles if styles is not None else ():
         name = child(style, "name")
@@ -223,7 +223,7 @@ def _heading_styles(styles: etree._Element | None) -> dict[str, int]:
 
 
 def _targets(relations: etree._Element | None) -> dict[str, str]:
-    """Where links lead that leave the file, by the ids of their relations."""
+    """Targets of external links, by relation id."""
     if relations is None:
         return {}
     return {
@@ -249,7 +249,7 @@ def _docx_rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, 
         "docPr": _picture,
         "del": SKIPPED,
         "moveFrom": SKIPPED,
-        "Fallback": SKIPPED,  # the same once more, for older programs
+        "Fallback": SKIPPED,  # the same content for older programs
         "pPr": SKIPPED,
         "rPr": SKIPPED,
     }
@@ -292,7 +292,7 @@ def _picture(element: etree._Element) -> ElementMarkup:
 
 # OpenDocument texts. Source: OpenDocument 1.3, part 3.
 
-_SPACES_MOST = 100  # of one `text:s`: it says how many it stands for
+_SPACES_MOST = 100  # of one `text:s`, which has a repeat count
 
 
 def _odt(archive: Archive) -> tuple[list[str], etree._Element | None]:
@@ -350,7 +350,7 @@ _ODT_RULES: dict[str, Rule] = {
 }
 
 
-# Books: their chapters in the order of reading. Source: EPUB 3.3, 3 and 5.
+# EPUB: the chapters in reading order. Source: EPUB 3.3, 3 and 5.
 
 CHAPTERS_MOST = 2_000
 
@@ -375,7 +375,7 @@ def _all(root: etree._Element | None, name: str) -> list[etree._Element]:
 
 
 def _epub_chapter(data: bytes) -> str:
-    """What stands in a chapter's body. Links within the book are no addresses of the web: they are left out."""
+    """The body of a chapter. Links within the book are not web addresses and are removed."""
     root = parsed(without_doctype(data.decode("utf-8", "replace")).encode())
     parts = _all(root, "body")
     if not parts:
