@@ -297,7 +297,7 @@ def test_a_form_whose_host_is_down_ends_the_crawl(tmp_path, delay):
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
         result = run(tmp_path, site, hosts + form_login(door), "--delay", delay, "--max-time", "30")
     assert result.exit_code == 4
-    assert f"{door.url}/login is not asked for: host-down" in " ".join(result.output.split())
+    assert f"{door.url}/login was not requested: host-down" in " ".join(result.output.split())
 
 
 def test_a_sign_may_stand_in_the_data_of_the_page_to_check(tmp_path):
