@@ -184,7 +184,7 @@ def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
     with served(LoginSite(robots="User-agent: *\nDisallow: /login\n")) as site:
         result = run(tmp_path, site, form_login(site))
         assert result.exit_code == 4
-        assert "robots.txt line 2 (Disallow: /login) keeps" in result.output
+        assert "robots.txt line 2 (Disallow: /login) disallows" in result.output
         assert site.paths() == ["/robots.txt"]
         again = run(tmp_path, site, form_login(site), "--no-allow-private")
     assert again.exit_code == 4
@@ -272,7 +272,7 @@ def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, 
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
         result = run(tmp_path, site, hosts + form_login(door), "--max-time", "30")
     assert result.exit_code == 4
-    assert f"{door.url}/login was not asked for" in " ".join(result.output.split())
+    assert f"{door.url}/login could not be requested in" in " ".join(result.output.split())
 
 
 def test_a_form_on_another_host_is_asked_for_once(tmp_path):

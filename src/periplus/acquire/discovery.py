@@ -183,7 +183,7 @@ class Discovery:
         return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.depth) else None
 
     def named(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
-        """The candidate for a URL's canonical page, and a second one for the URL itself if it is an alias."""
+        """The candidate for a URL's canonical page, and another for the URL itself if it is an alias."""
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
         if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
             return (self.candidate(url, depth, hops=hops, in_sitemap=in_sitemap),)
