@@ -266,7 +266,7 @@ def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp
 
 
 def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
-    monkeypatch.setattr("periplus.acquire.worker.Worker._call", lambda self, request: None)
+    monkeypatch.setattr("periplus.acquire.worker.Worker._request_lease", lambda self, request: None)
     monkeypatch.setattr("periplus.acquire.signing_in.MOST_LISTED_S", 0.5)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
