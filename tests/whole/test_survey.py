@@ -491,11 +491,11 @@ def test_every_site_gets_its_least_pages_before_the_rule_chooses(tmp_path, serve
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"least_pages": 11}, "11 pages of each of 3 sites are more than the 30 pages"),
-        ({"least_pages": 10, "read_companions": 1}, "more than the 29 pages"),
-        ({"read_companions": 30}, "give more pages in all"),
-        ({"read_companions": 5, "pages": 0}, "give more pages in all"),
-        ({"least_pages": -1}, "counted from 0"),
+        ({"least_pages": 11}, "11 pages of each of 3 sites exceed the budget of 30 pages"),
+        ({"least_pages": 10, "read_companions": 1}, "exceed the budget of 29 pages"),
+        ({"read_companions": 30}, "give a larger total"),
+        ({"read_companions": 5, "pages": 0}, "give a larger total"),
+        ({"least_pages": -1}, "must not be negative"),
     ],
 )
 def test_floors_and_shares_that_cannot_be_are_refused(tmp_path, server, fields, words):
