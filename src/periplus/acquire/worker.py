@@ -187,7 +187,7 @@ class Worker:
         self._lease_requests: list[SideRequest] = []  # placeholder tasks of hosts that are not held
         self._committed_at = self._shared_at = self._lease_end = 0.0
         self._commit_now = False
-        self._successions = 0  # `store.successions` at the last commit
+        self._failovers = 0  # `store.failovers` at the last commit
         self._share = 1  # hosts that this worker should hold, as last computed
         self._window = deps.policy.window or 0  # pages that the policy chooses ahead
         self._by_page = deps.policy.window == 0  # the policy chooses the host of each request
@@ -495,7 +495,7 @@ class Worker:
         # the commit may have been slow, or the process may have been suspended: check the lease again
         now = self._clock.monotonic()
         before = self._lease_end - self._settings.limits.total_timeout_s
-        if now > before or self._store.failovers > self._successions:
+        if now > before or self._store.failovers > self._failovers:
             host.take_back(request)
             self._commit_now = True  # renews the lease, or reports its loss
             host.pace = suspended(host.pace, now + TICK_S, "lease")
@@ -800,7 +800,7 @@ class Worker:
         has_news = bool(self._done or self._held)  # leases must be renewed too
         due = (
             self._commit_now
-            or self._store.failovers > self._successions
+            or self._store.failovers > self._failovers
             or len(self._done) >= self._storage.commit_pages
             or (waited >= self._storage.commit_interval_s and has_news)
         )
@@ -850,8 +850,8 @@ class Worker:
             if (held := self._held.get(lease.host_id)) is not None and held.lease.epoch == lease.epoch:
                 del self._held[lease.host_id]
                 self._drop_choice(held)
-        if lost or failovers > self._successions:
-            self._successions = failovers
+        if lost or failovers > self._failovers:
+            self._failovers = failovers
             self._discovery.forget()
             self._deps.aliases.forget()
         if done:
