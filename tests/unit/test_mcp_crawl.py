@@ -80,7 +80,7 @@ def test_other_hosts_and_what_robots_forbid_are_not_asked(tmp_path):
             "//b.test/",
             "file:///etc/passwd",
         ):
-            with pytest.raises(UsageError, match=r"on no host of this collection|is no address"):
+            with pytest.raises(UsageError, match=r"neither on a host of this collection|is not an address"):
                 asked(folder, budget, url)
         asked(folder, budget, "/secret.html")
         assert "/secret.html" not in server.log.targets("a.test")

@@ -13,7 +13,7 @@ from periplus.cli.crawl import crawl
 from periplus.cli.main import main
 from periplus.cli.options import settings_of
 from periplus.errors import UnknownSetting, UsageError
-from periplus.jobs.presets import gone_on, job_request
+from periplus.jobs.presets import resume_order, job_request
 from periplus.jobs.setting_fields import (
     PREFIX,
     WITHHELD,
@@ -129,9 +129,9 @@ def test_what_is_for_sites_of_ones_own_takes_the_consent():
 
 def test_going_on_replaces_settings_too():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--retries=3", "--keep-xml", "--max-pages", "5")
-    after = gone_on(before, {"set_retries": "4", "set_keep_xml": "no", "max_pages": "-"}).command
+    after = resume_order(before, {"set_retries": "4", "set_keep_xml": "no", "max_pages": "-"}).command
     assert after[:4] == before[:4] and set(after[4:]) == {"--retries=4", "--no-keep-xml"}
-    assert gone_on(before, {"set_retries": "-"}).command == (*before[:4], *before[5:])
+    assert resume_order(before, {"set_retries": "-"}).command == (*before[:4], *before[5:])
 
 
 def test_presets_lie_between_files_and_flags(tmp_path, monkeypatch):

@@ -314,8 +314,8 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
     ("wrong", "said"),
     [
         ({"rule": "best"}, "no rule best"),
-        ({"rule": "r1", "pages": 0}, "needs one"),
-        ({"item": "word"}, "harvests by"),
+        ({"rule": "r1", "pages": 0}, "needs the number"),
+        ({"item": "word"}, "counts links by"),
         ({"units": (unit_of("a.org", "x"), unit_of("b.org", "x"))}, "the name x"),
         ({"units": (unit_of("a.org"), unit_of("a.org/~x", "y", prefixes=["a.org"]))}, "prefix of both"),
     ],
