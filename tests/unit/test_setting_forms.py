@@ -74,10 +74,10 @@ def test_a_field_means_what_the_flag_means(row, tmp_path, monkeypatch):
     ("form", "message"),
     [
         ({"retries": "21"}, "retries must be between 0 and 20 attempts, not 21"),
-        ({"retries": "many"}, "retries takes a whole number, not 'many'"),
+        ({"retries": "many"}, "retries must be a whole number, not 'many'"),
         ({"lease_s": "nan"}, "lease_s must be between"),
-        ({"keep_xml": "perhaps"}, "keep_xml takes yes or no, not 'perhaps'"),
-        ({"scope": "world"}, "scope is one of site, domain, prefix, any, not 'world'"),
+        ({"keep_xml": "perhaps"}, "keep_xml must be yes or no, not 'perhaps'"),
+        ({"scope": "world"}, "scope must be one of site, domain, prefix, any, not 'world'"),
         ({"no_such": "1"}, "there is no setting 'no_such'"),
         ({"weight_title": "3"}, "weight_title cannot be set in a form"),
     ],
@@ -161,7 +161,7 @@ def test_what_is_built_in_is_in_range():
             r"toml, preset 'mine': there is no setting 'retrys' \(is it retries\?\)",
         ),
         ("[presets.mine]\nretries = 99\n", "preset 'mine': retries must be between"),
-        ("[presets]\nmine = 3\n", r"preset 'mine': it is a table of settings, as in \[presets\.mine\]"),
+        ("[presets]\nmine = 3\n", r"preset 'mine': it must be a table"),
     ],
 )
 def test_a_wrong_preset_is_named(text, message, tmp_path):

@@ -96,7 +96,7 @@ def test_a_list_of_texts_takes_nothing_else(value):
 @pytest.mark.parametrize("sign", ["\r\n", "\n", "\r", "\0", "\t", "\x1b", "\x7f"])
 def test_no_text_holds_a_control_character(row, sign, tmp_path):
     text = f"a{sign}X-Evil: 1"
-    with pytest.raises(UnknownSetting, match=f"{row.name} may not hold the control character"):
+    with pytest.raises(UnknownSetting, match=f"{row.name} must not contain the control character"):
         settings_from({row.name: ["a", text] if row.many else text})
     written = json.dumps(["a", text] if row.many else text).replace("\x7f", "\\u007f")
     (path := tmp_path / "periplus.toml").write_text(f"[settings]\n{row.name} = {written}\n")
