@@ -268,9 +268,9 @@ class Storage:
         ),
         choices=("none", "head"),
     )
-    # 200 takes 1 % less time per page, but a kill loses four times as many pages: benchmarks/killed.py. 15, with which a
-    # kill loses at most 16 pages, takes 6 % more CPU per page (3,000 pages of 8 kB, 15 runs each): keys are hashes, so a
-    # commit writes rows all over the file
+    # 200 takes 1 % less time per page, but a kill loses four times as many pages: benchmarks/killed.py. 15, with which
+    # a kill loses at most 16 pages, takes 6 % more CPU per page (3,000 pages of 8 kB, 15 runs each): keys are hashes,
+    # so a commit writes rows all over the file
     commit_pages: int = _row(50, "Pages in one transaction.", unit="pages", low=1, high=10_000)
     commit_interval_s: float = _row(
         0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60
@@ -656,7 +656,7 @@ def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
             where = f"{path}, preset {name!r}"
             if not isinstance(table, dict) or not isinstance(table.get(ABOUT, ""), str):
                 raise UnknownSetting(
-                    f"{where}: it must be a table [presets.{name}] of settings, optionally with {ABOUT}"
+                    f"{where}: it must be a table [presets.{name}] of settings, perhaps with {ABOUT}"
                 )
             values = {key: value for key, value in table.items() if key != ABOUT}
             try:
