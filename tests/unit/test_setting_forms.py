@@ -13,7 +13,7 @@ from periplus.cli.crawl import crawl
 from periplus.cli.main import main
 from periplus.cli.options import settings_of
 from periplus.errors import UnknownSetting, UsageError
-from periplus.jobs.presets import resume_order, job_request
+from periplus.jobs.presets import job_request, resume_order
 from periplus.jobs.setting_fields import (
     PREFIX,
     WITHHELD,

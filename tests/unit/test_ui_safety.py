@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from interface import COMMANDS, client, token_of
 from periplus.errors import UsageError
-from periplus.jobs.presets import folder_name, resume_order, job_request, starts_of
+from periplus.jobs.presets import folder_name, job_request, resume_order, starts_of
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
 from periplus.ui.safety import (
