@@ -655,9 +655,7 @@ def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
         for name, table in read_tables(path).get("presets", {}).items():
             where = f"{path}, preset {name!r}"
             if not isinstance(table, dict) or not isinstance(table.get(ABOUT, ""), str):
-                raise UnknownSetting(
-                    f"{where}: it must be a table [presets.{name}] of settings, perhaps with {ABOUT}"
-                )
+                raise UnknownSetting(f"{where}: it must be a table [presets.{name}] of settings, perhaps with {ABOUT}")
             values = {key: value for key, value in table.items() if key != ABOUT}
             try:
                 settings_from(values)

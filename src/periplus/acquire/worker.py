@@ -382,8 +382,7 @@ class Worker:
         )
         self._held[lease.host_id] = host
         if self._rendering is not None:
-            pending = self._rendering.asked_of_host(lease.host)
-            host.parts.extend(request for request in pending if request not in self._flights)
+            host.parts.extend(part for part in self._rendering.asked_of_host(lease.host) if part not in self._flights)
         self._schedule(host)
 
     def _schedule(self, host: HeldHost) -> None:

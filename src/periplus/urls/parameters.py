@@ -355,8 +355,7 @@ class _Table:
     def text(self, field: str, choices: tuple[str, ...] = ()) -> str:
         value = self._values.get(field, "")
         if not isinstance(value, str) or (choices and value and value not in choices):
-            kind = " or ".join(map(repr, choices)) if choices else "a text"
-            raise self.error(f"{field} must be {kind}, not {value!r}")
+            raise self.error(f"{field} must be {' or '.join(map(repr, choices)) if choices else 'text'}, not {value!r}")
         return value
 
     def flag(self, field: str, default: bool) -> bool:
