@@ -668,6 +668,6 @@ def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
 def preset_named(name: str, presets: Mapping[str, SettingPreset]) -> SettingPreset:
     """The preset of this name. Raises UnknownSetting with the existing names."""
     if name not in presets:
-        matches = nearest(name.replace("-", "_"), [known.replace("-", "_") for known in presets]).replace("_", "-")
+        matches = nearest(name.replace("-", "_"), [other.replace("-", "_") for other in presets]).replace("_", "-")
         raise UnknownSetting(f"there is no preset {name!r}{matches}: choose among {', '.join(presets)}")
     return presets[name]

@@ -164,7 +164,7 @@ class RobotsGate:
             )
             return adopted
         host.rules[origin] = adopted
-        slowest = max(known.rules.crawl_delay or 0.0 for known in host.rules.values())
+        slowest = max(entry.rules.crawl_delay or 0.0 for entry in host.rules.values())
         is_folder = is_folder_host(host.lease.host)
         host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest, is_folder=is_folder))
         return adopted
