@@ -414,7 +414,7 @@ def topic_name(text: str) -> str:
     """The checked name of a topic. Raises UsageError."""
     name = text.strip()
     if not 0 < len(name) <= 64 or name.startswith("-") or not all(sign.isalnum() or sign in "-_" for sign in name):
-        raise UsageError(f"a topic cannot be called {name[:80]!r}: use up to 64 letters, digits, - and _")
+        raise UsageError(f"{name[:80]!r} cannot be a topic's name: use up to 64 letters, digits, - and _")
     return name
 
 
