@@ -39,7 +39,7 @@ def main() -> None:
         queue.seen.book(Url(f"https://h{number % HOSTS}.test/read/{number}"), rng.random() ** 4, pointers())
     booked = time.process_time() - begun
     begun = time.process_time()
-    queue.reckon_all()
+    queue.score_all()
     whole = time.process_time() - begun
     took = heard = 0.0
     for _ in range(CHOICES):

@@ -1,4 +1,4 @@
-"""Periplus charts a chosen part of the web: it crawls politely, keeps what it saw, and maps each site's structure.
+"""Periplus crawls a chosen part of the web politely, stores its pages, and maps the structure of each site.
 
 import periplus
 
@@ -8,8 +8,8 @@ with periplus.open("example.org.periplus") as collection:
     for page in site.top(5):
         print(page.score, page.url, page.title)
 
-`periplus.survey`, `periplus.topic` and `periplus.portal` are modules: what one does with each is a function there.
-docs/python.md shows how it is used, docs/api.md has everything that is offered here.
+`periplus.survey`, `periplus.topic` and `periplus.portal` are modules with functions for each of these. docs/python.md
+has examples, docs/api.md is the reference.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PLACES = {  # what is offered: the module that has it, and its name there; empty: the module itself
+_PLACES = {  # public name: (module, name in the module); empty: the module itself
     "__version__": ("settings", "VERSION"),
     "CheckResult": ("api.functions", "CheckResult"),
     "Collection": ("api.collection", "Collection"),
@@ -102,7 +102,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """What `__all__` names is loaded when it is first used, so that importing the package costs nothing."""
+    """Loads the names in `__all__` at first use, so that importing the package is fast."""
     if name not in _PLACES:
         raise AttributeError(f"module 'periplus' has no attribute {name!r}")
     place, attribute = _PLACES[name]

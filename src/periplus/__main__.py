@@ -1,4 +1,4 @@
-"""`python -m periplus`: the program, where its script is not on the path."""
+"""`python -m periplus` runs the command line, also if its script is not on the path."""
 
 import sys
 

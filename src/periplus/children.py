@@ -1,9 +1,9 @@
-"""Child processes: started with an order, watched by their progress, ended in time, and gone when their parent is.
+"""Child processes: starting them with an order, reading their progress, ending them, and stopping when the parent dies.
 
-A child learns that its parent has died from the end of a pipe that the parent alone holds. Of a process that
-`start_child` gave an order, that is its standard input (`Parent` reads it there). A command of the program may read its
-own input: `Command` gives it two other pipes, one to tell its progress and one to watch, whose numbers stand in the
-variable PIPES (`RunnerLink` and `stop_with_runner` use them there).
+A child detects the death of its parent by the end of a pipe that only the parent holds. With an order from
+`start_child`, this is the child's standard input, which `Parent` reads. Commands may need their own standard input:
+`Command` gives them two other pipes, one for progress and one to watch the parent, whose descriptors are in the
+environment variable PIPES (used by `RunnerLink` and `stop_with_runner`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from periplus.model.job import JobProgress
 from periplus.values import PIPES
 
 TELL_EVERY_S = 0.5
-AGAIN_S = 2.0  # before a signal that nobody took is sent again
-_CHUNK_BYTES = 65_536  # what a pipe holds
+AGAIN_S = 2.0  # before a signal without effect is sent again
+_CHUNK_BYTES = 65_536  # capacity of a pipe
 _RUNNER_DIED = threading.Event()
 
 
 def start_child(*words: str, order: object = None, **options: Any) -> subprocess.Popen[bytes]:
-    """Starts `python WORDS`, in a session of its own: Ctrl-C reaches the parent alone.
+    """Starts `python WORDS` in a new session, so that Ctrl-C reaches only the parent.
 
-    order: written as JSON to its standard input, which stays open; without one it has none. options: of Popen.
+    order: written as JSON to its standard input, which stays open; None: no standard input. options: of Popen.
     """
     stdin = subprocess.DEVNULL if order is None else subprocess.PIPE
     options = {"stdin": stdin, "start_new_session": True} | options
@@ -43,7 +43,7 @@ def start_child(*words: str, order: object = None, **options: Any) -> subprocess
 
 
 def send(child: subprocess.Popen[bytes], message: object) -> None:
-    """Writes a JSON line to the child's standard input; one that has died gets nothing."""
+    """Writes a JSON line to the child's standard input; does nothing if the child has ended."""
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(json.dumps(message).encode() + b"\n")
@@ -51,7 +51,7 @@ def send(child: subprocess.Popen[bytes], message: object) -> None:
 
 
 def finish_child(child: subprocess.Popen[bytes], grace_s: float | None = None) -> None:
-    """Waits until the child has ended; one that takes longer than grace_s is killed."""
+    """Waits until the child has ended; kills it after grace_s."""
     try:
         child.wait(grace_s)
     except subprocess.TimeoutExpired:
@@ -59,21 +59,21 @@ def finish_child(child: subprocess.Popen[bytes], grace_s: float | None = None) -
         child.wait()
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
-            with contextlib.suppress(OSError):  # what it has not taken
+            with contextlib.suppress(OSError):  # closing flushes data that the child did not read
                 pipe.close()
 
 
 def stop_child(child: subprocess.Popen[bytes], grace_s: float | None = None) -> None:
-    """Sends SIGTERM and waits as `finish_child` does."""
+    """Sends SIGTERM, then waits as `finish_child`."""
     child.terminate()
     finish_child(child, grace_s)
 
 
 class Parent:
-    """The process that started this one with an order, as this one sees it.
+    """The parent of this process, seen from the child.
 
-    order: what `start_child` was given; ended: set when the parent has sent its one further message, or died; message:
-    that one, None where it died.
+    order: from `start_child`; ended: set when the parent has sent its second message or died; message: that message, or
+    None if it died.
     """
 
     def __init__(self) -> None:
@@ -90,9 +90,9 @@ class Parent:
 
 
 def _read_line(text: bytes) -> tuple[bytes, bytes]:
-    """(a line of standard input, what was read after it). text: what was read before.
+    """(a line of standard input, bytes read after it). text: bytes read before.
 
-    Not through sys.stdin: a thread that waits there would hold its lock when the program ends.
+    Does not use sys.stdin: a thread that waits there would hold its lock when the program ends.
     """
     while b"\n" not in text and (part := os.read(0, _CHUNK_BYTES)):
         text += part
@@ -101,9 +101,9 @@ def _read_line(text: bytes) -> tuple[bytes, bytes]:
 
 
 class Command:
-    """A command of the program in a process of its own, which stops as at Ctrl-C when this one dies.
+    """A Periplus command in a separate process, which stops as at Ctrl-C when this process dies.
 
-    A context; at its end the command is told to stop, and killed if it takes longer than grace_s.
+    A context manager: at its end the command is stopped, and killed after grace_s.
     """
 
     def __init__(self, words: tuple[str, ...], grace_s: float = 0.0, **options: Any) -> None:
@@ -132,7 +132,7 @@ class Command:
         finish_child(self.process, self._grace_s)
 
     def progress(self, last: JobProgress) -> JobProgress:
-        """What the command told since it was asked before, the newest; else the last."""
+        """The newest progress since the previous call, or `last` without any."""
         return self._lines.newest(last)
 
 
@@ -144,7 +144,7 @@ class ProgressLines:
         os.set_blocking(pipe, False)
 
     def newest(self, last: JobProgress) -> JobProgress:
-        """What was written since it was asked before; last where nothing was."""
+        """The newest progress since the previous call, or `last` without any."""
         try:
             *lines, self._unfinished = (self._unfinished + os.read(self._pipe, _CHUNK_BYTES)).split(b"\n")
         except BlockingIOError:
@@ -153,15 +153,13 @@ class ProgressLines:
             try:
                 row = json.loads(line)
                 return JobProgress(int(row["done"]), int(row["total"]), str(row["note"])[:500])
-            except (ValueError, KeyError, TypeError):  # a command that prints something else into its pipe
+            except (ValueError, KeyError, TypeError):  # the command wrote something else into its pipe
                 continue
         return last
 
 
 class RunnerLink:
-    """What a process tells of its progress: a command to the runner whose job it is (outside of a job nothing happens),
-    a child to its parent.
-    """
+    """Reports progress: of a command to its job's runner (does nothing without a job), or of a child to its parent."""
 
     def __init__(self, pipe: int | None = None) -> None:
         """pipe: to write to; None: the runner's."""
@@ -169,27 +167,27 @@ class RunnerLink:
         self._sent_at = 0.0
 
     def tell(self, progress: JobProgress) -> bool:
-        """Writes the progress, at most each TELL_EVERY_S. Returns False once nobody reads it."""
+        """Writes the progress, at most every TELL_EVERY_S. Returns False if the pipe has no reader."""
         now = time.monotonic()
         if self._pipe < 0 or now - self._sent_at < TELL_EVERY_S:
             return self._pipe >= 0
         self._sent_at = now
         try:
             os.write(self._pipe, json.dumps(asdict(progress)).encode() + b"\n")
-        except OSError:  # the runner is gone; `stop_with_runner` sees to the rest
+        except OSError:  # the runner has died; `stop_with_runner` handles that
             self._pipe = -1
         return self._pipe >= 0
 
 
 def stop_with_runner() -> None:
-    """Has this process stop as at Ctrl-C when its runner dies."""
+    """Makes this process stop as at Ctrl-C when its runner dies."""
     alive = _pipe_numbers()[1]
     if alive >= 0:
         threading.Thread(target=_wait_for_end, args=(alive,), daemon=True).start()
 
 
 def _pipe_numbers() -> tuple[int, int]:
-    """(for progress, the runner's life); -1: there is none."""
+    """(descriptor for progress, descriptor that ends with the runner); -1: none."""
     write, _, read = os.environ.get(PIPES, "-1,-1").partition(",")
     return int(write), int(read)
 
@@ -199,19 +197,19 @@ def _wait_for_end(pipe: int) -> None:
         pass
     _RUNNER_DIED.set()
     listens = False
-    while not listens:  # a KeyboardInterrupt that is raised while modules are imported may be swallowed by a callback
+    while not listens:  # a callback may swallow a KeyboardInterrupt that is raised during imports
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(AGAIN_S)
         listens = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
 
 
 def runner_has_died() -> bool:
-    """Whether this process was told to stop already, perhaps before it could listen."""
+    """Whether the runner has died, perhaps before this process could handle the signal."""
     return _RUNNER_DIED.is_set()
 
 
 def process_lives(pid: int) -> bool:
-    """Whether a process of this id exists here, whoever's it is."""
+    """Whether a process with this id exists, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -223,7 +221,7 @@ def process_lives(pid: int) -> bool:
 
 @contextlib.contextmanager
 def private_files() -> Iterator[None]:
-    """Files and folders made within are their owner's alone: the umask of this process, which children inherit."""
+    """Files and folders created within are private to their owner: sets the umask, which child processes inherit."""
     before = os.umask(0o077)
     try:
         yield

@@ -2,13 +2,13 @@
 
     PeriplusError            caught once, in `cli`, and shown as one sentence
       UsageError             the arguments cannot be used
-        InvalidUrl           a text is no URL
+        InvalidUrl           a text is not a URL
         UnknownSetting       a name that is not a setting, or a value outside its range
         NoCollection         the folder has no collection
       StoreError             the collection is locked, damaged, newer than this program, or on a
                              disk that cannot hold it
         OutOfTime            a query took more CPU time than its limit
-      NotConverged           an analysis stopped short; carries rounds and residual
+      NotConverged           an iteration reached its limit; has rounds and residual
       ExtensionError         an installed package that adds to Periplus failed
 
 The outcome of a page is never an exception: see `model.visit.Outcome`.
@@ -18,15 +18,15 @@ from __future__ import annotations
 
 
 class PeriplusError(Exception):
-    """Raised on purpose. The message names what happened, to what, and what to do."""
+    """Base class. The message states what happened, to what, and what to do."""
 
 
 class UsageError(PeriplusError):
-    """The caller asked for the impossible."""
+    """The arguments cannot be used."""
 
 
 class InvalidUrl(UsageError):
-    """A text that the URL Living Standard does not take as an absolute URL."""
+    """A text that is not an absolute URL by the URL Living Standard."""
 
 
 class UnknownSetting(UsageError):
@@ -42,15 +42,15 @@ class StoreError(PeriplusError):
 
 
 class OutOfTime(StoreError):
-    """A question took more CPU time than its limit."""
+    """A query took more CPU time than its limit."""
 
 
 class NotConverged(PeriplusError):
-    """An iteration reached its last round before its tolerance."""
+    """An iteration reached its maximum number of rounds before its tolerance."""
 
     def __init__(self, what: str, rounds: int, residual: float) -> None:
         super().__init__(
-            f"{what} did not settle in {rounds} rounds (last change {residual:.3g}): allow more "
+            f"{what} did not converge in {rounds} rounds (last change {residual:.3g}): allow more "
             "rounds or a larger tolerance"
         )
         self.what = what
@@ -58,8 +58,8 @@ class NotConverged(PeriplusError):
         self.residual = residual
 
     def __reduce__(self) -> tuple[type[NotConverged], tuple[str, int, float]]:
-        return type(self), (self.what, self.rounds, self.residual)  # by which a task of a cluster hands it over
+        return type(self), (self.what, self.rounds, self.residual)  # for tasks on a cluster, which pickle it
 
 
 class ExtensionError(PeriplusError):
-    """An installed package that adds to Periplus cannot be loaded, or failed at its work; the message names it."""
+    """An installed extension package cannot be loaded or failed; the message has its name."""

@@ -1,7 +1,7 @@
-"""Names the packages that Periplus can do without, what each is for, and the extra that installs it.
+"""Optional packages: the purpose of each, and the extra that installs it.
 
-The core (crawl, map, check, report, search) needs none of them. Each extra of pyproject.toml stands here with its
-packages; a test compares the two.
+The core (crawl, map, check, report, search) needs none of them. A test compares this table with the extras in
+pyproject.toml.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from periplus.errors import UsageError
 
-EXTRAS = {  # by the module that is imported: (the package, its extra, what needs it)
+EXTRAS = {  # by imported module: (package, extra, purpose)
     "brotli": ("brotli", "brotli", "Answers in brotli"),
     "fsspec": ("fsspec", "segments", "Segments on object storage"),
     "jsonpath": ("python-jsonpath", "jsonpath", "A rule of JSONPath"),
@@ -31,22 +31,22 @@ EXTRAS = {  # by the module that is imported: (the package, its extra, what need
 
 
 def is_installed(module: str) -> bool:
-    """Whether a package of EXTRAS is here, without importing it."""
+    """Whether a package of EXTRAS is installed; does not import it."""
     try:
         return find_spec(module) is not None
-    except ValueError:  # it was hidden from this process, as tests do
+    except ValueError:  # a test has hidden it from this process
         return False
 
 
 def absence(module: str) -> str:
-    """The sentence that says what a missing package is for, and the command that installs it."""
+    """An error message with the purpose of a missing package and the command that installs it."""
     package, extra, purpose = EXTRAS[module]
     return f"{purpose} needs {package}, which is not installed: pip install 'periplus[{extra}]'"
 
 
 @contextlib.contextmanager
 def extra_needed() -> Iterator[None]:
-    """Turns the import of a missing package of EXTRAS within into a UsageError; other failures pass."""
+    """Turns an ImportError for a missing package of EXTRAS into a UsageError; others are passed on."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""What a secret is, and how it is masked: in settings, commands and texts, before they are written or shown.
+"""Masks secrets in settings, commands and texts before they are stored or shown.
 
-A setting may name where its secret stands: `env:NAME`, `file:PATH` or `keyring:SERVICE/USER`. Such a reference is no
-secret and is kept; `api.logins.secret_of` reads what it names.
+A setting may have a reference instead of a secret: `env:NAME`, `file:PATH` or `keyring:SERVICE/USER`. References are
+not masked; `api.logins.secret_of` resolves them.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ MASK = "***"
 SECRETS = ("auth", "proxy")  # settings of a crawl that may hold a secret
 SOURCES = "env:NAME, file:PATH or keyring:SERVICE/USER"
 _REFERENCE = re.compile(r"(?:env|file|keyring):.+")
-_FLAGS = {"--auth": "auth", "--proxy": "proxy", "--token": "auth"}  # a token is masked as a password is
+_FLAGS = {"--auth": "auth", "--proxy": "proxy", "--token": "auth"}  # tokens are masked like passwords
 _USER_INFO = re.compile(r"^([a-z0-9+.-]+://)?.*@", re.IGNORECASE | re.DOTALL)
 
-# Addresses of collections in databases, postgresql://USER:PASSWORD@HOST/DATABASE?collection=NAME, as texts name them.
+# Addresses of collections in databases: postgresql://USER:PASSWORD@HOST/DATABASE?collection=NAME.
 
-_SCHEME = r"postgres(?:ql)?:/{1,2}"  # one slash: as a path has it
-# not a port; to the first @, and to further ones before any parameter, whatever a password has in it
+_SCHEME = r"postgres(?:ql)?:/{1,2}"  # with a single slash in paths
+# not a port; up to the last @ before the parameters, since a password may contain any character
 _USER_PASSWORD = re.compile(
     rf"({_SCHEME}[^:@/?#\[\s]*):(?!\d*(?:,[^@/]*)?(?:[/?#\s]|$))(?:(?!{_SCHEME})[^@\n])*@(?:[^\s'\"=&]*@)?",
     re.IGNORECASE,
 )
-# of the place of segments, sftp://USER:PASSWORD@HOST/FOLDER, written plainly or in per cent
+# of segment storage, sftp://USER:PASSWORD@HOST/FOLDER, plain or percent-encoded
 _SEGMENTS_PASSWORD = re.compile(
     r"(segments=[\w+.:-]+?(?:://|%3A%2F%2F)[^:@/%&\s'\"]*)(?::|%3A)(?:(?!%2F)[^/&\s'\"])*(@|%40)", re.IGNORECASE
 )
 _PASSWORD_PARAMETER = re.compile(rf"({_SCHEME}[^\s'\"]*?[?&])(?:ssl)?password=[^&\s'\"]*&?", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/?#@:'\"]*):[^\s/?#]*@", re.IGNORECASE)  # of any other
+_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/?#@:'\"]*):[^\s/?#]*@", re.IGNORECASE)  # of other URLs
 
 
 def without_secrets(text: str) -> str:
-    """A text without the passwords of the addresses in it.
+    """A text without the passwords of its URLs.
 
-    Those of PostgreSQL addresses and of the places of their segments are cut out: such an address can still be used
-    where PGPASSFILE or PGPASSWORD says the password. In other addresses MASK stands in their place.
+    Passwords of PostgreSQL and segment storage URLs are removed: such a URL can still be used with PGPASSFILE or
+    PGPASSWORD. In other URLs they are replaced by MASK.
     """
     text, more = _USER_PASSWORD.sub(r"\1@", _SEGMENTS_PASSWORD.sub(r"\1\2", text)), 1
     while more:
@@ -47,9 +47,9 @@ def without_secrets(text: str) -> str:
 
 
 def masked_setting(name: str, value: Any) -> Any:
-    """The value of a setting as it may be stored and shown."""
+    """The value of a setting with secrets masked."""
     if isinstance(value, list | tuple):
-        return [masked_setting(name, one) for one in value]
+        return [masked_setting(name, item) for item in value]
     if not isinstance(value, str) or _REFERENCE.fullmatch(value):
         return value
     if name == "proxy":
@@ -58,7 +58,7 @@ def masked_setting(name: str, value: Any) -> Any:
 
 
 def masked_command(words: Iterable[str]) -> tuple[str, ...]:
-    """The words of a command as they may be stored and shown."""
+    """The words of a command with secrets masked."""
     return tuple(_masked_word(before, word) for before, word in pairwise(("", *words)))
 
 

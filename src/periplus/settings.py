@@ -1,9 +1,8 @@
-"""One table of settings: each field below is a row (name, default, unit, range, sentence).
+"""The table of settings: each field below is a row (name, default, unit, range, description).
 
-The table feeds the flags, the file reader, the reference in `docs/settings.md` and a test. Names are unique over all
-groups, so that a file and a command line need no group names. The result is frozen, made once at the start, and passed
-on in parts: `FetchLimits` to the transport, `Politeness` to politeness, and so on. Nothing below `api` reads the
-environment.
+The flags, the file reader, the reference in `docs/settings.md` and a test use the table. Names are unique over all
+groups, so that files and command lines need no group names. The values are frozen and passed on by group: `FetchLimits`
+to the transport, `Politeness` to politeness, and so on. No package below `api` reads the environment.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from periplus.errors import UnknownSetting, UsageError
 VERSION = "0.1.0"
 SUFFIX = ".periplus"  # of the folders that hold collections
 SETTINGS_FILE = "periplus.toml"  # in such a folder: its settings and rules
-PRODUCT_TOKEN = "periplus"  # the name that robots.txt groups are matched against (RFC 9309, 2.2.1)
-DELAY_FLOOR_S = 0.5  # for hosts that are not declared as one's own: no setting goes below it
+PRODUCT_TOKEN = "periplus"  # the name in robots.txt groups (RFC 9309, 2.2.1)
+DELAY_FLOOR_S = 0.5  # the minimum delay for hosts that are not declared as the user's own
 
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # no text of a setting or header line holds one
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # not allowed in settings and header lines
 
 
 def _row(
@@ -37,7 +36,7 @@ def _row(
     high: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of a settings group with its place in the table."""
+    """A field of a settings group, with its row of the table."""
     return field(
         default=default, metadata={"sentence": sentence, "unit": unit, "low": low, "high": high, "choices": choices}
     )
@@ -103,7 +102,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class PastSource:
-    """Which archive answers in place of the web."""
+    """The web archive to crawl instead of the web."""
 
     from_archive: str = _row(
         "",
@@ -115,7 +114,7 @@ class PastSource:
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """How hosts are treated."""
+    """Delays, retries and limits per host."""
 
     delay_s: float = _row(
         0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400
@@ -165,7 +164,7 @@ class Politeness:
         30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800
     )
     net_probe: str = _row(
-        "https://example.com/",  # there for such uses: RFC 2606, 3
+        "https://example.com/",  # reserved for such uses: RFC 2606, 3
         (
             "URL that a check requests when almost no host of other sites answers, to distinguish a broken "
             "connection of our own from broken links; empty: never."
@@ -236,7 +235,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a run ends before the web does."""
+    """Limits of a run."""
 
     max_pages: int = _row(0, "Pages to fetch in this run; 0: no limit.", unit="pages", low=0, high=10_000_000_000)
     max_time_s: float = _row(0.0, "Longest run; 0: no limit.", unit="s", low=0, high=31_536_000)
@@ -269,9 +268,9 @@ class Storage:
         ),
         choices=("none", "head"),
     )
-    # 200 cost a page 1 % less, and a kill four times as many pages: benchmarks/killed.py. 15, so that a kill costs 16
-    # at most, cost 6 % more CPU a page (3,000 pages of 8 kB, 15 runs of each): what a commit writes are rows all over
-    # the file, since a URL's key is a hash
+    # 200 takes 1 % less time per page, but a kill loses four times as many pages: benchmarks/killed.py. 15, with which
+    # a kill loses at most 16 pages, takes 6 % more CPU per page (3,000 pages of 8 kB, 15 runs each): keys are hashes,
+    # so a commit writes rows all over the file
     commit_pages: int = _row(50, "Pages in one transaction.", unit="pages", low=1, high=10_000)
     commit_interval_s: float = _row(
         0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60
@@ -285,7 +284,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class RenderSettings:
-    """Which pages a browser makes of their scripts, and how."""
+    """Rendering of pages in a browser."""
 
     render: str = _row(
         "never",
@@ -378,7 +377,7 @@ class Searching:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set, in groups that are handed down apart."""
+    """All settings, by group."""
 
     limits: FetchLimits = FetchLimits()
     identity: Identity = Identity()
@@ -394,7 +393,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One row of the table, as the flags and the reference need it."""
+    """One row of the table, for the flags and the reference."""
 
     group: str
     name: str
@@ -409,12 +408,12 @@ class SettingRow:
 
     @property
     def flag(self) -> str:
-        """Of commands: the name with dashes, without the `_s` of seconds (`--delay 2`)."""
+        """The command-line flag: the name with dashes, without the `_s` of seconds (`--delay 2`)."""
         return "--" + self.name.removesuffix("_s").replace("_", "-")
 
 
 def rows() -> Iterator[SettingRow]:
-    """The table, in the order of the groups."""
+    """The rows of the table, in the order of the groups."""
     for group in dataclasses.fields(Settings):
         group_type = type(getattr(Settings(), group.name))
         hints = get_type_hints(group_type)
@@ -425,27 +424,27 @@ def rows() -> Iterator[SettingRow]:
 
 
 def _checked(row: SettingRow, value: Any) -> Any:
-    """The value in its row's type and range, else UnknownSetting."""
+    """The value in its row's type. Raises UnknownSetting for other types and values out of range."""
     if row.many and not (isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)):
-        raise UnknownSetting(f"{row.name} takes a list of texts, not {value!r}")
+        raise UnknownSetting(f"{row.name} must be a list of texts, not {value!r}")
     if control := CONTROL.search("".join(value) if row.many else str(value)):
-        raise UnknownSetting(f"{row.name} may not hold the control character {control[0]!r}")
+        raise UnknownSetting(f"{row.name} must not contain the control character {control[0]!r}")
     if row.many:
         return tuple(value)
     if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, row.kind) or (row.kind is int and isinstance(value, bool)):
-        raise UnknownSetting(f"{row.name} takes a value of type {row.kind.__name__}, not {value!r}")
-    # so written, it refuses NaN too
+        raise UnknownSetting(f"{row.name} must be of type {row.kind.__name__}, not {value!r}")
+    # in this form the condition refuses NaN too
     if row.low is not None and row.high is not None and not row.low <= value <= row.high:
         raise UnknownSetting(f"{row.name} must be between {row.low} and {row.high} {row.unit}, not {value}")
     if row.choices and value not in row.choices:
-        raise UnknownSetting(f"{row.name} is one of {', '.join(row.choices)}, not {value!r}")
+        raise UnknownSetting(f"{row.name} must be one of {', '.join(row.choices)}, not {value!r}")
     return value
 
 
 def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Settings:
-    """Settings with the named values in place of base's (or the defaults). Raises UnknownSetting, and nothing else."""
+    """Settings with these values over base (or the defaults). Raises UnknownSetting, and nothing else."""
     base = base or Settings()
     table = {row.name: row for row in rows()}
     changes: dict[str, dict[str, Any]] = {}
@@ -459,13 +458,13 @@ def settings_from(values: Mapping[str, Any], base: Settings | None = None) -> Se
 
 
 def last_settings(stored: Mapping[str, object]) -> Settings:
-    """The settings of a run as they were stored, secrets masked; names that are gone since are left out."""
+    """The stored settings of a run, with masked secrets; names that no longer exist are ignored."""
     names = {row.name for row in rows()}
     return settings_from({name: value for name, value in stored.items() if name in names})
 
 
 def as_values(settings: Settings) -> dict[str, Any]:
-    """The settings as one flat mapping, ready for JSON; `settings_from` takes it back."""
+    """The settings as a flat mapping for JSON; the inverse of `settings_from`."""
     flat: dict[str, Any] = {}
     for row in rows():
         value = getattr(getattr(settings, row.group), row.name)
@@ -475,19 +474,19 @@ def as_values(settings: Settings) -> dict[str, Any]:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The most similar name, in parentheses; empty if none is similar."""
-    from difflib import get_close_matches  # for errors alone
+    from difflib import get_close_matches  # imported only for error messages
 
     matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
     return f" (is it {matches[0]}?)" if matches else ""
 
 
-# of periplus.toml; [[site]] and [[script]] are rules, `urls.parameters`; [segments]: `analyse.segments`;
-# [extract]: `document.extraction`
+# tables of periplus.toml; [[site]] and [[script]]: see `urls.parameters`; [segments]: `analyse.segments`; [extract]:
+# `document.extraction`
 FILE_TABLES = ("settings", "site", "script", "segments", "extract", "presets", "login")
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file; none where there is no file. Raises UnknownSetting for a file that is no TOML."""
+    """The tables of a TOML file; none without a file. Raises UnknownSetting for invalid TOML."""
     if not path.exists():
         return {}
     try:
@@ -497,7 +496,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def read_rules(path: Path) -> str:
-    """The text of a periplus.toml that holds rules; empty where there is none. Raises UsageError if unreadable."""
+    """The text of a periplus.toml; empty without a file. Raises UsageError if it is unreadable."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
@@ -507,7 +506,7 @@ def read_rules(path: Path) -> str:
 
 
 def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
-    """(the lines of the tables whose first line fits, all other lines), of a TOML text."""
+    """Splits a TOML text: (lines of the tables whose header matches, all other lines)."""
     parts: tuple[list[str], list[str]] = ([], [])
     inside = False
     for line in text.splitlines():
@@ -521,20 +520,20 @@ SEGMENTS_TABLE = re.compile(r"\[\s*segments\s*(\..*)?\]\s*(#.*)?")
 
 
 def segments_written(text: str) -> str:
-    """The lines of a periplus.toml that name segments."""
+    """The lines of the segments tables in a periplus.toml."""
     return table_apart(text, SEGMENTS_TABLE)[0]
 
 
 def only_changed(before: str, made: str, table: str, value: object, shown: str) -> str:
-    """The new text, if the table is all that it changes. Raises UsageError."""
+    """The new text, if only the table has changed. Raises UsageError otherwise."""
     content, after = parsed_toml(before), parsed_toml(made)
     if content is None or after is None or {**content, table: value} != {table: value} | after:
-        raise UsageError(f"periplus.toml is written in a way that is not changed here: write {shown} by hand")
+        raise UsageError(f"periplus.toml has a form that cannot be edited automatically: write {shown} by hand")
     return made
 
 
 def parsed_toml(text: str) -> dict[str, Any] | None:
-    """None: it is no TOML."""
+    """The parsed text; None if it is not TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -542,25 +541,25 @@ def parsed_toml(text: str) -> dict[str, Any] | None:
 
 
 def rules_table(text: str, name: str, where: str, example: str, most: int) -> dict[str, Any]:
-    """The table of a TOML text that holds one rule a line, by its name; other tables are read elsewhere.
+    """The named table of a TOML text, with one rule per line.
 
-    example: a line of it, for the error message; most: its greatest number of rules. Raises UsageError.
+    example: a line, for the error message; most: limit of rules. Raises UsageError.
     """
     try:
         table = tomllib.loads(text).get(name, {})
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where} is not valid TOML: {error}") from None
     if not isinstance(table, dict):
-        raise UsageError(f"{where}: rules are written below a line [{name}], as in {example}")
+        raise UsageError(f"{where}: write rules below a line [{name}], such as {example}")
     if len(table) > most:
         raise UsageError(f"{where}: {len(table)} rules in [{name}]: at most {most}")
     return table
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """The `[settings]` table of a TOML file; none where there is no file.
+    """The `[settings]` table of a TOML file; empty without a file.
 
-    Raises UnknownSetting for a file that is not TOML, and for anything outside of FILE_TABLES.
+    Raises UnknownSetting for a file that is not TOML, and for tables that are not in FILE_TABLES.
     """
     content = read_tables(path)
     for name in content:
@@ -568,14 +567,14 @@ def read_values(path: Path) -> dict[str, Any]:
             raise UnknownSetting(f"{path}: {name} is outside of a table: write it below the line [settings]")
         if name not in FILE_TABLES:
             raise UnknownSetting(
-                f"{path}: there is no table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
+                f"{path}: unknown table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
                 "[[script]], [segments], [extract], [presets.NAME] and [login.NAME]"
             )
     values = content.get("settings", {})
     if not isinstance(values, dict):
-        raise UnknownSetting(f"{path}: settings is a table, as in [settings]")
+        raise UnknownSetting(f"{path}: settings must be a table [settings]")
     if not isinstance(content.get("presets", {}), dict):
-        raise UnknownSetting(f"{path}: presets are tables, as in [presets.NAME]")
+        raise UnknownSetting(f"{path}: presets must be tables [presets.NAME]")
     return values
 
 
@@ -589,8 +588,9 @@ def read_settings(path: Path, base: Settings | None = None) -> Settings:
 
 
 def read_files(paths: Iterable[Path], base: Settings | None = None) -> tuple[Settings, dict[str, str]]:
-    """(the settings of several files over base, the later over the earlier; of each named setting the last file that
-    names it). Raises as `read_values`.
+    """(settings of several files over base, later files over earlier ones; the last file that sets each setting).
+
+    Raises as `read_values`.
     """
     settings, sources = base or Settings(), dict[str, str]()
     for path in paths:
@@ -601,7 +601,7 @@ def read_files(paths: Iterable[Path], base: Settings | None = None) -> tuple[Set
 
 @dataclass(frozen=True, slots=True)
 class SettingPreset:
-    """Settings that are chosen together, by a name. source: the file that has it; empty: it is built in."""
+    """A named set of settings. source: its file; empty: built in."""
 
     name: str
     sentence: str
@@ -617,12 +617,12 @@ PRESETS = (
     ),
     SettingPreset(
         "own-site",
-        "For a site of your own, which has to be named with --mine, or in a form by the consent.",
+        "For your own site: give its host with --mine, or the consent in a form.",
         {"delay_s": 0.0, "per_host": 4},
     ),
     SettingPreset(
         "archive",
-        "To have everything: large files, sites that are slow or away for a while, as canonical XML too.",
+        "To get everything: large files, slow or temporarily unavailable sites, canonical XML too.",
         {
             "body_bytes": 1_073_741_824,
             "inflated_bytes": 2_147_483_648,
@@ -642,20 +642,20 @@ PRESETS = (
 )
 """Built-in presets. A user's presets are in periplus.toml, as [presets.NAME], and override built-in
 ones of the same name."""
-ABOUT = "about"  # in such a table: what it is for
+ABOUT = "about"  # key of a preset's description
 
 
 def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
     """Every preset by name: the built-in ones, then the files', each overriding the ones before.
 
-    Raises UnknownSetting for a table [presets.NAME] with what is no setting, naming file and preset.
+    Raises UnknownSetting with file and preset for a table [presets.NAME] with invalid settings.
     """
     presets = {preset.name: preset for preset in PRESETS}
     for path in paths:
         for name, table in read_tables(path).get("presets", {}).items():
             where = f"{path}, preset {name!r}"
             if not isinstance(table, dict) or not isinstance(table.get(ABOUT, ""), str):
-                raise UnknownSetting(f"{where}: it is a table of settings, as in [presets.{name}], and perhaps {ABOUT}")
+                raise UnknownSetting(f"{where}: it must be a table [presets.{name}] of settings, perhaps with {ABOUT}")
             values = {key: value for key, value in table.items() if key != ABOUT}
             try:
                 settings_from(values)
@@ -666,8 +666,8 @@ def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:
 
 
 def preset_named(name: str, presets: Mapping[str, SettingPreset]) -> SettingPreset:
-    """Raises UnknownSetting for an unknown name, with the names that exist."""
+    """The preset of this name. Raises UnknownSetting with the existing names."""
     if name not in presets:
-        matches = nearest(name.replace("-", "_"), [one.replace("-", "_") for one in presets]).replace("_", "-")
+        matches = nearest(name.replace("-", "_"), [other.replace("-", "_") for other in presets]).replace("_", "-")
         raise UnknownSetting(f"there is no preset {name!r}{matches}: choose among {', '.join(presets)}")
     return presets[name]

@@ -1,4 +1,4 @@
-"""What values are made with: the decorator of most, and names of types that many have."""
+"""The decorator of value classes, and common type aliases."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
 Row = tuple[object, ...]  # of a table
-JsonObject = dict[str, object]  # and what templates are filled with
+JsonObject = dict[str, object]  # also the context of a template
 Pairs = tuple[tuple[str, str], ...]  # (name, value)
 PIPES = "PERIPLUS_RUNNER"
 """In the environment of a job's process: the numbers of two pipes, "write,read". The process writes its progress to the
 first (JSON lines with the fields of `JobProgress`); the end of the second means that its runner has died.
 """
-IN_DOUBT = 3  # exit code of a crawl that is done but for URLs of endless series
-Watch = Callable[[str, int, int], None]  # is told what is done, how many are, of how many
+IN_DOUBT = 3  # exit code of a crawl that left only URLs of endless series
+Watch = Callable[[str, int, int], None]  # called with (name of the step, items done, total)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

@@ -1,4 +1,4 @@
-"""What a web answers for one path."""
+"""The response of a demo web to a path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """status and body of a response. media_type empty: the header names none; wait_s: seconds before it is sent."""
+    """A response. media_type empty: no Content-Type is sent; wait_s: delay before it is sent, seconds."""
 
     status: int
     media_type: str

@@ -1,8 +1,7 @@
-"""A small news web of an invented coast: dated posts, reprints with edits, comments that link, two topics, feeds,
-and a digest.
+"""A small news web of an invented coast: dated posts, reprints with edits, comments with links, two topics, feeds, and
+a digest.
 
-The texts stand in stories.txt and singles.txt. Everything else follows from them and from the day it is served:
-the same pages each time.
+The texts are in stories.txt and singles.txt. The pages depend only on these and on the current day.
 """
 
 from __future__ import annotations
@@ -92,13 +91,13 @@ def sections(name: str) -> list[tuple[list[str], str]]:
 
 
 def tellers(topic: str, rng: random.Random) -> list[str]:
-    """Three to five sites that tell a story of a topic, the source first."""
+    """Three to five sites that publish a story of a topic, the source first."""
     fit = [name for name, (_, own, _) in SITES.items() if own in (topic, "both")]
     return rng.sample(fit, min(len(fit), rng.randint(3, 5)))
 
 
 def retold(kind: str, paragraphs: list[str], source: str, number: int) -> str:
-    """number: of the retelling, so that no two comments say the same."""
+    """A version of a story. number: selects its opening and remark, so that comments differ."""
     opening, remark = OPENINGS[number % len(OPENINGS)], REMARKS[number % len(REMARKS)]
     if kind == "comment":
         first = paragraphs[0].split(". ")[0]
@@ -151,7 +150,7 @@ def posts(today: datetime) -> list[Post]:
 
 
 def digests(earlier: list[Post], today: datetime) -> list[Post]:
-    """A list of links each week, with a line on each: what must not make one story of all."""
+    """A weekly list of links with a line on each; it must not join all stories into one."""
     made = []
     for week in (2, 1, 0):
         end = today - timedelta(days=7 * week, hours=3)
@@ -180,7 +179,7 @@ class NewsWeb:
         self.by_path = {(post.site, path_of(post)): post for post in self.posts}
 
     def answer(self, path: str, base: str, serial: int) -> Answer:
-        """base: scheme and host as they were asked for."""
+        """base: scheme and host of the request."""
         del serial
         host = base.partition("://")[2]
         site, port = host.partition(".")[0], host.partition(":")[2]
@@ -257,7 +256,7 @@ def address(post: Post, port: str) -> str:
 
 
 def dated(how: str, when: datetime) -> tuple[str, str]:
-    """(what stands in the head, what in the text) of a page that is dated so."""
+    """(markup in the head, markup in the text) for a way of dating pages."""
     iso = when.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "json-ld": (
@@ -271,7 +270,7 @@ def dated(how: str, when: datetime) -> tuple[str, str]:
 
 
 def starts(port: str) -> list[str]:
-    """Where a crawl begins."""
+    """Start URLs of a crawl."""
     return [origin(site, port) + "/" for site in SITES]
 
 

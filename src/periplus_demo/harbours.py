@@ -1,4 +1,4 @@
-"""A site of one host: the pilot book of the Seven Lights coast, with faults planted on purpose (examples/README.md)."""
+"""A site on one host: the pilot book of the Seven Lights coast, with deliberate faults (examples/README.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from periplus_demo.answer import Answer
 from periplus_demo.sources import Source, block_html, read_sources
 
 HTML = "text/html; charset=utf-8"
-# `/` sends the bytes of `/index.html`: both are named, so that every page that a home page names names it too.
+# `/` has the same bytes as `/index.html`; both are listed, so that all hreflang links have return links.
 HOMES = {"x-default": "/", "en": "/index.html"} | {
     language: f"/{language}/index.html" for language in ("cs", "de", "fr", "ru", "hu", "el", "pl")
 }
@@ -61,7 +61,7 @@ def _menu(table: str) -> str:
 
 
 def _page(language: str, title: str, main: str, head: str = "") -> str:
-    """The template that all pages share."""
+    """The common template of all pages."""
     return f"""<!doctype html>
 <html lang="{language}"><head>{head}{f"<title>{escape(title)}</title>" if title else ""}
 <link rel="stylesheet" href="/style.css"></head>
@@ -108,7 +108,7 @@ def svg(name: str) -> bytes:
 
 
 def png(name: str) -> bytes:
-    """Sky above sea, 160 by 100, colours from the name."""
+    """Sky above sea, 160 by 100 pixels, with colours derived from the name."""
     seed = zlib.crc32(name.encode())
     rows = b"".join(
         b"\0"
@@ -128,7 +128,7 @@ def png(name: str) -> bytes:
 
 
 def _calendar(path: str) -> Answer | None:
-    """/calendar/2026/05.html, with links to the months around it, for ever."""
+    """/calendar/2026/05.html, with links to the neighbouring months, without end."""
     year, _, month = path.removeprefix("/calendar/").removesuffix(".html").partition("/")
     if not (year.isdecimal() and month.isdecimal() and 1 <= int(month) <= 12 and len(year) <= 4):
         return None
@@ -145,7 +145,7 @@ def _calendar(path: str) -> Answer | None:
 
 
 def _booking(path: str, serial: int) -> Answer | None:
-    """Five pages whose links carry a session id, another one at each visit."""
+    """Five pages whose links have a session id, a different one at each request."""
     sid = hashlib.md5(str(serial).encode(), usedforsecurity=False).hexdigest()
     name = path.removeprefix("/booking/").removesuffix(".html")
     if name == "index":
@@ -164,10 +164,10 @@ def _booking(path: str, serial: int) -> Answer | None:
 
 
 class Harbours:
-    """The site's answers, all made at birth but those that never end."""
+    """The answers of the site: all in memory, except for its endless parts."""
 
     def __init__(self, folder: Path, *, repaired: bool = False) -> None:
-        """repaired: the two pages are there to which links lead that are dead otherwise."""
+        """repaired: with the two pages to which the broken links lead."""
         self.sources = read_sources(folder / "pages")
         self.fixed: dict[str, Answer] = {"/style.css": Answer(200, "text/css", STYLE)}
         self.fixed |= {path: Answer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()}
@@ -200,7 +200,7 @@ class Harbours:
             self.fixed[source.also_plain] = Answer(200, "text/html", plain(text).encode("ascii", "xmlcharrefreplace"))
 
     def sitemap(self, base: str) -> bytes:
-        """Every page of the sources but the private one; the orphan too."""
+        """All pages except the private one, with the orphan page."""
         locations = "".join(
             f"<url><loc>{base}{source.path}</loc></url>\n"
             for source in self.sources

@@ -1,4 +1,4 @@
-"""Serves the invented webs on this machine only, all at one port, told apart by the name in the Host field."""
+"""Serves the demo webs on this machine only, all on one port, by the name in the Host field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class _Webs:
-    """The answers of all three webs. One that nobody asks for is never made."""
+    """The three webs, each created at its first request."""
 
     def __init__(self, *, repaired: bool) -> None:
         self.repaired = repaired
@@ -39,7 +39,7 @@ class _Webs:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection. Keeps it open, and answers 304 to a client that holds the page already."""
+    """A connection, kept open. Answers 304 if the client has the current page."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # header and body leave in one packet
@@ -63,16 +63,16 @@ class _Handler(BaseHTTPRequestHandler):
         if not unchanged and self.command != "HEAD":
             self.wfile.write(answer.body)
 
-    do_HEAD = do_GET  # noqa: N815  (the name that http.server looks for)
+    do_HEAD = do_GET  # noqa: N815  (the name that http.server expects)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the crawler says what happened."""
+        """Does nothing: the crawler reports the requests."""
 
 
 def serve(port: int, ready: Callable[[int], None], *, repaired: bool = False) -> None:
-    """Serves until the process is interrupted. port: 0 takes one that is free. ready: called once with the port.
+    """Serves until the process is interrupted. port: 0 for a free one; ready: called once with the port.
 
-    repaired: the broken links of the pilot book are repaired.
+    repaired: with the broken links of the pilot book repaired.
     """
     handler = type("Handler", (_Handler,), {"webs": _Webs(repaired=repaired)})
     with ThreadingHTTPServer((LOOPBACK, port), handler) as server:

@@ -1,11 +1,9 @@
-"""Reads the pages of the pilot book.
-
-They are UTF-8 files of a small markup: the text to read, everything else is made from it.
+"""Reads the pages of the pilot book, which are UTF-8 files in a small markup language.
 
 `=== /path.html` begins a page; then lines `key: value` (title, charset, description, slow, orphan, also, also-plain);
-then blocks, parted by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its head), `- `
-list items, `![alt](src)` a picture (`![words](src) no alt`: the words stand only below it), all else a paragraph.
-Within text `[words](href)` is a link and `*words*` is emphasis.
+then blocks, separated by empty lines: `# ` and `## ` headings, `| a | b |` rows of a table (the first is its header),
+`- ` list items, `![alt](src)` an image (`![words](src) no alt`: the words are only its caption), anything else a
+paragraph. In text, `[words](href)` is a link and `*words*` is emphasis.
 """
 
 from __future__ import annotations
@@ -19,22 +17,22 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One page as written."""
+    """The source of a page."""
 
     path: str
     title: str
     description: str
     charset: str
-    declared: str  # where the charset is told: header, meta, both or none
+    declared: str  # where the charset is declared: header, meta, both or none
     slow_s: float
-    orphan: bool  # only the sitemap knows it
+    orphan: bool  # only in the sitemap
     also: str  # a second path with the same bytes
     also_plain: str  # a second path with the text without diacritics
     blocks: tuple[str, ...]
 
     @property
     def language(self) -> str:
-        """The first place of the path; the home page is English."""
+        """The first segment of the path; English for the home page."""
         first = self.path.split("/")[1]
         return first if len(first) == 2 else "en"
 
@@ -71,7 +69,7 @@ def slug(heading: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Links and emphasis of one line of text."""
+    """A line of text as HTML, with its links and emphasis."""
     text = re.sub(r"\[([^]]*)\]\(([^)]*\(\)|[^)]*)\)", r'<a href="\2">\1</a>', escape(text, quote=False))
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 

@@ -1,7 +1,7 @@
-"""Eight towns' sites that link to one another and to others: a small web for a link study.
+"""Sites of eight towns that link to each other and to other sites: a small web for link studies.
 
-The offices that many towns link to answer too, so that a study may read them; all other addresses are named and never
-answer. The same pages each time.
+The offices that many towns link to answer too, so that a study can read them; other linked hosts never answer. The
+pages are the same every time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MATTERS = (
 
 
 def answer(host: str, path: str, port: str) -> Answer:
-    """What a town or an office answers. port: what its links to other hosts name, empty for none."""
+    """The answer of a town or an office. port: in its links to other hosts; empty for none."""
     if path == "/robots.txt":
         return Answer(404, "text/plain", b"none")
     number = 0 if path == "/" else _number(path)
@@ -75,11 +75,11 @@ def _inner(number: int, pages: int) -> str:
 
 
 def _outer(host: str, name: str, number: int, port: str) -> str:
-    """A few sentences with links to other towns, to offices, and to a trader that nobody else names."""
+    """A few sentences with links to other towns, to offices, and to a trader to whom only this town links."""
     rng = random.Random(f"{host} {number}")
     sentences = [f"The clerk of {name} wrote in book {number + 1} what was decided about {_matter(number)}."]
     others = [other for other in TOWNS if other != host]
-    weights = [TOWNS[other][1] for other in others]  # a large town is named more often
+    weights = [TOWNS[other][1] for other in others]  # large towns get more links
     for other in dict.fromkeys(rng.choices(others, weights, k=rng.choice((0, 0, 1, 1, 2)))):
         path = rng.choice(("/", "/", f"/page/{rng.randrange(1, TOWNS[other][1])}.html"))
         sentences.append(f"See also {_link(other, path, port, TOWNS[other][0])}.")
@@ -108,5 +108,5 @@ def _page(title: str, inner: str, text: str) -> Answer:
 
 
 def starts(port: str) -> list[str]:
-    """Where a study of the towns begins."""
+    """Start URLs of a study of the towns."""
     return [f"http://{host}{port and ':' + port}/" for host in TOWNS]

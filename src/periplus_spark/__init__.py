@@ -1,3 +1,3 @@
-"""Computes the stages of large analyses and carries crawls on a Spark cluster: the entry point `spark` of the group
+"""Runs the stages of large analyses, and crawls, on a Spark cluster: the entry point `spark` of the group
 `periplus.engines`.
 """

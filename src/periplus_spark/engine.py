@@ -1,4 +1,4 @@
-"""How a cluster is reached, the stages on it, and work that keeps its state elsewhere."""
+"""Spark sessions, stages of analyses on a cluster, and tasks that keep their state elsewhere (crawls)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from periplus_spark.stages import STAGES
 log = logging.getLogger(__name__)
 
 LOOK_S = 15.0
-WAITING_LOOKS = 2  # between the tasks of two rounds there is a moment without any
-# the JVMs hand out tasks and no more: a session took 5.4 CPU s before, 2.9 so
+WAITING_LOOKS = 2  # checks in a row without running tasks; between two rounds there may be one
+# the JVMs only schedule tasks: with these options a session takes 2.9 s of CPU instead of 5.4 s
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextlib.contextmanager
 def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
-    """The engine on this cluster.
+    """The engine on this cluster. The session starts with the first stage that must be computed.
 
-    A session is begun with the first stage that is not there yet. memory_bytes: of all tasks, where they are on this
-    machine. Raises StoreError for a cluster that cannot be reached, or an analysis that it gave up.
+    memory_bytes: for all tasks, if they run on this machine. Raises StoreError if the cluster cannot be reached or a
+    stage fails.
     """
     with contextlib.ExitStack() as opened:
         contexts: list[SparkContext] = []
@@ -44,7 +44,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
                 contexts.append(opened.enter_context(session_on(master)))
             context = contexts[0]
             cores = context.defaultParallelism
-            with _translated(f"the cluster {master} gave up at {name}"):
+            with _translated(f"the cluster {master} failed at {name}"):
                 STAGES[name](context, blocks_of(task, cores, memory_bytes // cores if _is_here(master) else 0))
 
         yield {name: partial(run, name) for name in STAGES}
@@ -56,26 +56,26 @@ def _is_here(master: str) -> bool:
 
 @contextlib.contextmanager
 def session_on(master: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkContext]:
-    """Spark's own settings (spark-defaults.conf) hold for all that is not set here.
+    """A Spark session. Settings that are not set here come from spark-defaults.conf.
 
-    Each machine has this program at the same path.
+    This program must be installed at the same path on each machine.
     """
     own = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # a second copy of a slow task would only be one more: of an analysis, to write the same files
+        # a second copy of a slow task would only repeat its work and write the same files
         "spark.speculation": "false",
         "spark.driver.defaultJavaOptions": JAVA_OPTIONS,
         "spark.executor.defaultJavaOptions": JAVA_OPTIONS,
     }
     conf = SparkConf().setMaster(master).setAppName("periplus").setAll([*own.items(), *more.items()])
-    # all that a driver in Python looks at; else executors take the system's
+    # the Python of the executors; by default they use the system's
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _translated(f"no session on {master} (is a master there, and Java 17 here?)"), _own_interrupt():
+    with _translated(f"no session on {master} (is the master running, and is Java 17 installed?)"), _own_interrupt():
         context = SparkContext.getOrCreate(conf)
     context.setLogLevel("FATAL")
     over = threading.Event()
-    threading.Thread(target=_tell_of_waiting, args=(context, master, over), daemon=True).start()
+    threading.Thread(target=_warn_of_waiting, args=(context, master, over), daemon=True).start()
     try:
         yield context
     finally:
@@ -83,8 +83,8 @@ def session_on(master: str, more: Mapping[str, str] = MappingProxyType({})) -> I
         context.stop()
 
 
-def _tell_of_waiting(context: SparkContext, master: str, over: threading.Event) -> None:
-    """Warns, once each time, where work has waited for a machine at two looks: of its own Spark says nothing."""
+def _warn_of_waiting(context: SparkContext, master: str, over: threading.Event) -> None:
+    """Warns once if tasks wait for a machine at WAITING_LOOKS checks in a row; Spark itself prints no warning."""
     looks = 0
     while not over.wait(LOOK_S):
         tracker = context.statusTracker()
@@ -92,14 +92,14 @@ def _tell_of_waiting(context: SparkContext, master: str, over: threading.Event) 
         looks = looks + 1 if stages and not any(stage.numActiveTasks for stage in stages) else 0
         if looks == WAITING_LOOKS:
             log.warning(
-                "no machine of the cluster %s is at work: waiting for one. Ctrl-C ends; the same command goes on",
+                "waiting for a machine of the cluster %s. Ctrl-C stops; the same command continues later",
                 master,
             )
 
 
 @contextlib.contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Leaves Ctrl-C to who had it before: pyspark takes it, cancels every job and raises."""
+    """Restores the handler of Ctrl-C, which pyspark replaces by one that cancels every job and raises."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread():
@@ -111,25 +111,25 @@ def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise StoreError(f"{what}: {reason_of(error)}. The same command goes on where it was.") from error
+        raise StoreError(f"{what}: {reason_of(error)}. Run the same command again to continue.") from error
 
 
 def reason_of(error: Exception) -> str:
-    """Its first line, and that of Java's own, where pyspark says only that there was one."""
+    """The first line of an error message; of the Java exception if there is one."""
     own = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     return (own.strip().splitlines() or [type(error).__name__])[0]
 
 
 GROUP = "periplus"
 CARRYING = {
-    # lost machines are no reason to give up: the state is elsewhere, and each loss is one failure of a task
+    # lost machines must not end the job: the state is elsewhere, and each loss counts as a task failure
     "spark.task.maxFailures": "100",
     "spark.excludeOnFailure.enabled": "false",
 }
 
 
 class Carried:
-    """Tasks on a cluster: some at work, others waiting for a core."""
+    """Tasks on a cluster, running or waiting for a core."""
 
     def __init__(self, context: SparkContext, tasks: int, work: Callable[[int], None]) -> None:
         self._context, self._tasks, self._work = context, tasks, work
@@ -146,7 +146,7 @@ class Carried:
 
     @property
     def at_work(self) -> int:
-        """Tasks that have a core now."""
+        """Number of running tasks."""
         tracker = self._context.statusTracker()
         stages = [
             stage
@@ -158,15 +158,15 @@ class Carried:
 
     @property
     def is_over(self) -> bool:
-        """All tasks have ended. Raises StoreError where the cluster gave up."""
+        """Whether all tasks have ended. Raises StoreError if the cluster failed."""
         if self._thread.is_alive():
             return False
         if self._failure:
-            raise StoreError(f"the cluster gave up: {self._failure}. The same command goes on where it was.")
+            raise StoreError(f"the cluster failed: {self._failure}. Run the same command again to continue.")
         return True
 
     def wait(self, limit_s: float) -> None:
-        """For all tasks to end by themselves; then those that are left are ended."""
+        """Waits for all tasks to end; after limit_s cancels the remaining ones."""
         self._thread.join(limit_s)
         if self._thread.is_alive():
             log.warning("tasks cancelled=%d", self.at_work)
@@ -176,12 +176,9 @@ class Carried:
 
 @contextlib.contextmanager
 def carried(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[Carried]:
-    """Calls work in so many tasks, each with its number, as cores become free;
-    of one whose machine was lost again, elsewhere.
+    """Calls work(number) in `tasks` tasks as cores become free; tasks of lost machines run again on others.
 
-    Raises StoreError.
-
-    work: a function that the machines' own copy of this program has, with its arguments bound.
+    work: a function of this program, which is installed on every machine, with its arguments bound. Raises StoreError.
     """
     with session_on(master, CARRYING) as context:
         yield Carried(context, tasks, work)

@@ -1,7 +1,7 @@
-"""The stages on a cluster: as the engine of one machine computes them (analyse.engines), block by block.
+"""The stages on a cluster, with the same results as on a single machine (analyse.engines), computed in blocks.
 
-Each function takes the cluster and the stage in blocks, and is a few rounds of tasks; what a round hands to the next
-lies in files. Nothing passes through the driver but a number or two of each site.
+Each stage function runs a few rounds of tasks, which exchange data through files. Only a few numbers per site pass
+through the driver.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import LinkTargets, counted, distinct_sorted
 from periplus.errors import NotConverged
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
-from periplus_spark.blocks import Blocks, Vector, everywhere
+from periplus_spark.blocks import Blocks, Vector, run_tasks
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-LINKS_AT_ONCE = 1 << 22  # dealt in one file: 64 MB, so that blocks of a large web do not end in small files
+LINKS_AT_ONCE = 1 << 22  # sent in one file: 64 MB, which avoids many small files for large webs
 
 
 def ends(context: SparkContext, cut: Blocks) -> None:
-    """By one task, which holds the redirects and no other URL: 100 bytes each."""
-    everywhere(context, partial(_ends, cut), 1)
+    """Runs in a single task, which holds only redirects in memory: 100 bytes each."""
+    run_tasks(context, partial(_ends, cut), 1)
     cut.gather()
 
 
@@ -38,8 +38,8 @@ def _ends(cut: Blocks, block: int) -> None:
         streamed.ends(task)
 
 
-# What is known of each URL, in vectors that all tasks map: 19 bytes a URL of the shared folder, and of a machine's
-# memory as much as its links ask for.
+# Facts about each URL are in vectors that all tasks map into memory: 19 bytes per URL on the shared folder; a machine
+# only loads the pages that its links need.
 
 _URLS = {"site": "<i8", "page": "?", "fetched": "?", "failed": "?"}
 
@@ -48,15 +48,15 @@ def _vectors(cut: Blocks) -> tuple[dict[str, Vector], Vector]:
     return {name: cut.vector(name, kind) for name, kind in _URLS.items()}, cut.vector("end")
 
 
-def _tell_urls(context: SparkContext, cut: Blocks) -> Ints:
-    """Writes the vectors; returns where each start leads."""
+def _write_url_vectors(context: SparkContext, cut: Blocks) -> Ints:
+    """Writes the vectors; returns the final targets of the start URLs."""
     of_urls, end = _vectors(cut)
     for vector in (*of_urls.values(), end):
         vector.create()
-    return np.concatenate(everywhere(context, partial(_tell_block, cut), cut.count))
+    return np.concatenate(run_tasks(context, partial(_write_block_vectors, cut), cut.count))
 
 
-def _tell_block(cut: Blocks, block: int) -> Ints:
+def _write_block_vectors(cut: Blocks, block: int) -> Ints:
     span = cut.span(block)
     of_urls, end = _vectors(cut)
     for vector, values in zip(of_urls.values(), alike.url_vectors(cut.task.dataset, span), strict=True):
@@ -72,11 +72,11 @@ def _urls(cut: Blocks) -> tuple[alike.UrlVectors, Ints]:
 
 
 def graph(context: SparkContext, cut: Blocks) -> None:
-    starts = _tell_urls(context, cut)
+    starts = _write_url_vectors(context, cut)
     home = alike.homes(starts, _urls(cut)[0])
     homes = cut.vector("home", length=len(home)).create()
     homes.put(0, home)
-    everywhere(context, partial(_graph, cut, homes), cut.count)
+    run_tasks(context, partial(_graph, cut, homes), cut.count)
     cut.gather()
 
 
@@ -86,8 +86,8 @@ def _graph(cut: Blocks, home: Vector, block: int) -> None:
 
 
 def broken(context: SparkContext, cut: Blocks) -> None:
-    _tell_urls(context, cut)
-    everywhere(context, partial(_broken, cut), cut.count)
+    _write_url_vectors(context, cut)
+    run_tasks(context, partial(_broken, cut), cut.count)
     cut.gather()
 
 
@@ -97,11 +97,11 @@ def _broken(cut: Blocks, block: int) -> None:
 
 
 def external(context: SparkContext, cut: Blocks) -> None:
-    """Links and pages are counted by source, targets by block of targets."""
-    _tell_urls(context, cut)
+    """Counts links and pages by block of sources, and distinct targets by block of targets."""
+    _write_url_vectors(context, cut)
     sites = int(_urls(cut)[0].site.max(initial=-1)) + 1
-    tallies = _summed(everywhere(context, partial(_outward, cut), cut.count), 2, sites)
-    (targets,) = _summed(everywhere(context, partial(_targets, cut), cut.count), 1, sites)
+    tallies = _summed(run_tasks(context, partial(_outward, cut), cut.count), 2, sites)
+    (targets,) = _summed(run_tasks(context, partial(_targets, cut), cut.count), 1, sites)
     with cut.part(0) as task:
         streamed.write_sites(task, tallies, targets)
     cut.gather()
@@ -121,45 +121,45 @@ def _targets(cut: Blocks, block: int) -> tuple[Ints, Ints]:
 
 
 def _summed(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
-    """int64[rows, sites] of (sites, int64[rows, those sites]) of each block."""
+    """Sums (sites, int64[rows, len(sites)]) of each block to int64[rows, sites]."""
     tallies = np.zeros((rows, sites), np.int64)
-    for some, counts in parts:
-        tallies[:, some] += counts
+    for own, counts in parts:
+        tallies[:, own] += counts
     return tallies
 
 
-# Ranks within sites, and maps: sites are dealt whole to the tasks, each with about as many pages, and each task does
-# what one machine does with them. A page's place is its number among the pages of its task.
+# Ranks within sites, and maps: each task gets whole sites, with about the same number of pages, and computes them as a
+# single machine does. The place of a page is its index among the pages of its task.
 
 
 def ranks(context: SparkContext, cut: Blocks) -> None:
     _deal_sites(context, cut)
-    everywhere(context, partial(_site_ranks, cut), cut.count)
-    everywhere(context, partial(_write_ranks, cut), cut.count)
+    run_tasks(context, partial(_site_ranks, cut), cut.count)
+    run_tasks(context, partial(_write_ranks, cut), cut.count)
     cut.gather()
 
 
 def site_map(context: SparkContext, cut: Blocks) -> None:
     _deal_sites(context, cut)
-    everywhere(context, partial(_site_maps, cut), cut.count)
-    everywhere(context, partial(_write_map, cut), cut.count)
+    run_tasks(context, partial(_site_maps, cut), cut.count)
+    run_tasks(context, partial(_write_map, cut), cut.count)
     cut.gather()
 
 
 def _deal_sites(context: SparkContext, cut: Blocks) -> None:
-    """Hands each task the pages and links of its sites."""
-    sizes = everywhere(context, partial(_site_sizes, cut), cut.count)
-    sites = max((int(some[-1]) + 1 for some, _ in sizes if len(some)), default=0)
-    size = _summed([(some, counts[None]) for some, counts in sizes], 1, sites)[0]
+    """Sends each task the pages and links of its sites."""
+    sizes = run_tasks(context, partial(_site_sizes, cut), cut.count)
+    sites = max((int(own[-1]) + 1 for own, _ in sizes if len(own)), default=0)
+    size = _summed([(own, counts[None]) for own, counts in sizes], 1, sites)[0]
     before = np.cumsum(size) - size
-    owner = before * cut.count // max(int(size.sum()), 1)  # of each site its task
-    dealt = np.array([np.bincount(owner[some], counts, cut.count) for some, counts in sizes], np.int64)
+    owner = before * cut.count // max(int(size.sum()), 1)  # task of each site
+    dealt = np.array([np.bincount(owner[own], counts, cut.count) for own, counts in sizes], np.int64)
     first = np.cumsum(dealt, axis=0) - dealt  # [block, task]: the place of the block's first page among the task's
     owners = cut.vector("owner", length=sites).create()
     owners.put(0, owner)
     cut.vector("place").create()
-    everywhere(context, partial(_deal_pages, cut, owners, first), cut.count)
-    everywhere(context, partial(_deal_links, cut, owners), cut.count)
+    run_tasks(context, partial(_deal_pages, cut, owners, first), cut.count)
+    run_tasks(context, partial(_deal_links, cut, owners), cut.count)
 
 
 def _site_sizes(cut: Blocks, block: int) -> tuple[Ints, Ints]:
@@ -196,7 +196,7 @@ def _deal_links(cut: Blocks, owners: Vector, block: int) -> None:
 
 
 class _Sites(NamedTuple):
-    """What a task was handed of its sites, by place."""
+    """The pages and links of a task's sites, by place."""
 
     pages: Ints
     site: Ints
@@ -243,28 +243,28 @@ def _by_url(rows: Ints) -> Ints:
     return ascending
 
 
-# Ranks over all sites: a task has the links *into* its block, and a round is one look at what each page of the web
-# gives to those that it links to, in a vector that all tasks map. A round's vectors are new files, so that a task that
-# is done again finds what it found before.
+# Ranks over all sites: a task has the links *into* its block. A round reads the score that each page of the web passes
+# to its link targets from a vector that all tasks map. Each round writes new files, so that a repeated task reads the
+# same input.
 
 
 def web_ranks(context: SparkContext, cut: Blocks) -> None:
     order = cut.task.order
     cut.vector("share", "<f8").create()
     _begin_round(cut, 0)
-    everywhere(context, partial(_deal_targets, cut), cut.count)
-    pages, lost = _totals(everywhere(context, partial(_turn_links, cut), cut.count))
+    run_tasks(context, partial(_deal_targets, cut), cut.count)
+    pages, lost = _totals(run_tasks(context, partial(_turn_links, cut), cut.count))
     residual, done, whole = np.inf, 0, pages
     while done < order.max_rounds and residual > order.tolerance:
         base = 1 - order.damping + order.damping * lost / max(pages, 1)
         _begin_round(cut, done + 1)
-        change, lost, whole = _totals(everywhere(context, partial(_round, cut, done, base), cut.count))
+        change, lost, whole = _totals(run_tasks(context, partial(_round, cut, done, base), cut.count))
         for name in ("score", "flow"):
             cut.vector(f"{name}-{done}").path.unlink()
         residual, done = change / max(pages, 1), done + 1
     if residual > order.tolerance:
         raise NotConverged("PageRank", done, residual)
-    everywhere(context, partial(_write_shares, cut, done, whole), cut.count)
+    run_tasks(context, partial(_write_shares, cut, done, whole), cut.count)
     cut.gather()
 
 
@@ -278,7 +278,7 @@ def _totals(parts: list[tuple[float, ...]]) -> tuple[float, ...]:
 
 
 def _deal_targets(cut: Blocks, block: int) -> None:
-    """Each link as one number, target * URLs + source, to its target's block."""
+    """Sends each link, as the number target * URLs + source, to the block of its target."""
     span = cut.span(block, "source")
     links_out = np.zeros(span.after - span.first, np.int64)
     for number, links in enumerate(
@@ -292,9 +292,9 @@ def _deal_targets(cut: Blocks, block: int) -> None:
 
 
 def _turn_links(cut: Blocks, block: int) -> tuple[float, ...]:
-    """Writes the links into the block's pages by target, and the scores to begin with.
+    """Writes the links into the block's pages, by target, and the initial scores.
 
-    Returns how many pages there are, and how many of them link to none.
+    Returns (number of pages, number of pages without links).
     """
     span = cut.span(block)
     (links,) = cut.joined("links", block, 1)
@@ -314,7 +314,7 @@ def _turn_links(cut: Blocks, block: int) -> tuple[float, ...]:
 
 
 def _put_scores(cut: Blocks, done: int, span: Span, score: Floats, is_page: Mask) -> tuple[float, float]:
-    """Returns the sum of all scores, and of those of pages that link to none."""
+    """Returns (sum of all scores, sum of the scores of pages without links)."""
     share = cut.vector("share", "<f8").values()[span.first : span.after]
     cut.vector(f"score-{done}", "<f8").put(span.first, score)
     cut.vector(f"flow-{done}", "<f8").put(span.first, score * share)
@@ -322,7 +322,7 @@ def _put_scores(cut: Blocks, done: int, span: Span, score: Floats, is_page: Mask
 
 
 def _round(cut: Blocks, done: int, base: float, block: int) -> tuple[float, ...]:
-    """Returns by how much scores changed, the scores of pages that link to none, and all scores: sums."""
+    """Returns sums: (changes of scores, scores of pages without links, all scores)."""
     span = cut.span(block)
     offsets, sources, is_page = _links_in(cut, block)
     flow = cut.vector(f"flow-{done}", "<f8").values()
@@ -352,33 +352,33 @@ def _write_shares(cut: Blocks, done: int, whole: float, block: int) -> None:
         task.write("ranks", {"url": pages, "rank": cut.vector(f"score-{done}", "<f8").values()[pages] / whole})
 
 
-# Links between sites: a folder is named by the last of its pages, whatever scheme they have, as one number.
+# Links between sites: a folder is identified by the number of its last page, for http and https together.
 
 
 def interlinking(context: SparkContext, cut: Blocks) -> None:
     site, folder, _ = (cut.vector(name).create() for name in ("site", "folder", "local"))
-    sites = max(everywhere(context, partial(_deal_folders, cut), cut.count), default=0)
-    everywhere(context, partial(_merge_folders, cut), cut.count)
-    everywhere(context, partial(_name_folders, cut), cut.count)
+    sites = max(run_tasks(context, partial(_deal_folders, cut), cut.count), default=0)
+    run_tasks(context, partial(_merge_folders, cut), cut.count)
+    run_tasks(context, partial(_name_folders, cut), cut.count)
     for work in (_deal_pairs, _count_folders, _write_pairs):
-        everywhere(context, partial(work, cut, _Places(site, folder, max(sites, 1))), cut.count)
+        run_tasks(context, partial(work, cut, _Places(site, folder, max(sites, 1))), cut.count)
     cut.gather()
 
 
 class _Places(NamedTuple):
-    """Of each URL its site and the page that names its folder; how many sites there are."""
+    """By URL: its site, and the page that identifies its folder. sites: number of sites."""
 
     site: Vector
     folder: Vector
     sites: int
 
     def owner(self, cut: Blocks, pairs: Ints) -> Ints:
-        """The block to which pairs of sites, source * sites + target, are dealt: ascending, as the rows are."""
+        """The block for pairs of sites, source * sites + target; ascending, in the order of the rows."""
         return pairs // self.sites * cut.count // self.sites
 
 
 def _deal_folders(cut: Blocks, block: int) -> int:
-    """Each folder to the block of its name. Returns one more than the last site."""
+    """Sends each folder to the block of its hash. Returns one more than the greatest site."""
     span = cut.span(block)
     pages = numbers(cut.task.folders["graph"], "nodes", "url", span=span)
     site = numbers(cut.task.dataset, "urls", "site", span=span)
@@ -394,7 +394,7 @@ def _deal_folders(cut: Blocks, block: int) -> int:
 
 
 def _merge_folders(cut: Blocks, block: int) -> None:
-    """Tells each block which page names the folders that it has, too."""
+    """Sends each block the pages that identify its folders."""
     names, local = cut.joined("names", block, 2)
     order = np.lexsort((-local, names))
     begins = np.flatnonzero(np.diff(names[order], prepend=names[order[:1]] - 1))
@@ -418,8 +418,8 @@ def _deal_pairs(cut: Blocks, places: _Places, block: int) -> None:
     for links in blocks(cut.task.folders["graph"], "edges", ["source", "target"], LINKS_AT_ONCE, span):
         source, target = (np.asarray(column, np.int64) for column in links.columns)
         tally.add(site[source] * places.sites + site[target])
-        one, other = folder[source], folder[target]
-        folders.append(distinct_sorted((one * cut.urls + other)[one != other]))
+        start, end = folder[source], folder[target]
+        folders.append(distinct_sorted((start * cut.urls + end)[start != end]))
     pairs, counts = tally.counts()
     cut.deal("page", block, places.owner(cut, pairs), np.stack([pairs, counts]))
     both = distinct_sorted(np.concatenate(folders))
@@ -441,17 +441,17 @@ def _write_pairs(cut: Blocks, places: _Places, block: int) -> None:
 
 
 def _merged(tallies: Ints) -> tuple[Ints, Ints]:
-    """(numbers, ascending; the sum of their counts)."""
+    """(distinct numbers in ascending order, sums of their counts)."""
     values, own = np.unique(tallies[0], return_inverse=True)
     return values, np.bincount(own, tallies[1], len(values)).astype(np.int64)
 
 
-# What says the same, or nearly so.
+# Duplicates and near duplicates.
 
 
 def duplicates(context: SparkContext, cut: Blocks) -> None:
     for work in (_deal_digests, _deal_twins, _write_twins):
-        everywhere(context, partial(work, cut), cut.count)
+        run_tasks(context, partial(work, cut), cut.count)
     cut.gather()
 
 
@@ -471,12 +471,12 @@ def _write_twins(cut: Blocks, block: int) -> None:
 
 
 def sketches(context: SparkContext, cut: Blocks) -> None:
-    everywhere(context, partial(_sketch, alike.sketches, cut), cut.count)
+    run_tasks(context, partial(_sketch, alike.sketches, cut), cut.count)
     cut.gather()
 
 
 def outlines(context: SparkContext, cut: Blocks) -> None:
-    everywhere(context, partial(_sketch, alike.outlines, cut), cut.count)
+    run_tasks(context, partial(_sketch, alike.outlines, cut), cut.count)
     cut.gather()
 
 
@@ -494,10 +494,10 @@ def templates(context: SparkContext, cut: Blocks) -> None:
 
 
 def _alike(context: SparkContext, cut: Blocks, of: str, threshold: float) -> None:
-    """Buckets are filled band by band; which pages stand for groups is decided by one task, page after page, since
-    each decision depends on those before: 40 bytes and some 50 us a page.
+    """Fills LSH buckets, a task per band. A single task then chooses the representative pages, since each choice
+    depends on earlier ones: 40 bytes and some 50 us per page.
     """
-    counts = everywhere(context, partial(_comparable, cut, of), cut.count)
+    counts = run_tasks(context, partial(_comparable, cut, of), cut.count)
     pages, bands = sum(counts), BINS // band_bins(threshold)
     vectors = _Sketched(
         cut.vector("urls", length=pages).create(),
@@ -505,14 +505,14 @@ def _alike(context: SparkContext, cut: Blocks, of: str, threshold: float) -> Non
         cut.vector("bins", "<u8", pages * BINS).create(),
         cut.vector("buckets", length=pages * bands).create(),
     )
-    everywhere(context, partial(_tell_sketches, cut, of, vectors, np.cumsum([0, *counts]).tolist()), cut.count)
-    everywhere(context, partial(_fill_band, vectors, bands), bands)
-    everywhere(context, partial(_lead, cut, vectors, bands, alike.needed_values(threshold)), 1)
+    run_tasks(context, partial(_write_sketches, cut, of, vectors, np.cumsum([0, *counts]).tolist()), cut.count)
+    run_tasks(context, partial(_fill_band, vectors, bands), bands)
+    run_tasks(context, partial(_lead, cut, vectors, bands, alike.needed_values(threshold)), 1)
     cut.gather()
 
 
 class _Sketched(NamedTuple):
-    """The pages that are compared, by URL."""
+    """The compared pages, by URL."""
 
     urls: Vector
     merits: Vector
@@ -527,7 +527,7 @@ def _comparable(cut: Blocks, of: str, block: int) -> int:
     return sum(pages.shape[1] for pages, _ in alike.comparable(cut.task, of, [], cut.span(block)))
 
 
-def _tell_sketches(cut: Blocks, of: str, vectors: _Sketched, firsts: list[int], block: int) -> None:
+def _write_sketches(cut: Blocks, of: str, vectors: _Sketched, firsts: list[int], block: int) -> None:
     at = firsts[block]
     for (urls, merits), rows in alike.comparable(cut.task, of, ["bins"], cut.span(block)):
         vectors.urls.put(at, urls)
@@ -549,12 +549,12 @@ def _lead(cut: Blocks, vectors: _Sketched, bands: int, needed: int, block: int) 
 
 def cascades(context: SparkContext, cut: Blocks) -> None:
     cut.vector("near").create()
-    for work in (_tell_near, _deal_stories, _write_cascades):
-        everywhere(context, partial(work, cut), cut.count)
+    for work in (_write_near, _deal_stories, _write_cascades):
+        run_tasks(context, partial(work, cut), cut.count)
     cut.gather()
 
 
-def _tell_near(cut: Blocks, block: int) -> None:
+def _write_near(cut: Blocks, block: int) -> None:
     span = cut.span(block)
     cut.vector("near").put(span.first, alike.near_heads(cut.task, span))
 

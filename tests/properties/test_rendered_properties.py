@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.acquire.discovery import Discovery
-from periplus.acquire.rendered import PageInHand, completion_of_page
+from periplus.acquire.rendered import PendingPage, completion_of_page
 from periplus.acquire.rendering import NOT_PARSED, Rendered, RenderJob
 from periplus.model.frontier import Task
 from periplus.model.page import Rendering
@@ -35,7 +35,7 @@ def test_a_page_cut_off_by_a_bound_has_the_links_and_the_text_that_were_sent(pie
     request = Request(HOME)
     visit = Visit(request, 1.0, 0.1, Fetched(200, headers, sent))
     task = Task(1, 0, 1, 1, request)
-    page = PageInHand(SimpleNamespace(lease=None), task, visit)
+    page = PendingPage(SimpleNamespace(lease=None), task, visit)
     rendering = Rendering(shown, sent, b"", len(sent), 1.0, bounds=(bound, NOT_PARSED))
     job = RenderJob(HOME, visit.outcome, page)
     discovery = Discovery(site_scope([HOME], Scope()), Settings())

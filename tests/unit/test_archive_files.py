@@ -217,7 +217,7 @@ def test_what_came_later_than_asked_for_is_left_aside(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("at", "said"), [("2020-01-01", "3 answers"), ("2019-12-31", "no page was read"), ("May", "'May' is no date")]
+    ("at", "said"), [("2020-01-01", "3 answers"), ("2019-12-31", "no page was read"), ("May", "'May' is not a date")]
 )
 def test_the_command_takes_the_end_of_a_day(tmp_path, at, said):
     (tmp_path / "x.warc.gz").write_bytes(warc(*FIRST, *SECOND))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import table_of
-from periplus.acquire.cdx import CdxServer, copies_of, question, shown_at
+from periplus.acquire.cdx import CdxServer, copies_of, query_url, shown_at
 from periplus.api.suggesting import with_copies
 from periplus.errors import PeriplusError
 from periplus.model.audit import Issue, Severity
@@ -50,7 +50,7 @@ def test_reading_an_answer_is_total(body):
 
 
 def test_the_question_is_one_url_whatever_the_link_holds():
-    assert question(WAYBACK, "http://e.org/a?b=1&c=ž", 1_000_000_000.0) == (
+    assert query_url(WAYBACK, "http://e.org/a?b=1&c=ž", 1_000_000_000.0) == (
         WAYBACK + "?url=http%3A%2F%2Fe.org%2Fa%3Fb%3D1%26c%3D%C5%BE"
         "&closest=20010909014640&sort=closest&limit=10&output=json"
     )

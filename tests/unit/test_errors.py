@@ -44,5 +44,5 @@ def test_not_converged_carries_its_numbers_and_says_what_to_do():
     assert (error.rounds, error.residual) == (200, 0.0123456)
     assert (
         str(error)
-        == "pagerank did not settle in 200 rounds (last change 0.0123): allow more rounds or a larger tolerance"
+        == "pagerank did not converge in 200 rounds (last change 0.0123): allow more rounds or a larger tolerance"
     )

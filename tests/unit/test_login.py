@@ -70,9 +70,9 @@ def test_a_form_is_sent_with_what_a_browser_would_send_of_it():
     [
         (b"<p>nothing", "has no form"),
         (b"<form method=post><input name=user></form>", "has all the fields pass, user; it has: user"),
-        (FORM.replace(b"post", b"get"), "is sent by GET"),
-        (FORM.replace(b"go", b"https://b.test/"), "is sent to https://b.test:443, which `hosts` does not name"),
-        (FORM.replace(b"go", b"http://a.test/"), "is sent to http://a.test:80, which `hosts` does not name"),
+        (FORM.replace(b"post", b"get"), "uses GET"),
+        (FORM.replace(b"go", b"https://b.test/"), "is sent to https://b.test:443, which is not in `hosts`"),
+        (FORM.replace(b"go", b"http://a.test/"), "is sent to http://a.test:80, which is not in `hosts`"),
         (b'<base href="https://b.test/">' + FORM, "is sent to https://b.test:443"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_redirect_of_a_login_is_not_followed_to_an_origin_that_it_does_not_nam
     session.begin()
     redirected(session, target)
     assert session.step is None
-    assert "which `hosts` of the login does not name" in session.failure
+    assert "which is not in the login's `hosts`" in session.failure
 
 
 def test_a_redirect_of_a_login_is_followed_within_the_origins_that_it_names():

@@ -94,7 +94,7 @@ def test_search_takes_vectors_where_the_collection_has_some(tmp_path):
     assert [hit["url"] for hit in content(own, "search", query="anchors")] == ["https://e.org/b", "https://e.org/a"]
     assert next(hit["url"] for hit in content(own, "search", like="/a")) == "https://e.org/b"
     assert next(hit["url"] for hit in content(own, "search", vector=[0, 1])) == "https://e.org/b"
-    with pytest.raises(UsageError, match="nothing is asked"):
+    with pytest.raises(UsageError, match="give a query"):
         answered(own, "search", {})
 
 

@@ -149,7 +149,7 @@ def test_crawls_take_the_role_work(folder, tmp_path):
             listed = client.post("/mcp", json=ASK | {"method": "tools/list", "params": {}}, headers=bearer).json()
             answer = client.post("/mcp", json=question, headers=bearer).json()["result"]
             offered[role] = "crawl" in {tool["name"] for tool in listed["result"]["tools"]}
-            why = "no tool 'crawl'" if role is Role.LOOK else "on no host of this collection"
+            why = "no tool 'crawl'" if role is Role.LOOK else "neither on a host of this collection"
             assert answer["isError"]
             assert why in answer["content"][0]["text"]
     assert offered == {Role.LOOK: False, Role.WORK: True}

@@ -123,7 +123,7 @@ def test_paths_and_patterns(rule, inside, outside):
 def test_a_wrong_rule_is_named_with_what_would_be_right(toml, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         segment_rules(f"[segments]\n{toml}\n", str(tmp_path / "periplus.toml"))
-    with pytest.raises(UsageError, match=r"rules are written below a line \[segments\]"):
+    with pytest.raises(UsageError, match=r"write rules below a line \[segments\]"):
         segment_rules("segments = 3")
 
 

@@ -110,15 +110,15 @@ def test_www_and_slash_can_be_added():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[script]]\nrequired = ['a']", "line 1, [[script]] 1: path begins with a slash"),
-        ("\n[[script]]\npath = '/a'\nrequired = 'a'", "line 2, [[script]] 1: required is a list of texts"),
-        ("[[site]]\n[[site]]\nslash = 'no'", "line 2, [[site]] 2: slash is 'drop' or 'add'"),
-        ("[[script]]\npath = '/a'\nrequred = ['a']", "there is no field requred"),
+        ("[[script]]\nrequired = ['a']", "line 1, [[script]] 1: path must begin with a slash"),
+        ("\n[[script]]\npath = '/a'\nrequired = 'a'", "line 2, [[script]] 1: required must be a list of texts"),
+        ("[[site]]\n[[site]]\nslash = 'no'", "line 2, [[site]] 2: slash must be 'drop' or 'add'"),
+        ("[[script]]\npath = '/a'\nrequred = ['a']", "unknown field requred"),
         ("[[script]]\npath = '/a'\nrequired = ['a']\noptional = ['a']", "a is listed twice"),
-        ("[[script]]\npath = '/a'\ndefault = { a = 1 }", "default takes texts"),
-        ("[[script]]\npath = '/a'\nsort = 1", "sort is true or false"),
-        ("[[script]]\npath = '/a'\none_of = { a = 1 }", "one_of.a is a list of texts"),
-        ("[script]\npath = '/a'", "written as [[script]]"),
+        ("[[script]]\npath = '/a'\ndefault = { a = 1 }", "the values of default must be texts"),
+        ("[[script]]\npath = '/a'\nsort = 1", "sort must be true or false"),
+        ("[[script]]\npath = '/a'\none_of = { a = 1 }", "one_of.a must be a list of texts"),
+        ("[script]\npath = '/a'", "write [[script]] for each rule"),
         ("[[script]", "not valid TOML"),
     ],
 )

@@ -13,7 +13,7 @@ from periplus.cli.crawl import crawl
 from periplus.cli.main import main
 from periplus.cli.options import settings_of
 from periplus.errors import UnknownSetting, UsageError
-from periplus.jobs.presets import gone_on, job_request
+from periplus.jobs.presets import job_request, resume_order
 from periplus.jobs.setting_fields import (
     PREFIX,
     WITHHELD,
@@ -74,10 +74,10 @@ def test_a_field_means_what_the_flag_means(row, tmp_path, monkeypatch):
     ("form", "message"),
     [
         ({"retries": "21"}, "retries must be between 0 and 20 attempts, not 21"),
-        ({"retries": "many"}, "retries takes a whole number, not 'many'"),
+        ({"retries": "many"}, "retries must be a whole number, not 'many'"),
         ({"lease_s": "nan"}, "lease_s must be between"),
-        ({"keep_xml": "perhaps"}, "keep_xml takes yes or no, not 'perhaps'"),
-        ({"scope": "world"}, "scope is one of site, domain, prefix, any, not 'world'"),
+        ({"keep_xml": "perhaps"}, "keep_xml must be yes or no, not 'perhaps'"),
+        ({"scope": "world"}, "scope must be one of site, domain, prefix, any, not 'world'"),
         ({"no_such": "1"}, "there is no setting 'no_such'"),
         ({"weight_title": "3"}, "weight_title cannot be set in a form"),
     ],
@@ -129,9 +129,9 @@ def test_what_is_for_sites_of_ones_own_takes_the_consent():
 
 def test_going_on_replaces_settings_too():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--retries=3", "--keep-xml", "--max-pages", "5")
-    after = gone_on(before, {"set_retries": "4", "set_keep_xml": "no", "max_pages": "-"}).command
+    after = resume_order(before, {"set_retries": "4", "set_keep_xml": "no", "max_pages": "-"}).command
     assert after[:4] == before[:4] and set(after[4:]) == {"--retries=4", "--no-keep-xml"}
-    assert gone_on(before, {"set_retries": "-"}).command == (*before[:4], *before[5:])
+    assert resume_order(before, {"set_retries": "-"}).command == (*before[:4], *before[5:])
 
 
 def test_presets_lie_between_files_and_flags(tmp_path, monkeypatch):
@@ -161,7 +161,7 @@ def test_what_is_built_in_is_in_range():
             r"toml, preset 'mine': there is no setting 'retrys' \(is it retries\?\)",
         ),
         ("[presets.mine]\nretries = 99\n", "preset 'mine': retries must be between"),
-        ("[presets]\nmine = 3\n", r"preset 'mine': it is a table of settings, as in \[presets\.mine\]"),
+        ("[presets]\nmine = 3\n", r"preset 'mine': it must be a table"),
     ],
 )
 def test_a_wrong_preset_is_named(text, message, tmp_path):

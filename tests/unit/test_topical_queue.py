@@ -102,7 +102,7 @@ def test_the_best_of_all_that_wait_is_next(name, seed):
         if not len(waiting):
             break
         if name == "parents":  # its prior moves with every page
-            queue.reckon_all()
+            queue.score_all()
         scores = ORDERS[name](queue.seen, waiting)
         best = queue.take()
         assert scores[list(waiting).index(queue.seen.number_of[best])] == scores.max()
@@ -113,7 +113,7 @@ def test_the_best_of_all_that_wait_is_next(name, seed):
 def test_with_all_reckoned_the_weighed_order_gives_the_best():
     queue = PageQueue(weighed)
     random_history(queue, 7, steps=25)
-    queue.reckon_all()
+    queue.score_all()
     waiting = np.flatnonzero(queue.seen.waits[: len(queue.seen)])
     scores = weighed(queue.seen, waiting)
     assert queue.take() == queue.seen.urls[waiting[np.argmax(scores)]]
@@ -155,7 +155,7 @@ def test_a_good_directory_of_a_bad_portal_is_not_lost():
     for page in range(4):
         queue.read(Url(f"https://portal.test/sport/{page}"), 0.0, ())
         queue.read(Url(f"https://portal.test/ships/{page}"), 0.95, ())
-    queue.reckon_all()
+    queue.score_all()
     assert "/ships/" in queue.peek(HostKey("portal.test:443"))
 
 

@@ -489,7 +489,7 @@ def test_a_refusal_says_which_pattern_and_how_many_pages_were_read():
     for number in range(1, 6):
         assert admitted(watch, f"/cal?month={number}")
         watch.learn(*month(number))
-    assert watch.admit(Url(HOST + "/cal?month=7"), 1) == "/cal?month=*: 5 pages in a row brought nothing new"
+    assert watch.admit(Url(HOST + "/cal?month=7"), 1) == "/cal?month=*: 5 pages in a row had nothing new"
     assert admitted(watch, "/elsewhere")
     assert admitted(watch, "/cal?month=7", doubt=0)  # a page with content names it
 
@@ -678,7 +678,7 @@ def test_each_wider_pattern_may_have_a_window_more():
         url, child = f"{HOST}/tree/{name}/x", f"{HOST}/tree/{name}/x/y"
         assert admitted(watch, f"/tree/{name}/x"), number
         watch.learn(Url(url), 1, document(url, ""), (candidate(child),))
-    assert watch.admit(Url(HOST + "/tree/quite/another"), 1) == "/tree/**: 9 pages in a row brought nothing new"
+    assert watch.admit(Url(HOST + "/tree/quite/another"), 1) == "/tree/**: 9 pages in a row had nothing new"
 
 
 def test_session_names_are_believed_after_three_equal_texts():

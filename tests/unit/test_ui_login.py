@@ -64,9 +64,9 @@ def test_a_login_is_written_as_a_table_that_crawls_use_and_all_else_stays(settin
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"login_secret": "hunter2"}, "a password or token is named here, never written"),
-        ({"login_secret": "file:/etc/shadow"}, "a password or token is named here, never written"),
-        ({"login_user": "file:/etc/passwd"}, "the name of a user is written here as it is"),
+        ({"login_secret": "hunter2"}, "give a reference here, not the password"),
+        ({"login_secret": "file:/etc/shadow"}, "give a reference here, not the password"),
+        ({"login_user": "file:/etc/passwd"}, "write the user name itself here"),
         ({"login_secret": "env:NOT_SET_HERE"}, "the environment has no variable NOT_SET_HERE"),
         ({"login_sign": ""}, "a form needs fields, and signed_in"),
         ({"login_form": "gopher://x"}, "form:"),

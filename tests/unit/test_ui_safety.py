@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from interface import COMMANDS, client, token_of
 from periplus.errors import UsageError
-from periplus.jobs.presets import folder_name, gone_on, job_request, starts_of
+from periplus.jobs.presets import folder_name, job_request, resume_order, starts_of
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
 from periplus.ui.safety import (
@@ -447,11 +447,11 @@ def test_a_topic_is_followed_by_jobs_in_turn():
 
 def test_going_on_replaces_the_limits_that_are_named():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--max-pages", "10", "--exclude=/x", "--delay", "1")
-    assert gone_on(before, {"max_pages": "20", "exclude": "/y"}).command == (
+    assert resume_order(before, {"max_pages": "20", "exclude": "/y"}).command == (
         "crawl", "https://e.org/", "-o", "e.periplus", "--delay", "1", "--max-pages", "20", "--exclude=/y",
     )  # fmt: skip
-    assert gone_on(before, {}).command == before
-    assert "--max-pages" not in gone_on(before, {"max_pages": " - "}).command
+    assert resume_order(before, {}).command == before
+    assert "--max-pages" not in resume_order(before, {"max_pages": " - "}).command
 
 
 def test_starts_are_told_once_and_in_order():

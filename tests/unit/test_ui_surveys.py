@@ -408,5 +408,5 @@ def test_a_floor_that_the_pages_do_not_hold_is_refused_beside_the_form(folder):
     browser = client(folder)
     token = token_of(browser, "/surveys")
     asked = {"sites": "a.org b.org", "name": "floor", "pages": "10", "least_pages": "6", "csrf_token": token}
-    assert "are more than the 10 pages" in browser.post("/surveys/new", data=asked).text
+    assert "exceed the budget of 10 pages" in browser.post("/surveys/new", data=asked).text
     assert not (folder / "floor.periplus").exists()

@@ -228,4 +228,4 @@ def test_the_command_checks_proposes_and_applies(tmp_path, server):
     (folder / "periplus.toml").write_text("[[script]]\nrequired = ['a']")
     wrong = told("rules", "check", "-c", folder, "http://a.test/", cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "line 1, [[script]] 1: path begins with a slash" in wrong.stderr
+    assert "line 1, [[script]] 1: path must begin with a slash" in wrong.stderr

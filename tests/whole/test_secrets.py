@@ -211,7 +211,7 @@ def test_a_form_takes_no_secret_but_where_it_stands(tmp_path: Path, path: str, v
     marker, asking = uuid4().hex, client(tmp_path)
     form = {"csrf_token": token_of(asking), "preset": "map", "url": "http://a.test/", "preset_name": "a"}
     refused = asking.post(path, data=form | {"set_proxy": value.format(marker)})
-    assert "named here, never written" in refused.text and refused.status_code == 400
+    assert "give a reference here" in refused.text and refused.status_code == 400
     assert holders(tmp_path, marker) == [] and not list(tmp_path.glob("*.toml"))
     taken = asking.post(path, data=form | {"set_proxy": "env:OUR_PROXY"})
     assert taken.status_code == 303

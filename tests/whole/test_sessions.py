@@ -184,7 +184,7 @@ def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
     with served(LoginSite(robots="User-agent: *\nDisallow: /login\n")) as site:
         result = run(tmp_path, site, form_login(site))
         assert result.exit_code == 4
-        assert "robots.txt line 2 (Disallow: /login) keeps" in result.output
+        assert "robots.txt line 2 (Disallow: /login) disallows" in result.output
         assert site.paths() == ["/robots.txt"]
         again = run(tmp_path, site, form_login(site), "--no-allow-private")
     assert again.exit_code == 4
@@ -266,13 +266,13 @@ def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp
 
 
 def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
-    monkeypatch.setattr("periplus.acquire.worker.Worker._call", lambda self, request: None)
+    monkeypatch.setattr("periplus.acquire.worker.Worker._request_lease", lambda self, request: None)
     monkeypatch.setattr("periplus.acquire.signing_in.MOST_LISTED_S", 0.5)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
         result = run(tmp_path, site, hosts + form_login(door), "--max-time", "30")
     assert result.exit_code == 4
-    assert f"{door.url}/login was not asked for" in " ".join(result.output.split())
+    assert f"{door.url}/login could not be requested in" in " ".join(result.output.split())
 
 
 def test_a_form_on_another_host_is_asked_for_once(tmp_path):
@@ -297,7 +297,7 @@ def test_a_form_whose_host_is_down_ends_the_crawl(tmp_path, delay):
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
         result = run(tmp_path, site, hosts + form_login(door), "--delay", delay, "--max-time", "30")
     assert result.exit_code == 4
-    assert f"{door.url}/login is not asked for: host-down" in " ".join(result.output.split())
+    assert f"{door.url}/login was not requested: host-down" in " ".join(result.output.split())
 
 
 def test_a_sign_may_stand_in_the_data_of_the_page_to_check(tmp_path):

@@ -314,8 +314,8 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
     ("wrong", "said"),
     [
         ({"rule": "best"}, "no rule best"),
-        ({"rule": "r1", "pages": 0}, "needs one"),
-        ({"item": "word"}, "harvests by"),
+        ({"rule": "r1", "pages": 0}, "needs the number"),
+        ({"item": "word"}, "counts links by"),
         ({"units": (unit_of("a.org", "x"), unit_of("b.org", "x"))}, "the name x"),
         ({"units": (unit_of("a.org"), unit_of("a.org/~x", "y", prefixes=["a.org"]))}, "prefix of both"),
     ],
@@ -491,11 +491,11 @@ def test_every_site_gets_its_least_pages_before_the_rule_chooses(tmp_path, serve
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"least_pages": 11}, "11 pages of each of 3 sites are more than the 30 pages"),
-        ({"least_pages": 10, "read_companions": 1}, "more than the 29 pages"),
-        ({"read_companions": 30}, "give more pages in all"),
-        ({"read_companions": 5, "pages": 0}, "give more pages in all"),
-        ({"least_pages": -1}, "counted from 0"),
+        ({"least_pages": 11}, "11 pages of each of 3 sites exceed the budget of 30 pages"),
+        ({"least_pages": 10, "read_companions": 1}, "exceed the budget of 29 pages"),
+        ({"read_companions": 30}, "give a larger total"),
+        ({"read_companions": 5, "pages": 0}, "give a larger total"),
+        ({"least_pages": -1}, "must not be negative"),
     ],
 )
 def test_floors_and_shares_that_cannot_be_are_refused(tmp_path, server, fields, words):

@@ -135,7 +135,7 @@ def test_parts_that_are_killed_all_the_time_crawl_the_same_and_keep_the_delay(tm
     [
         ("--part 1/2", "--exchange PLACE"),
         ("--exchange here", "--exchange needs --part"),
-        ("--part 3/2 --exchange here", "is no part"),
+        ("--part 3/2 --exchange here", "is not a part"),
         ("--part 1/2 --exchange memory://x", "is lost when this process ends"),
         ("--part 1/2 --exchange sftp://me:s3cret@host/x", "a password in --exchange"),
         ("--part 1/2 --exchange here --from-archive x.warc.gz", "exclude each other"),

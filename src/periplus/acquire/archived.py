@@ -1,8 +1,8 @@
-"""Answers a crawl's requests from a web archive in place of the web: files on disk, a CDX server, or a TimeGate.
+"""Answers a crawl's requests from a web archive instead of the web: files on disk, a CDX server, or a TimeGate.
 
-No host but the archive's own is ever asked. An archive's server is one host, whatever it holds: one request at a time,
-its delay apart, by its robots.txt; it is waited for when it says so, and left alone, with the crawl, when it keeps
-failing. What a capture is an answer to costs nobody anything: hosts of the past have no robots.txt, delay or retries.
+Only the archive's own host receives requests. It is one host, whatever it has archived: one request at a time, with its
+delay, robots.txt and Retry-After; if it keeps failing, the crawl ends. The archived hosts receive no requests, so their
+robots.txt, delays and retries do not apply.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from periplus.urls.captures import Capture, by_nearness, capture_key
 from periplus.urls.hosts import host_key, host_name, is_named, origin_of, path_and_query
 
 Answering = Generator[Request, Response, Response]
-"""Asks an archive's server, request by request, and ends with the answer to a crawl's request."""
+"""Yields requests to an archive's server, receives their responses, and returns the response to a crawl's request."""
 
-MOST_TRIED = 6  # captures of one URL: some lead to themselves, or repeat what is lost
-MOST_HOPS = 5  # of an archive's own redirects, to the capture that it has
-MOST_LISTED = 20_000  # captures of one host that are asked for at once; of larger ones URL by URL
-MOST_HOSTS = 32  # whose lists are in memory: some 200 MB, were all of them so large
+MOST_TRIED = 6  # captures of one URL; some redirect to themselves, or are revisits of a lost capture
+MOST_HOPS = 5  # of an archive's own redirects
+MOST_LISTED = 20_000  # captures of one host that are listed; hosts with more are queried by URL
+MOST_HOSTS = 32  # whose lists are in memory: some 200 MB, if all are of that size
 _READ = frozenset({Purpose.PAGE, Purpose.CHECK})
-_SENT = "x-archive-orig-"  # before the names of fields as a server sent them
-# what an archive's server says of itself; all else is a capture's, where it does not tell them apart
+_SENT = "x-archive-orig-"  # prefix of field names as the captured server sent them
+# fields of the archive's server itself; all others belong to the capture, if the archive adds no prefix
 _OWN = frozenset(
     {"memento-datetime", "link", "content-location", "vary", "transfer-encoding", "connection", "server-timing"}
 )
@@ -49,12 +49,12 @@ _OWN_PREFIXES = ("x-archive-", "x-app-", "x-ts", "x-tr", "x-rl", "x-na", "x-page
 
 
 class ArchiveSource(Protocol):
-    """An archive. host: of its server, the only one that may be asked; None: it has none."""
+    """An archive. host: its server, the only host that receives requests; None: files."""
 
     host: HostKey | None
 
     def answer(self, request: Request) -> Answering:
-        """The answer with Cause.NOT_ARCHIVED: there is no capture; with Cause.CANCELLED: nothing more can be had."""
+        """Cause.NOT_ARCHIVED in the answer: there is no capture; Cause.CANCELLED: the archive has failed for good."""
 
     @property
     def gap_s(self) -> float:
@@ -70,14 +70,14 @@ class CaptureFiles(Protocol):
 
 
 class ArchiveTransport:
-    """`model.ports.Transport` on an archive. failure: why nothing more can be had of it; empty: it can."""
+    """`model.ports.Transport` on an archive. failure: why the archive cannot be used any more, or ""."""
 
     def __init__(self, inner: Transport, source: ArchiveSource, politeness: Politeness, clock: Clock) -> None:
         self._inner, self._source, self._politeness, self._clock = inner, source, politeness, clock
         self._waiting: deque[Request] = deque()
         self._ready: list[Response] = []
         self._asking: tuple[Request, Answering] | None = None
-        self._unsent: Request | None = None  # to the archive, for whom its time has not come
+        self._unsent: Request | None = None  # to the archive, waiting for its delay
         self._not_before = -math.inf
         self._failures = 0  # in a row
         self.failure = ""
@@ -87,12 +87,12 @@ class ArchiveTransport:
         return len(self._waiting) + len(self._ready) + (self._asking is not None)
 
     def start(self, request: Request, before: float = math.inf) -> None:
-        """before: does not matter, for the request's host is not asked."""
+        """before: ignored, since the request's host is not contacted."""
         self._waiting.append(request)
         self._advance()
 
     def withdraw(self, requests: Collection[Request]) -> None:
-        """Nothing: their hosts are not asked."""
+        """Does nothing: the hosts are not contacted."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         if not self._ready:
@@ -114,7 +114,7 @@ class ArchiveTransport:
         self._inner.close()
 
     def _advance(self) -> None:
-        """Takes up what waits, until the archive's server has to be asked."""
+        """Answers waiting requests until one needs the archive's server."""
         while self._waiting and self._asking is None:
             request = self._waiting.popleft()
             if self.failure:
@@ -124,7 +124,7 @@ class ArchiveTransport:
             self._step(None)
 
     def _step(self, response: Response | None) -> None:
-        """The next request to the archive, or the end of one of the crawl."""
+        """Queues the next request to the archive, or ends the current request of the crawl."""
         assert self._asking is not None
         request, answering = self._asking
         try:
@@ -137,7 +137,7 @@ class ArchiveTransport:
             self._asking = None
             return
         if host_key(onward.url) != self._source.host:
-            self._fail(f"the archive leads to another host, {host_name(onward.url)}, which is not asked")
+            self._fail(f"the archive redirects to another host, {host_name(onward.url)}, which is not allowed")
             return
         self._unsent = replace(onward, attempt=request.attempt)
 
@@ -150,7 +150,7 @@ class ArchiveTransport:
         if response.cause is Cause.STALE:
             self._unsent = response.request
             return
-        if (wait_s := self._wait_of(response)) is None:
+        if (wait_s := self._retry_wait_s(response)) is None:
             self._failures = 0
             self._step(response)
             self._advance()
@@ -163,8 +163,8 @@ class ArchiveTransport:
         self._unsent = response.request
         self._not_before = max(self._not_before, self._clock.monotonic() + wait_s)
 
-    def _wait_of(self, response: Response) -> float | None:
-        """Seconds until the archive may be asked again after it refused or failed; None: it did not."""
+    def _retry_wait_s(self, response: Response) -> float | None:
+        """Seconds until the retry after a refusal or failure of the archive; None: no retry is needed."""
         if response.cause is None and (response.status < 400 or is_capture(response.headers)):
             return None
         outcome = Failed(response.cause) if response.cause else Fetched(response.status, response.headers, b"")
@@ -182,7 +182,7 @@ class ArchiveTransport:
 
 
 def is_capture(headers: Headers) -> bool:
-    """Whether an archive's answer is that of a server in the past, whatever its status."""
+    """Whether an archive's answer is a capture, of any status, and not the archive's own answer."""
     return any(name == "memento-datetime" or name.startswith(_SENT) for name, _ in headers.fields)
 
 
@@ -190,8 +190,8 @@ def _no_answer(request: Request, cause: Cause, detail: str = "") -> Response:
     return Response(request, 0.0, 0.0, 0, Headers(), b"", Cut.NONE, cause, detail, "")
 
 
-def _leads_to_itself(status: int, location: str, capture: Capture, url: Url) -> bool:
-    """Whether a capture is a redirect to the very URL that it is to answer for, as `http:` to `https:`."""
+def _is_self_redirect(status: int, location: str, capture: Capture, url: Url) -> bool:
+    """Whether a capture redirects to the requested URL itself, as a capture of `http:` does for `https:`."""
     if status not in REDIRECTS or not location:
         return False
     try:
@@ -201,7 +201,7 @@ def _leads_to_itself(status: int, location: str, capture: Capture, url: Url) -> 
 
 
 class FileSource:
-    """Archives on disk. at: the time of which captures are wanted, in seconds since the epoch."""
+    """Archives on disk. at: the wanted time of captures, seconds since the epoch."""
 
     host: HostKey | None = None
     gap_s = 0.0
@@ -214,14 +214,14 @@ class FileSource:
             response = self._files.answer(capture, request)
             if response is None:
                 continue
-            if not _leads_to_itself(response.status, response.headers.get("location"), capture, request.url):
-                return _as_wanted(response, self._wire)
+            if not _is_self_redirect(response.status, response.headers.get("location"), capture, request.url):
+                return _without_unread_body(response, self._wire)
         return _no_answer(request, Cause.NOT_ARCHIVED)
-        yield  # type: ignore[unreachable]  # so that it is a generator, which asks nobody
+        yield  # type: ignore[unreachable]  # makes this function a generator
 
 
-def _as_wanted(response: Response, wire: Wire) -> Response:
-    """The answer without a body that nobody reads, as if its transfer had been ended."""
+def _without_unread_body(response: Response, wire: Wire) -> Response:
+    """Removes a body that is not read (HEAD, unwanted media type), as the transport would have cut it."""
     request, kind = response.request, media_type(response.headers)[0]
     if request.purpose is Purpose.HEAD:
         return replace(response, body=b"", cut=Cut.NONE)
@@ -234,11 +234,11 @@ def _as_wanted(response: Response, wire: Wire) -> Response:
 
 
 class _Refusal(Exception):
-    """Nothing more can be had of an archive's server; its text says why."""
+    """The archive's server cannot be used any more; the message has the reason."""
 
 
 class ServerSource:
-    """An archive's server, by its CDX server, TimeGate or TimeMap. address: of that; at: as for `FileSource`."""
+    """An archive's server, used through its CDX server, TimeGate or TimeMap."""
 
     def __init__(self, place: ArchivePlace, politeness: Politeness, wire: Wire, clock: Clock) -> None:
         self._place, self._politeness, self._wire, self._clock = place, politeness, wire, clock
@@ -257,31 +257,31 @@ class ServerSource:
             ask = self._listed if self._place.kind == "cdx" else self._negotiated
             captures = yield from ask(request.url)
             for capture in by_nearness(captures, request.url, self._place.at)[:MOST_TRIED]:
-                response = yield from self._asked(self._shown_at(capture))
+                response = yield from self._get(self._address_of(capture))
                 if not is_capture(response.headers):
-                    continue  # taken out since, or not to be shown
+                    continue  # deleted or blocked
                 answer = _answer_of(response, request, capture)
-                if not _leads_to_itself(answer.status, answer.headers.get("location"), capture, request.url):
-                    return _as_wanted(answer, self._wire)
+                if not _is_self_redirect(answer.status, answer.headers.get("location"), capture, request.url):
+                    return _without_unread_body(answer, self._wire)
         except _Refusal as refusal:
             return _no_answer(request, Cause.CANCELLED, str(refusal))
         return _no_answer(request, Cause.NOT_ARCHIVED)
 
-    def _shown_at(self, capture: Capture) -> str:
+    def _address_of(self, capture: Capture) -> str:
         if self._place.kind == "cdx":
             return cdx.shown_at(self._address, capture.place + "id_", capture.url)
         return capture.place
 
     # requests --------------------------------------------------------------------------------------------------------
 
-    def _asked(self, address: str, fields: tuple[str, ...] = ()) -> Answering:
-        """An answer of the server, its own redirects followed. Raises _Refusal where its robots.txt says no."""
+    def _get(self, address: str, fields: tuple[str, ...] = ()) -> Answering:
+        """An answer of the server after its own redirects. Raises _Refusal if its robots.txt disallows the request."""
         for _ in range(MOST_HOPS):
             try:
                 url = canonical(address)
             except InvalidUrl:
-                raise _Refusal(f"the archive names an address that is none: {address}") from None
-            yield from self._obey(url)
+                raise _Refusal(f"the archive returned an invalid address: {address}") from None
+            yield from self._check_robots(url)
             response = yield Request(url, Purpose.PART, fields=fields)
             location = response.headers.get("location")
             if response.status not in REDIRECTS or not location or is_capture(response.headers):
@@ -289,8 +289,8 @@ class ServerSource:
             address = resolve(location, url)[0]
         return response
 
-    def _obey(self, url: Url) -> Generator[Request, Response, None]:
-        """Raises _Refusal for what the server's robots.txt disallows."""
+    def _check_robots(self, url: Url) -> Generator[Request, Response, None]:
+        """Raises _Refusal if the server's robots.txt disallows the URL."""
         if self._mine and self._politeness.ignore_robots:
             return
         if self._rules is None:
@@ -306,12 +306,12 @@ class ServerSource:
         verdict = self._rules.decide(path_and_query(url))
         if not verdict.allowed:
             where = f"robots.txt line {verdict.line}: {verdict.rule}" if verdict.line else verdict.rule
-            raise _Refusal(f"the archive {self.host} asks programs not to come: {where}")
+            raise _Refusal(f"the archive {self.host} disallows crawlers: {where}")
 
     # captures --------------------------------------------------------------------------------------------------------
 
     def _listed(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
-        """By a CDX server: those of the host at once where they are not too many, else those of the URL."""
+        """Captures from a CDX server: one list for the whole host unless it has too many, else a query for the URL."""
         host = host_key(url)
         if host not in self._lists:
             self._lists[host] = yield from self._list_of(url)
@@ -321,16 +321,16 @@ class ServerSource:
         listed = self._lists[host]
         if listed is not None:
             return listed.get(capture_key(url), ())
-        response = yield from self._asked(cdx.question(self._address, url, min(self._place.at, self._clock.now())))
+        response = yield from self._get(cdx.query_url(self._address, url, min(self._place.at, self._clock.now())))
         return cdx.captures_of(self._index_of(response))
 
     def _list_of(self, url: Url) -> Generator[Request, Response, dict[str, list[Capture]] | None]:
-        """The captures of a URL's host by their keys; None: they are too many."""
+        """The captures of a URL's host by `capture_key`; None: there are too many."""
         name = url.split("/")[2]
         captures: list[Capture] = []
         resume_key = ""
         while len(captures) < MOST_LISTED:
-            response = yield from self._asked(cdx.listing_question(self._address, name, resume_key))
+            response = yield from self._get(cdx.listing_query_url(self._address, name, resume_key))
             body = self._index_of(response)
             further = cdx.captures_of(body)
             captures += further
@@ -342,20 +342,20 @@ class ServerSource:
         return None
 
     def _index_of(self, response: Response) -> bytes:
-        """The text of an index's answer; empty: it has nothing. Raises _Refusal for what is no answer."""
-        if response.status == 404:  # so some servers say that there is none
+        """The body of an index's answer; empty: no captures. Raises _Refusal for error statuses."""
+        if response.status == 404:  # some servers answer so if there are no captures
             return b""
         if response.status != 200:
             raise _Refusal(f"the archive's index {self._address} answers with status {response.status}")
         return inflate(response.body, response.headers.get("content-encoding"), self._wire.limits)[0]
 
     def _negotiated(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
-        """By a TimeGate or TimeMap (RFC 7089)."""
-        from email.utils import format_datetime  # 20 ms, which no other crawl needs
+        """Captures from a TimeGate or TimeMap (RFC 7089)."""
+        from email.utils import format_datetime  # the import takes 20 ms, and no other crawl needs it
 
         when = format_datetime(datetime.fromtimestamp(min(self._place.at, self._clock.now()), UTC), usegmt=True)
         gate = Url(str(self._address) + url)
-        yield from self._obey(gate)
+        yield from self._check_robots(gate)
         response = yield Request(gate, Purpose.PART, fields=(f"Accept-Datetime: {when}",))
         if response.status == 404:
             return ()
@@ -378,7 +378,7 @@ def _by_key(captures: Iterable[Capture]) -> dict[str, list[Capture]]:
 
 
 def _answer_of(response: Response, request: Request, capture: Capture) -> Response:
-    """An archive's answer as that of the server in the past: its time, its fields, and where it led to."""
+    """Turns an archive's answer into that of the captured server: its time, header fields and redirect target."""
     fields = response.headers.fields
     sent = [(name.removeprefix(_SENT), value) for name, value in fields if name.startswith(_SENT)]
     if sent:
@@ -387,7 +387,7 @@ def _answer_of(response: Response, request: Request, capture: Capture) -> Respon
     else:
         sent = [(name, value) for name, value in fields if name not in _OWN and not name.startswith(_OWN_PREFIXES)]
     sent = [(name, cdx.original_of(value) if name == "location" else value) for name, value in sent]
-    # the body's coding is that of the transfer from the archive, which may have undone the other
+    # Content-Encoding is that of the archive's transfer, since the archive may have decoded the captured body
     coded = [(name, value) for name, value in fields if name == "content-encoding"]
     plain = [(name, value) for name, value in sent if name != "content-encoding"]
     headers = Headers((*plain, *coded), response.headers.status_line)
@@ -403,7 +403,7 @@ def _answer_of(response: Response, request: Request, capture: Capture) -> Respon
 
 
 def _moment(date: str) -> float | None:
-    """Seconds since the epoch of a date in a header field; None: it is none."""
+    """Seconds since the epoch of a date in a header field; None if missing or invalid."""
     from email.utils import parsedate_to_datetime
 
     try:
@@ -412,12 +412,12 @@ def _moment(date: str) -> float | None:
         return None
 
 
-# What a user names.
+# Settings
 
 
 class ArchivePlace(NamedTuple):
-    """Where an archive is. kind: files, cdx or memento; address: of a server; at: the time of which captures are
-    wanted, in seconds since the epoch, infinite: the latest.
+    """The location of an archive. kind: files, cdx or memento; address: of a server; at: the wanted time of captures,
+    seconds since the epoch, infinity for the latest.
     """
 
     kind: str
@@ -427,7 +427,7 @@ class ArchivePlace(NamedTuple):
 
 
 def place_of(text: str, date: str) -> ArchivePlace:
-    """The archive that the settings `from_archive` and `at` name. Raises UsageError."""
+    """The archive in the settings `from_archive` and `at`. Raises UsageError."""
     at = end_of(date)
     kind, colon, address = text.partition(":")
     if colon and kind in ("cdx", "memento"):
@@ -437,12 +437,12 @@ def place_of(text: str, date: str) -> ArchivePlace:
             raise UsageError(f"--from-archive {text}: {error}") from None
         if kind == "cdx" and not cdx.shown_at(url, "", ""):
             raise UsageError(
-                f"--from-archive {text}: an address that ends in /cdx, -cdx or /cdx/search/cdx tells where its "
-                "captures are shown; of another, name the TimeGate: memento:URL"
+                f"--from-archive {text}: the address of a CDX server must end in /cdx, -cdx or /cdx/search/cdx; "
+                "for other servers give the TimeGate: memento:URL"
             )
         return ArchivePlace(kind, (), url, at)
     if re.match(r"https?://", text):
-        raise UsageError(f"--from-archive {text}: is it a CDX server or a TimeGate? Write cdx:{text} or memento:{text}")
+        raise UsageError(f"--from-archive {text}: write cdx:{text} for a CDX server or memento:{text} for a TimeGate")
     path = Path(text).expanduser()
     if not path.exists():
         raise UsageError(f"--from-archive {text}: there is no such file or folder")
@@ -450,13 +450,13 @@ def place_of(text: str, date: str) -> ArchivePlace:
 
 
 def end_of(date: str) -> float:
-    """The last moment that an ISO 8601 date names, in seconds since the epoch; empty: infinity. Raises UsageError."""
+    """The end of an ISO 8601 date or minute, seconds since the epoch; infinity for "". Raises UsageError."""
     if not date:
         return math.inf
     try:
         when = datetime.fromisoformat(date)
     except ValueError:
-        raise UsageError(f"{date!r} is no date: write 2019-05-31, or 2019-05-31T12:00") from None
+        raise UsageError(f"{date!r} is not a date: write 2019-05-31 or 2019-05-31T12:00") from None
     moment = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     lengths = {len("2019-05-31"): 86_400.0, len("2019-05-31T12:00"): 60.0}
     return moment + lengths.get(len(date), 1.0) - 1e-6

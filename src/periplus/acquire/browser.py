@@ -1,7 +1,7 @@
-"""One Chromium without a window: its process, and the DevTools protocol over two pipes.
+"""One headless Chromium: its process, and the DevTools protocol over two pipes.
 
-It has no network of its own: names resolve to nothing and the proxy that it is given is nobody's, so that whatever is
-not answered by `Fetch` (sockets of scripts, prefetching, its own services) fails. See docs/decisions/0056.
+It has no network access: names do not resolve and its proxy is a closed port, so that every request not answered by the
+`Fetch` domain (sockets of scripts, prefetching, the browser's own services) fails. See docs/decisions/0056.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import Any
 
 from periplus.errors import UsageError
 
-# those without a window first: a page of 200 KB of scripts took 104 ms of CPU and all browsers 173 MiB, where Chromium
-# with one took 580 ms and 490 MiB (156, load 12)
+# headless builds first: a page of 200 KB of scripts took 104 ms of CPU and 173 MiB for all browsers; full Chromium took
+# 580 ms and 490 MiB (156, load 12)
 SHELLS = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "brave")
 MAC_PROGRAMS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-PROFILE_PREFIX = "periplus-browser-"  # of folders among the system's temporary ones
-PROFILE_AGE_S = 5.0  # a younger one may not be locked yet by whoever made it
+PROFILE_PREFIX = "periplus-browser-"  # of profile folders in the system's temporary folder
+PROFILE_AGE_S = 5.0  # a younger profile may not be locked yet by its process
 CHUNK_BYTES = 1 << 20
-MOST_READ_BYTES = 64 << 20  # of one turn: the loop has other work too
+MOST_READ_BYTES = 64 << 20  # per call of `receive`, so that the loop can do other work
 
 _FLAGS = (
     "--headless",
     "--remote-debugging-pipe",
-    # nothing leaves: no name has an address, addresses neither, and every proxy is a port where nobody listens
+    # no network: names and addresses do not resolve, and the proxy is a closed port
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=http://127.0.0.1:1",
     "--proxy-bypass-list=<-loopback>",
@@ -47,7 +47,7 @@ _FLAGS = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-prefetch-disable",
     "--no-pings",
-    # nothing is asked, updated or told by the browser itself
+    # no requests by the browser itself: updates, reports, sync
     "--disable-background-networking",
     "--disable-client-side-phishing-detection",
     "--disable-component-update",
@@ -65,12 +65,12 @@ _FLAGS = (
     "--disable-crash-reporter",
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,WebRtcHideLocalIpsWithMdns,"
     "PaintHolding,InterestFeedContentSuggestions,HttpsUpgrades,Prerender2,SpareRendererForSitePerProcess",
-    # pages are rendered side by side, none of them in front
+    # several pages are rendered at once, none of them in the foreground
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-hang-monitor",
-    "--disable-popup-blocking",  # `rendering` refuses each: then a script is told so
+    "--disable-popup-blocking",  # `rendering` closes pop-ups itself
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--mute-audio",
@@ -78,7 +78,7 @@ _FLAGS = (
     "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
     "--js-flags=--max-old-space-size=512",  # MiB of one page's scripts
 )
-# The protocol's pipes are descriptors 3 and 4: a child copies them to numbers that nobody has, and from there to these.
+# The protocol uses descriptors 3 and 4: the child copies the pipes to unused numbers first, then to these.
 _LAUNCH = (
     "import fcntl, os, sys; read, write = (fcntl.fcntl(int(pipe), fcntl.F_DUPFD, 5) for pipe in sys.argv[1:3]);"
     "os.dup2(read, 3); os.dup2(write, 4); os.closerange(5, 256); os.execv(sys.argv[3], sys.argv[3:])"
@@ -86,7 +86,7 @@ _LAUNCH = (
 
 
 def browser_program(named: str = "") -> str:
-    """The path of the browser: the one named, else the first of the usual names. Raises UsageError where none is."""
+    """The path of the browser: `named`, or the first of the usual names that exists. Raises UsageError if none does."""
     if named:
         if (program := shutil.which(str(Path(named).expanduser()))) is not None:
             return program
@@ -95,17 +95,17 @@ def browser_program(named: str = "") -> str:
     program = next((path for path in candidates if path is not None), None)
     if program is None:
         raise UsageError(
-            "rendering needs Chromium (or Chrome), and there is none here. Install it as your system does, for example "
+            "rendering needs Chromium or Chrome, and none was found. Install it, for example with "
             "`sudo apt install chromium-headless-shell` (Debian), `sudo apt install chromium` or `brew install --cask "
-            "chromium`; or name it: --browser /PATH/TO/IT"
+            "chromium`; or give its path: --browser /PATH/TO/IT"
         )
     return program
 
 
 class Chromium:
-    """A running browser. Nothing here waits: `send` queues, `receive` takes what has come.
+    """A running browser. No call blocks: `send` queues a command, `receive` returns the events received so far.
 
-    Raises BrokenPipeError from `send` and `receive` once the browser is gone.
+    `send` and `receive` raise BrokenPipeError once the browser has ended.
     """
 
     def __init__(self, program: str) -> None:
@@ -137,7 +137,7 @@ class Chromium:
 
     @property
     def fd(self) -> int:
-        """Becomes readable when the browser says something."""
+        """Becomes readable when the browser sends a message."""
         return self._read
 
     def send(
@@ -147,7 +147,7 @@ class Chromium:
         session: str = "",
         then: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        """Queues a command. then: called with its answer's result, empty where it failed."""
+        """Queues a command. then: called with the result, which is empty if the command failed."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters or {}}
         if session:
@@ -158,7 +158,7 @@ class Chromium:
         self.flush()
 
     def flush(self) -> None:
-        """Writes what the pipe takes."""
+        """Writes queued commands, as far as the pipe accepts them."""
         while self._unsent:
             try:
                 count = os.write(self._write, self._unsent[:CHUNK_BYTES])
@@ -167,7 +167,7 @@ class Chromium:
             del self._unsent[:count]
 
     def receive(self) -> list[Mapping[str, Any]]:
-        """The events that have come; answers to commands go to who asked."""
+        """The events received; results of commands are passed to their callbacks."""
         self.flush()
         size, ended = 0, False
         while size < MOST_READ_BYTES:
@@ -194,26 +194,23 @@ class Chromium:
         return events
 
     def close(self) -> None:
-        """Ends the browser and all of its processes, and clears up after it."""
+        """Ends the browser and all of its processes, and deletes its profile."""
         for pipe in (self._write, self._read):
             os.close(pipe)
-        # told to end, it takes a second, and keeps nothing that is worth it
+        # killed at once: a regular exit takes a second, and nothing needs to be saved
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self._in_use)
         self._folder.cleanup()
-        for _ in range(20):  # its other processes were killed with it, and may write for a moment yet
+        for _ in range(20):  # its other processes were killed too, but may still write for a moment
             if not Path(self._folder.name).exists():
                 break
             time.sleep(0.05)
             shutil.rmtree(self._folder.name, ignore_errors=True)
 
     def memory(self) -> list[tuple[int, int]]:
-        """(bytes that a process of the browser holds for itself, its id), the largest first; none where it is not told.
-
-        Linux alone tells.
-        """
+        """(private bytes, process id) of the browser's processes, largest first. Empty on systems other than Linux."""
         sizes = []
         for pid in _descendants(self.process.pid):
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -223,9 +220,9 @@ class Chromium:
 
 
 def clear_profiles() -> None:
-    """Removes the profiles that killed crawls of this user left: those whose lock the kernel has freed."""
+    """Removes the profiles that killed crawls of this user left behind: those that no process has locked."""
     for folder in Path(tempfile.gettempdir()).glob(PROFILE_PREFIX + "*"):
-        with contextlib.suppress(OSError):  # somebody else's, in use, or gone meanwhile
+        with contextlib.suppress(OSError):  # another user's, in use, or deleted
             if time.time() - folder.lstat().st_mtime < PROFILE_AGE_S or folder.is_symlink():
                 continue
             lock = _locked(folder)
@@ -234,7 +231,7 @@ def clear_profiles() -> None:
 
 
 def _locked(folder: Path) -> int:
-    """A descriptor that holds the lock of a folder until it is closed, or its process ends. Raises OSError."""
+    """Locks a folder. Returns a descriptor that holds the lock until it is closed. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -248,12 +245,12 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def _sandbox_flags() -> list[str]:
-    """Chromium refuses to run as root with its sandbox, whose help it then does without."""
+    """Chromium refuses to run as root with its sandbox, so root runs it without."""
     return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Nothing of the user's own settings, keys or proxies."""
+    """An environment without the user's settings, keys and proxies."""
     names = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_PATH", "FONTCONFIG_FILE", "SYSTEMROOT")
     passed = {name: os.environ[name] for name in names if name in os.environ}
     return passed | {"HOME": folder, "TMPDIR": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}

@@ -1,4 +1,4 @@
-"""What servers of web archives are asked, and what they answer: CDX servers, TimeGates and TimeMaps (RFC 7089)."""
+"""Requests to web archives and their answers: CDX servers, TimeGates and TimeMaps (RFC 7089)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from periplus.model.visit import Cause, Request
 from periplus.model.web import Url
 from periplus.urls.captures import Capture
 
-# What servers answer with differs: lines of JSON (pywb), an array of arrays under a row of names (Wayback Machine),
-# lines of CDXJ, or lines of CDX with eleven fields, of which the first seven are the same everywhere.
+# The formats of CDX servers differ: lines of JSON (pywb), an array of arrays whose first row has the names (Wayback
+# Machine), lines of CDXJ, or lines of CDX with eleven fields, of which the first seven are the same everywhere.
 # Sources: the CDX Server API of the Wayback Machine and of pywb.
 
-ASKED_COPIES = 10  # the nearest in time: some of them are redirects or errors
-ANSWER_S = 60.0  # of a large archive's index
-_SHOWN = frozenset({"200", "-", ""})  # a page; of a revisit some servers do not know the status
+ASKED_COPIES = 10  # nearest in time; some of them are redirects or errors
+ANSWER_S = 60.0  # timeout; the index of a large archive is slow
+_SHOWN = frozenset({"200", "-", ""})  # a page; some servers have no status for revisit records
 _NAMES = {"timestamp": "timestamp", "url": "url", "original": "url", "status": "status", "statuscode": "status"}
 LISTED_AT_ONCE = 5_000  # captures in one answer: 1 to 2 MB
 _REPLAYED = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?/")  # `id_`: as it was stored
@@ -30,7 +30,7 @@ _CDX = ("urlkey", "timestamp", "url", "mime", "status")
 
 
 class ArchivedCopy(NamedTuple):
-    """One copy of a URL. taken: seconds since the epoch, UTC; address: where it is shown, empty where not known."""
+    """One copy of a URL. taken: seconds since the epoch, UTC; address: URL of the copy, empty if unknown."""
 
     url: str
     taken: float
@@ -38,28 +38,28 @@ class ArchivedCopy(NamedTuple):
 
 
 class CdxServer:
-    """One archive's index, asked one question at a time, each delay_s after the one before."""
+    """The index of one archive: one query at a time, with delay_s between queries."""
 
     def __init__(self, address: Url, transport: Transport, clock: Clock, delay_s: float) -> None:
         self._address, self._transport, self._clock, self._delay_s = address, transport, clock, delay_s
         self._next = clock.monotonic()
 
     def nearest(self, url: Url, at: float) -> ArchivedCopy | str | None:
-        """The copy nearest to a time in seconds since the epoch; None: there is none; a text: why that is unknown."""
+        """The copy nearest to a time (seconds since the epoch); None: there is none; str: an error message."""
         while (rest_s := self._next - self._clock.monotonic()) > 0:
             self._transport.wait(rest_s)
         self._next = self._clock.monotonic() + self._delay_s
-        self._transport.start(Request(Url(question(self._address, url, at))))
+        self._transport.start(Request(Url(query_url(self._address, url, at))))
         until = self._clock.monotonic() + ANSWER_S
         while not (answers := self._transport.wait(max(0.0, until - self._clock.monotonic()))):
             if self._clock.monotonic() >= until:
-                return "no answer in time"
+                return "timeout"
         answer = answers[0]
         if answer.cause is Cause.STALE:
             return self.nearest(url, at)
         if answer.cause is not None:
             return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
-        if answer.status == 404:  # so some servers say that there is none
+        if answer.status == 404:  # some servers answer so if there are no copies
             return None
         if answer.status != 200:
             return f"status {answer.status}"
@@ -73,15 +73,15 @@ class CdxServer:
         return ArchivedCopy(text, taken, shown_at(self._address, stamp, text))
 
 
-def question(server: Url, url: Url, at: float) -> str:
+def query_url(server: Url, url: Url, at: float) -> str:
     stamp = datetime.fromtimestamp(at, UTC).strftime("%Y%m%d%H%M%S")
     sign = "&" if "?" in server else "?"
     limits = f"closest={stamp}&sort=closest&limit={ASKED_COPIES}&output=json"
     return f"{server}{sign}url={quote(url, safe='')}&{limits}"
 
 
-def listing_question(server: Url, host: str, resume_key: str = "") -> str:
-    """Asks for every capture of a host, LISTED_AT_ONCE at a time. pywb knows no resume key, and gives the first."""
+def listing_query_url(server: Url, host: str, resume_key: str = "") -> str:
+    """A query for all captures of a host, LISTED_AT_ONCE at a time. pywb ignores the resume key."""
     sign = "&" if "?" in server else "?"
     resumed = f"&resumeKey={quote(resume_key, safe='')}" if resume_key else ""
     what = f"url={quote(host, safe='')}&matchType=host&limit={LISTED_AT_ONCE}&output=json&showResumeKey=true"
@@ -89,21 +89,21 @@ def listing_question(server: Url, host: str, resume_key: str = "") -> str:
 
 
 def resume_key_of(body: bytes) -> str:
-    """What a further question is asked with, behind an empty row at the end of an answer; empty: nothing. Total."""
+    """The key for the next query, after an empty row at the end of an answer; empty: there is none. Never raises."""
     text = body.decode("utf-8", "replace").strip()
     if text.startswith("["):
         try:
             table = json.loads(text)
         except ValueError:
             return ""
-        is_told = isinstance(table, list) and len(table) > 2 and table[-2] == [] and isinstance(table[-1], list)
-        return str(table[-1][0]) if is_told and len(table[-1]) == 1 else ""
+        has_key = isinstance(table, list) and len(table) > 2 and table[-2] == [] and isinstance(table[-1], list)
+        return str(table[-1][0]) if has_key and len(table[-1]) == 1 else ""
     before, _, last = text.rpartition("\n\n")
     return last if before and last and " " not in last and "\n" not in last else ""
 
 
 def captures_of(body: bytes) -> list[Capture]:
-    """The captures that a CDX server names, each placed by its time of 14 digits. Total."""
+    """The captures in a CDX server's answer, with the timestamp of 14 digits as `place`. Never raises."""
     rows = ((stamp, url, status, time_of(stamp)) for stamp, url, status in copies_of(body))
     return [
         Capture(url, taken, int(status) if status.isdigit() and len(status) == 3 else 0, stamp)
@@ -113,8 +113,9 @@ def captures_of(body: bytes) -> list[Capture]:
 
 
 def mementos_of(links: str, url: str) -> list[Capture]:
-    """The captures of a URL that links name (RFC 8288, RFC 7089), in a TimeMap or a Link field, each placed by the
-    address of its bytes as they were stored; those whose address does not tell that are left out. Total.
+    """The captures of a URL in a TimeMap or a Link field (RFC 8288, RFC 7089). Never raises.
+
+    `place` is the address of the stored bytes; captures for which it cannot be derived are left out.
     """
     mementos = []
     for address, parameters in _LINK.findall(links):
@@ -125,20 +126,20 @@ def mementos_of(links: str, url: str) -> list[Capture]:
 
 
 def memento_at(address: str, url: str) -> Capture | None:
-    """The capture at an address of an archive that has the form of the Wayback Machine: `/20190531120000/URL`."""
+    """The capture at an archive's address in the form of the Wayback Machine: `/20190531120000/URL`; else None."""
     match = _REPLAYED.search(address)
     taken = time_of(match[1]) if match else None
     return Capture(url, taken, 0, _REPLAYED.sub(r"/\1id_/", address, count=1)) if taken is not None else None
 
 
 def original_of(address: str) -> str:
-    """The URL of which an archive's address shows a capture; as it is where it shows none."""
+    """The captured URL of an archive's address; the address itself if it is not of a capture."""
     match = _REPLAYED.search(address)
     return address[match.end() :] if match and address[match.end() :].startswith(("http:", "https:")) else address
 
 
 def copies_of(body: bytes) -> Iterator[tuple[str, str, str]]:
-    """(time of 14 digits, URL, status) of each copy that an answer names. Total."""
+    """(timestamp of 14 digits, URL, status) of each copy in an answer. Never raises."""
     text = body.decode("utf-8", "replace").strip()
     try:
         table = json.loads(text) if text.startswith("[") else None
@@ -173,7 +174,7 @@ def _copy(values: dict[str, object]) -> Iterator[tuple[str, str, str]]:
 
 
 def time_of(stamp: str) -> float | None:
-    """Seconds since the epoch of a time of 14 digits; None: it is none."""
+    """Seconds since the epoch of a timestamp of 14 digits; None if it is invalid."""
     try:
         return datetime.strptime(stamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
@@ -181,7 +182,7 @@ def time_of(stamp: str) -> float | None:
 
 
 def shown_at(server: Url, stamp: str, url: str) -> str:
-    """Where the archive of a CDX server shows a copy, as the Wayback Machine and pywb have it; empty: not known."""
+    """The URL of a copy in the archive of a CDX server, for the Wayback Machine and pywb; empty: unknown."""
     parts = urlsplit(server)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     if path.endswith("/cdx/search/cdx"):

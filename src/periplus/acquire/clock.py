@@ -1,4 +1,4 @@
-"""The system's clock; tests bring their own."""
+"""The system clock; tests pass their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """`model.ports.Clock` on the machine's clocks."""
+    """`model.ports.Clock` on the system's clocks."""
 
     def now(self) -> float:
         return time.time()

@@ -1,4 +1,4 @@
-"""What an answer brings: a page understood, URLs to offer or known as aliases, sitemaps to read."""
+"""Extracts from an answer: the document, candidate URLs, aliases, sitemap requests."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
 _CLICKS = link_codes(CLICK_KINDS)
-# what `keep_parts` fetches; of audio and video the size is no page's
+# the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
-MOST_SITES = 64  # whose lessons are kept at a time; those of others are read from the store again when their turn comes
+MOST_SITES = 64  # sites whose alias detection is in memory; others are read from the store when needed
 
 
 class Naming(NamedTuple):
-    """The page that a URL is an address of; None: it breaks a rule.
+    """The canonical page of a URL; page None: the URL breaks a rule.
 
-    rule: which; empty when the URL is the page's own.
+    rule: the rule or finding; empty if the URL is the canonical one. learned: by alias detection, not by a rule.
     """
 
     page: Url | None
@@ -43,10 +43,10 @@ class Naming(NamedTuple):
 
 
 class Aliases:
-    """One worker's knowledge of addresses. Rules go before lessons."""
+    """Maps URLs to canonical pages, in one worker: by the user's rules first, then by alias detection."""
 
     def __init__(self, rules: Rules = NO_RULES, lessons: Callable[[SiteKey], AliasDetection] | None = None) -> None:
-        """lessons: what is known of a site so far, from the store; None: nothing is learned."""
+        """lessons: loads a site's alias detection from the store; None: no detection."""
         self._rules, self._lessons = rules, lessons
         self._learners: dict[SiteKey, AliasDetection] = {}
         self._retracted: list[tuple[SiteKey, str]] = []
@@ -64,16 +64,14 @@ class Aliases:
         return Naming(target.url, "; ".join(target.findings), True)
 
     def ruling(self, task: Task) -> Skipped | None:
-        """A page's task that need not be asked for any longer,
-        for its page was fetched under another address meanwhile.
-        """
+        """Skips a page task whose URL has become an alias since it was queued; None: request it."""
         if self._lessons is None or task.request.purpose is not Purpose.PAGE or task.priority == 0:
             return None
         naming = self.of(task.request.url)
         return None if naming.page == task.request.url else Skipped(Reason.ALIAS, naming.rule)
 
     def learn(self, url: Url, document: Document) -> None:
-        # all shells of a site are alike: that says nothing of its pages
+        # the empty shells that scripts fill have equal text on all pages, which would look like aliases
         if self._lessons is not None and not document.needs_script:
             site = site_key(url)
             self._retracted += [
@@ -81,12 +79,12 @@ class Aliases:
             ]
 
     def collect(self) -> tuple[tuple[SiteKey, str], ...]:
-        """The findings that fell since last asked, for the store."""
+        """The findings retracted since the last call, for the store."""
         retracted, self._retracted = tuple(self._retracted), []
         return retracted
 
     def forget(self) -> None:
-        """After a lost lease: lessons from pages that were not stored are unlearned."""
+        """After a lost lease: drops what was learned, since some of its pages were not stored."""
         self._learners.clear()
 
     def _learner(self, site: SiteKey) -> AliasDetection:
@@ -96,7 +94,7 @@ class Aliases:
             learner = self._lessons(site)
             if len(self._learners) >= MOST_SITES:
                 del self._learners[next(iter(self._learners))]
-        self._learners[site] = learner  # last used, last forgotten
+        self._learners[site] = learner  # LRU order
         return learner
 
 
@@ -104,9 +102,9 @@ GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when 
 
 
 class Memory:
-    """Texts met lately, and how near the start: at least the last GENERATION different ones.
+    """A cache of recently seen URLs with their smallest depth: at least the last GENERATION different ones.
 
-    What falls out is asked of the store again.
+    A URL that fell out of the cache is offered to the store again.
     """
 
     def __init__(self) -> None:
@@ -114,10 +112,7 @@ class Memory:
         self._old: dict[str, int] = {}
 
     def is_new(self, text: str, depth: int | None = None) -> bool:
-        """True the first time, and again when it is met nearer than before: what was too deep may be within the limit.
-
-        Remembers.
-        """
+        """True the first time, and again at a smaller depth, which may be within the limit. Remembers the URL."""
         clicks = PRIORITY_NONE if depth is None else depth
         before = self._young.get(text)
         if before is not None and before <= clicks:
@@ -135,19 +130,22 @@ class Memory:
 
 
 def as_part(fetched: Fetched) -> Fetched | None:
-    """A part of pages with its bytes, if they came whole, as a file that is not read; None: it may be a page."""
+    """An image, style sheet or the like as a file that is not parsed; without its bytes if they are incomplete.
+
+    None: it may be a page.
+    """
     if not is_part(media_type(fetched.headers)[0], fetched.body[:16]):
         return None
     return replace(fetched, body=fetched.body if fetched.cut is Cut.NONE else b"", cut=Cut.NOT_WANTED)
 
 
-MOST_SITEMAP_DEPTH = 3  # an index of indexes is met in practice, deeper ones are loops
+MOST_SITEMAP_DEPTH = 3  # indexes of indexes exist; deeper nesting is a loop
 
 
 class Discovery:
-    """Reads answers, and turns links into candidates: each URL once per worker unless it is met nearer the start.
+    """Reads answers and turns links into candidates: each URL once per worker, unless it is found at a smaller depth.
 
-    Of 60 links on a page nearly all were met before.
+    Nearly all links of a page have been seen before, so most are dropped here.
     """
 
     def __init__(self, scope: CrawlScope, settings: Settings, aliases: Aliases | None = None) -> None:
@@ -157,15 +155,15 @@ class Discovery:
         self._followed, self._noted = Memory(), Memory()
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
-        """A URL that may be fetched if the scope and the depth allow it."""
+        """The candidate for a URL: waiting, or excluded by scope or depth."""
         reason, rule = Reason.WAITING, ""
         if self._scope.decide(url) is not None:
             reason, rule = Reason.SCOPE, self._scope.rule_for(url)
         elif self._is_too_deep(depth):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
-        return self._stated(url, reason, depth, rule, hops=hops, in_sitemap=in_sitemap)
+        return self._new_candidate(url, reason, depth, rule, hops=hops, in_sitemap=in_sitemap)
 
-    def _stated(self, url: Url, reason: Reason, depth: int | None, rule: str = "", **facts: Any) -> Candidate:
+    def _new_candidate(self, url: Url, reason: Reason, depth: int | None, rule: str = "", **facts: Any) -> Candidate:
         """facts: further fields of the candidate."""
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), reason, depth, rule, **facts)
 
@@ -173,9 +171,9 @@ class Discovery:
         return self._rules.max_depth >= 0 and (depth is None or depth > self._rules.max_depth)
 
     def ruling(self, task: Task) -> Skipped | None:
-        """A page's task that was set waiting under other limits, and that those of this run keep out.
+        """Skips a page task that was queued under other limits and that this run's scope or depth excludes.
 
-        A later run may let it in again.
+        A later run with other limits fetches it.
         """
         request = task.request
         if request.purpose is not Purpose.PAGE or task.recheck:
@@ -185,62 +183,64 @@ class Discovery:
         return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.depth) else None
 
     def named(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
-        """The candidate for a URL's page, and with it the URL itself where that is only another address of the page."""
+        """The candidate for a URL's canonical page, and another for the URL itself if it is an alias."""
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
         if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
             return (self.candidate(url, depth, hops=hops, in_sitemap=in_sitemap),)
         if naming.page is None:
-            return (self._stated(url, Reason.RULE, depth, naming.rule, in_sitemap=in_sitemap),)
+            return (self._new_candidate(url, Reason.RULE, depth, naming.rule, in_sitemap=in_sitemap),)
         page = self.candidate(naming.page, depth, hops=hops, in_sitemap=in_sitemap)
-        return page, self._stated(url, Reason.ALIAS, depth, naming.rule, page=page.url_id, learned=naming.learned)
+        return page, self._new_candidate(
+            url, Reason.ALIAS, depth, naming.rule, page=page.url_id, learned=naming.learned
+        )
 
     def of_page(self, source: Url, document: Document, depth: int | None) -> tuple[Candidate, ...]:
-        """Candidates among the links of a page in `depth`.
+        """Candidates from the links of a page at `depth`.
 
-        Parts of pages (images, styles) and nofollow links are only noted.
+        Parts of pages (images, styles) and nofollow links are recorded, not queued.
 
-        Depth is the number of clicks: `link rel=next`, feeds and the like give a URL as a sitemap does, without a
-        depth. It is counted within the site of a start: a link from another site gives its target none, for which of
-        two sites is ahead at a moment is chance.
+        Depth is the number of clicks: URLs from `link rel=next`, feeds and the like have no depth, as URLs from
+        sitemaps. Depth counts within the site of a start URL: a link from another start's site sets none, since it
+        would depend on which site is crawled faster.
         """
         next_depth = None if depth is None else depth + 1
-        home = root_of(source)  # most links stay on their host, and so within its site
+        home = root_of(source)  # a fast test: most links stay on their host, and so within its site
         candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
             below = next_depth if kind in _CLICKS else None
             if kind in _FOLLOWED and not nofollow:
-                clicks = None if not target.startswith(home) and self._is_from_afar(source, target) else below
+                clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
                 if self._followed.is_new(target, clicks):
                     candidates += self.named(target, clicks)
-            elif kind in self._parts:  # wherever it lies, as near as its page
+            elif kind in self._parts:  # on any host, with the depth of its page
                 if self._noted.is_new(target, depth):
-                    candidates.append(self._stated(target, Reason.WAITING, depth))
+                    candidates.append(self._new_candidate(target, Reason.WAITING, depth))
             elif self._noted.is_new(target):
                 if kind not in _FOLLOWED:
-                    candidates.append(self._stated(target, Reason.RESOURCE, None))
+                    candidates.append(self._new_candidate(target, Reason.RESOURCE, None))
                 elif self._scope.decide(target) is None:
-                    candidates.append(self._stated(target, Reason.NOFOLLOW, below))
+                    candidates.append(self._new_candidate(target, Reason.NOFOLLOW, below))
                 else:
                     candidates.append(self.candidate(target, below))
         return tuple(candidates)
 
-    def _is_from_afar(self, source: Url, target: Url) -> bool:
+    def _is_cross_site(self, source: Url, target: Url) -> bool:
         site = self._scope.site_of(target)
         return site in self._scope.sites and site != self._scope.site_of(source)
 
     def of_redirect(self, source: Url, target: Url, depth: int | None, hops: int) -> tuple[Candidate, ...]:
-        """A redirect's target: as near to the start as its source, for a click on the one shows the other."""
-        if self._is_from_afar(source, target):
+        """Candidates for a redirect's target, which has the depth of its source."""
+        if self._is_cross_site(source, target):
             return self.named(target, None, hops=hops)
         self._followed.is_new(target, depth)
         candidates = self.named(target, depth, hops=hops)
-        if candidates[0].url == source:  # a server that insists on what the rules drop: there the page is
+        if candidates[0].url == source:  # the server requires what the rules remove, so the target is the page
             return (self.candidate(target, depth, hops=hops),)
         return candidates
 
     def of_script(self, text: str, request: Request) -> tuple[Candidate, ...]:
-        """Where a page's script led on to, as a redirect would; none where that is no address, or its own."""
+        """Candidates for a URL that a page's script navigated to, as for a redirect. None for invalid URLs."""
         try:
             target = canonical(text, request.url)
         except InvalidUrl:
@@ -259,18 +259,18 @@ class Discovery:
         return tuple(self.candidate(start, 0) for start in starts)
 
     def forget(self) -> None:
-        """After a lost lease: what was offered in vain must be offered again."""
+        """After a lost lease: URLs whose candidates were not stored must be offered again."""
         for memory in (self._followed, self._noted):
             memory.forget()
 
     def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
-        """Offers again what was left out, as long as nothing vouched for it."""
+        """Candidates for URLs that trap detection had left out and now confirms."""
         return tuple(self.candidate(url, None) for url in urls)
 
     def of(self, lease: Lease, task: Task, visit: Visit) -> Completion:
-        """The visit with what its answer brings: a page understood, URLs to offer, sitemaps to read; without a reason.
+        """The visit with its document, candidates and sitemap requests, without a reason.
 
-        Nothing of robots.txt, which is the robots gate's, and of answers without content.
+        Adds nothing for robots.txt, which `RobotsGate` reads, or for answers without content.
         """
         request, read = visit.request, Completion(lease, task, visit, None)
         if request.purpose is Purpose.ROBOTS:
@@ -300,7 +300,7 @@ class Discovery:
                 return read
 
     def _with_sitemap(self, read: Completion, fetched: Fetched) -> Completion:
-        from periplus.document.sitemaps import read_sitemap  # 2 ms, where there is one
+        from periplus.document.sitemaps import read_sitemap  # the import takes 2 ms, and is not always needed
 
         request = read.visit.request
         sitemap = read_sitemap(fetched.body, request.url)

@@ -1,4 +1,4 @@
-"""Turns bytes from the wire into visits, completions for the store, and what a check asks next. Pure."""
+"""Turns responses into visits, completions for the store, and follow-up requests of link checks. No I/O."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import plain
 
-AGAIN_S = 1.5  # until the second answer: a clock that shows seconds goes on
+AGAIN_S = 1.5  # until the second request: a page that shows seconds then differs
 MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
-MOST_ATTEMPTS = 3  # first answers of a page: a host that changes its worker leaves the former's behind
+MOST_ATTEMPTS = 3  # requests of one page: if its host changes worker, the first answer is lost
 _NUMBERED = re.compile(r"(\b\w*\d[\w.,:-]*)")  # numbers, times, tokens; without `\b` a long word takes quadratic time
-_FIELDS = 8  # of what a page shows, before the targets of its links
+_FIELDS = 8  # number of stored fields of a page before its link targets
 
-FirstAnswers = dict[UrlId, frozenset[int]]  # words of pages that are not stored, as hashes of (place, word)
+FirstAnswers = dict[UrlId, frozenset[int]]  # by page, hashes of the (index, word) pairs that differ from stored ones
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: what LinkedIn and its kind answer to programs
+REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: LinkedIn and others send it to crawlers
 
 
 def visit_of(response: Response, limits: FetchLimits) -> Visit:
-    """One exchange as a Visit: redirects resolved, bodies inflated within limits."""
+    """A response as a Visit: redirects resolved, bodies inflated within the limits."""
     outcome = _outcome(response, limits)
     return Visit(
         response.request,
@@ -78,7 +78,7 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
         return Unchanged(response.headers)
     if response.status in REDIRECTS and (redirect := _redirect(response)):
         return redirect
-    if response.request.purpose is Purpose.HEAD:  # what the header says of a body does not come
+    if response.request.purpose is Purpose.HEAD:  # Content-Encoding and Content-Length describe a body that is not sent
         return Fetched(response.status, response.headers, b"")
     body, inflating = inflate(response.body, response.headers.get("content-encoding"), limits)
     cut = response.cut if response.cut is not Cut.NONE else inflating
@@ -97,7 +97,7 @@ def _redirect(response: Response) -> Redirected | None:
 
 
 def _location(headers: Headers) -> str:
-    """The Location field as text. Servers send raw UTF-8 in it, which HTTP libraries hand on as latin-1."""
+    """The Location field as text. Some servers send raw UTF-8, which HTTP libraries decode as latin-1."""
     location = headers.get("location")
     try:
         return location.encode("latin-1").decode("utf-8")
@@ -106,7 +106,7 @@ def _location(headers: Headers) -> str:
 
 
 def reason_of_status(status: int) -> Reason:
-    """What a final status other than success means for the URL."""
+    """The reason for a final status other than success."""
     if status in (404, 410):
         return Reason.NOT_FOUND
     if status in REFUSALS:
@@ -115,7 +115,7 @@ def reason_of_status(status: int) -> Reason:
         return Reason.CLIENT_ERROR
     if status >= 500:
         return Reason.SERVER_ERROR
-    return Reason.BAD_ANSWER  # 1xx that never ended, 3xx that leads nowhere, 304 nobody asked for
+    return Reason.BAD_ANSWER  # 1xx without a final status, 3xx without a target, 304 without a condition
 
 
 _REASON_OF_CAUSE = {
@@ -128,7 +128,7 @@ _REASON_OF_CAUSE = {
 
 
 def reason_of(outcome: Outcome) -> Reason:
-    """The reason (and so the state) that a URL has after this outcome, retries apart."""
+    """The reason (and so the state) of a URL after this outcome, without regard to retries."""
     match outcome:
         case Fetched(status=status, cut=cut) if 200 <= status < 300:
             if cut is Cut.NOT_WANTED:
@@ -146,13 +146,13 @@ def reason_of(outcome: Outcome) -> Reason:
             return reason
 
 
-NO_RETRY_WAIT = frozenset({429, 503})  # here the whole host waits, which is enough
+NO_RETRY_WAIT = frozenset({429, 503})  # the whole host waits after these, so the URL need not
 
 
 def completion_of(read: Completion, politeness: Politeness) -> Completion:
-    """The end of one task, or its return to the to-do list when a later attempt may end better.
+    """Ends a task with its reason, or returns it to the to-do list if a retry may succeed.
 
-    read: what was read of the answer, without a reason yet.
+    read: the completion as `Discovery.of` returns it, without a reason.
     """
     lease, task, visit, document = read.lease, read.task, read.visit, read.document
     outcome = visit.outcome
@@ -160,7 +160,7 @@ def completion_of(read: Completion, politeness: Politeness) -> Completion:
         waits = isinstance(outcome, Fetched) and outcome.status not in NO_RETRY_WAIT
         wait_s = politeness.retry_wait_s * 2**task.request.attempt if waits else 0.0
         return Completion(lease, task, visit, None, retry_in_s=wait_s)
-    # the server insists on it: so it is asked for from now on
+    # the server requires this spelling of the URL: continue with it
     if isinstance(outcome, Redirected) and read.candidates and _is_respelled(task, outcome):
         request = replace(task.request, url=outcome.target, hops=task.request.hops + 1)
         return Completion(lease, replace(task, request=request), visit, None)
@@ -179,7 +179,7 @@ def completion_of(read: Completion, politeness: Politeness) -> Completion:
         case _:
             pass
     if document is not None and reason in (Reason.OK, Reason.TRUNCATED):
-        understood, why = _understood(document)
+        understood, why = _reason_of_document(document)
         reason, rule = reason if reason is Reason.TRUNCATED else understood, "; ".join(filter(None, (rule, why)))
         if document.noindex:
             reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
@@ -187,12 +187,12 @@ def completion_of(read: Completion, politeness: Politeness) -> Completion:
 
 
 def _is_respelled(task: Task, redirect: Redirected) -> bool:
-    """Whether a URL redirects to another spelling of itself, as from `/%7Eu` to `/~u`."""
+    """Whether a URL redirects to another spelling of itself, such as `/%7Eu` to `/~u`."""
     return redirect.target != task.request.url and url_id(redirect.target) == task.url_id
 
 
-def _understood(document: Document) -> tuple[Reason, str]:
-    """(how much of a page was read, and why not all of it)."""
+def _reason_of_document(document: Document) -> tuple[Reason, str]:
+    """(reason by how much of a page was read, why some of it was not)."""
     why = "; ".join(filter(None, (document.fault, *document.bounds)))
     if document.fault and not document.text and not document.links:
         return Reason.UNREADABLE, why
@@ -205,9 +205,10 @@ def _understood(document: Document) -> tuple[Reason, str]:
     )
 
 
-def with_its_cookies(visit: Visit) -> Request | None:
-    """The request to send once more when a redirect led to its own URL and set cookies: the same, with these; None:
-    it did not, or has them.
+def with_cookies(visit: Visit) -> Request | None:
+    """The request with the cookies of its answer, if that redirects to the same URL and sets cookies.
+
+    None: no such redirect, or the request had header fields already.
     """
     request = visit.request
     match visit.outcome:
@@ -219,10 +220,8 @@ def with_its_cookies(visit: Visit) -> Request | None:
             return None
 
 
-def recognised(task: Task, visit: Visit) -> Visit:
-    """The visit as Unchanged when a server without validators sent the bytes that we hold:
-    nothing is understood twice.
-    """
+def as_unchanged(task: Task, visit: Visit) -> Visit:
+    """The visit as Unchanged if the body equals the stored one (from a server without validators); else as it is."""
     match visit.outcome:
         case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
             return replace(visit, outcome=Unchanged(headers, 200))
@@ -231,23 +230,22 @@ def recognised(task: Task, visit: Visit) -> Visit:
 
 
 def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
-    """A failure of ours: recorded as what it is, and the crawl goes on."""
+    """Ends a task with Reason.BUG, after an exception in our code."""
     broken = Visit(
         visit.request, visit.started, visit.took_s, Failed(Cause.BUG, detail), visit.wire_bytes, visit.address
     )
     return Completion(lease, task, broken, Reason.BUG, detail)
 
 
-# HEAD first, where nobody needs the page; GET when the answer to HEAD is anything but success or a redirect, for many
-# servers answer HEAD wrongly and none of them may be called broken for it. Redirects go on as side requests: the other
-# host's robots and delay hold for it too. What failed is asked again later by whoever planned the check: see
-# `api.audit`.
+# Link checks: HEAD first, if the page is not needed; GET if the answer to HEAD is not a success or redirect, since many
+# servers answer HEAD wrongly and their links must not be reported as broken. Redirects are followed by side requests,
+# so that robots.txt and delay of the target host apply. `api.audit` repeats failed checks later.
 
-LOOK_CHARS = 20_000  # of a text that are kept: an error page has rarely more than 3,000
+LOOK_CHARS = 20_000  # of the text that are kept; error pages rarely have more than 3,000
 
 
 def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Completion:
-    """The end of a check's task, with what is to be asked besides."""
+    """Ends the task of a link check, with its follow-up request if it needs one."""
     request, limits = task.request, settings.limits
     ended = Completion(lease, task, visit, reason_of(visit.outcome))
     onward: Request | None = None
@@ -260,22 +258,19 @@ def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Comp
             if request.purpose is Purpose.CHECK:
                 return replace(ended, look=look_at(fetched, request.about.split()))
         case Fetched(status=status) if request.purpose is Purpose.CHECK and status in NO_RETRY_WAIT:
-            return completion_of(ended, settings.politeness)  # the server said when to come again
+            return completion_of(ended, settings.politeness)  # a retry after the host's wait
         case _ if request.purpose is Purpose.HEAD:
             onward = replace(request, purpose=Purpose.CHECK, attempt=0)
     return replace(ended, side_requests=(check_side_request(onward),)) if onward is not None else ended
 
 
 def check_side_request(request: Request, in_s: float = 0.0) -> SideRequest:
-    """The wish that a link's target be checked; request: of purpose HEAD or CHECK.
-
-    in_s: not before so many seconds from now.
-    """
+    """A side request that checks a link's target. request: of purpose HEAD or CHECK; in_s: delay from now, seconds."""
     return SideRequest(host_key(request.url), site_key(request.url), request, PRIORITY_CHECK, in_s)
 
 
 def look_at(fetched: Fetched, fragments: list[str]) -> Look:
-    """What was fetched, as far as a check needs it. fragments: to be looked for, percent-encoded."""
+    """The facts about a page that a link check needs. fragments: anchors to look for, percent-encoded."""
     media_type, charset = type_of(fetched.headers)
     media_type = media_type or sniffed_media_type(fetched.body)
     if media_type not in HTML_TYPES or fetched.cut is Cut.NOT_WANTED:
@@ -288,7 +283,7 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
     verdicts = tuple(
         (fragment, fragment_verdict(fragment, names, text=shown, media_type=media_type)) for fragment in fragments
     )
-    if fetched.cut:  # what is not in a part may be in the rest
+    if fetched.cut:  # a missing anchor may be in the part that was cut off
         verdicts = tuple(
             (name, verdict if verdict in _THERE else FragmentVerdict.UNKNOWN) for name, verdict in verdicts
         )
@@ -297,14 +292,15 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
 
 _THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})
 
-# A second look: a refresh that finds a page as it was but for words with digits asks for it once more. The page is
-# unchanged when the two answers share none of the words that are not stored: what both show has changed.
+# If a refresh finds that a page differs only in words with digits, it requests the page a second time. New words that
+# both answers share are a change; if they share none, the words are volatile (times, tokens): the page is unchanged.
 
 
 def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) -> Completion:
-    """The answer of a refresh, as `Unchanged` where it is volatile; with a wait where it must be asked once more.
+    """The completion of a refresh, as `Unchanged` if only volatile words differ; with retry_in_s if a second request
+    must decide.
 
-    stored: see `CrawlStore.shown`. first: kept by the caller; a kill costs the request alone.
+    stored: see `CrawlStore.shown`. first: kept in memory by the caller; after a kill the page is requested again.
     """
     page, shown = read.document, ["", getattr(read.visit.outcome, "target", "")]
     if page is not None:
@@ -323,13 +319,13 @@ def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) ->
 
 
 def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Callable[[Url], object]) -> Completion:
-    """Links that differ from stored ones in a session id alone, as they are stored: they make no new addresses.
+    """Replaces links that differ from stored ones only in a session id by the stored ones, so they add no new URLs.
 
-    is_twin: whether the detector of traps knows that the page was read under another session id.
+    is_twin: whether trap detection knows that the page was read under another session id.
     """
     if (page := read.document) is None or not (twins := set(filter(is_twin, page.links.targets))):
         return read
     former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
-    targets = tuple(former.get(plain(one).url, one) if one in twins else one for one in page.links.targets)
-    candidates = tuple(one for one in read.candidates if one.url in targets or one.url not in twins)
+    targets = tuple(former.get(plain(url).url, url) if url in twins else url for url in page.links.targets)
+    candidates = tuple(new for new in read.candidates if new.url in targets or new.url not in twins)
     return replace(read, document=replace(page, links=replace(page.links, targets=targets)), candidates=candidates)

@@ -1,4 +1,4 @@
-"""Answers requests for local folders from disk, as a plain file server would; all others go on to the network."""
+"""Answers requests for local folders from disk, as a static file server would; passes all others to the network."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from periplus.urls.folders import folder_host, parts_of, url_of_path
 from periplus.urls.hosts import host_key, host_name, path_and_query
 
 INDEX_FILES = ("index.html", "index.htm")
-START_BYTES = 4_096  # of a file that tell what it is, where its name does not
+START_BYTES = 4_096  # of a file, from which its type is detected if its name does not show it
 _READ = frozenset({Purpose.PAGE, Purpose.CHECK})
 _PATH_STARTS = (".", "/", "~", "file:")
 
 
 class FolderTransport:
-    """`model.ports.Transport` on folders. A folder's address gives its index.html, or a list of what it holds; without
-    its slash it redirects. Names are compared letter by letter on every system. A symbolic link that leads out of the
-    folder is refused (403), what is no file is not there.
+    """`model.ports.Transport` on folders.
+
+    The URL of a folder returns its index.html or a list of its entries; without the final slash it redirects. Names are
+    case-sensitive on every system. Symbolic links out of the folder are refused (403); other than files, 404.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class FolderTransport:
         clock: Clock,
         wiki_links: bool = False,
     ) -> None:
-        """wiki_links: an address that is no file redirects to the file of that name, wherever it is in the folder."""
+        """wiki_links: the URL of a missing file redirects to the file of that name in any subfolder."""
         self._inner, self._wire, self._clock = inner, wire, clock
         self._files_of = cache(_files_by_name) if wiki_links else None
         self._folders = {host: Path(os.path.realpath(folder)) for host, folder in folders.items()}
@@ -81,24 +82,24 @@ class FolderTransport:
             status, fields, body, cut = self._read(request, folder)
         except PermissionError:
             status, fields, body, cut = 403, [], b"", Cut.NONE
-        except (OSError, ValueError):  # gone meanwhile, a name that is too long or cannot be encoded
+        except (OSError, ValueError):  # just deleted, or a name that is too long or cannot be encoded
             status, fields, body, cut = 404, [], b"", Cut.NONE
         took_s = self._clock.monotonic() - mono
         return Response(request, started, took_s, status, Headers(tuple(fields)), body, cut, None, "", "", took_s)
 
     def _read(self, request: Request, folder: Path) -> tuple[int, list[tuple[str, str]], bytes, Cut]:
-        """(status, header fields, body, why it is not whole)."""
+        """(status, header fields, body, why it is cut)."""
         address = path_and_query(request.url).partition("?")[0]
         parts = parts_of(address)
         if parts is None:
             return 404, [], b"", Cut.NONE
-        path, is_spelled_so = Path(os.path.realpath(folder.joinpath(*parts))), _is_spelled_so(folder, parts)
-        if self._files_of and not address.endswith("/") and not (is_spelled_so and path.is_file()):
+        path, is_exact = Path(os.path.realpath(folder.joinpath(*parts))), _is_exact(folder, parts)
+        if self._files_of and not address.endswith("/") and not (is_exact and path.is_file()):
             files, name = self._files_of(folder), _wiki_name(parts[-1])
             if file := files.get(name) or files.get(name + ".md"):
                 way = file.relative_to(folder).parts
                 return 303, [("location", url_of_path(host_name(request.url), way, is_folder=False))], b"", Cut.NONE
-        if not is_spelled_so:
+        if not is_exact:
             return 404, [], b"", Cut.NONE
         if not path.is_relative_to(folder):
             return 403, [], b"", Cut.NONE
@@ -118,9 +119,9 @@ class FolderTransport:
 
     def _file(self, request: Request, path: Path) -> tuple[int, list[tuple[str, str]], bytes, Cut]:
         facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):  # to open a pipe would wait for whoever writes into it
+        if not stat.S_ISREG(facts.st_mode):  # opening a named pipe would block
             return 404, [], b"", Cut.NONE
-        from email.utils import formatdate  # 5 ms of a start, for folders alone
+        from email.utils import formatdate  # the import takes 5 ms, and only folders need it
 
         tag = f'"{facts.st_mtime_ns:x}-{facts.st_size:x}"'
         media_type = _media_type(path.name)
@@ -153,7 +154,7 @@ _TYPES = dict.fromkeys(MARKDOWN, "text/markdown") | {
 
 @lru_cache(maxsize=1)
 def _types() -> mimetypes.MimeTypes:
-    """Python's own table, without that of the machine: what a file is does not depend on where it lies."""
+    """Python's own table without that of the system, so that types are the same on every machine."""
     types = mimetypes.MimeTypes()
     for suffix, media_type in _TYPES.items():
         types.add_type(media_type, suffix)
@@ -161,14 +162,14 @@ def _types() -> mimetypes.MimeTypes:
 
 
 def _media_type(name: str) -> str:
-    """By the file's name; empty where it tells nothing, or that the file is packed."""
+    """The media type by the file's name, or that of its compression; empty: unknown."""
     media_type, packed = _types().guess_type(name)
     return f"application/{packed}" if packed else media_type or ""
 
 
-def _is_spelled_so(folder: Path, parts: Sequence[str]) -> bool:
-    """Whether the way is written as on disk, letter by letter: some systems open `About.html` for `about.html`, and
-    the server that the folder is made for does not.
+def _is_exact(folder: Path, parts: Sequence[str]) -> bool:
+    """Whether the path is spelled exactly as on disk: some systems open `About.html` for `about.html`, web servers do
+    not.
     """
     for part in parts:
         if part not in _names(folder, folder.stat().st_mtime_ns):
@@ -183,18 +184,18 @@ def _names(folder: Path, changed_ns: int) -> frozenset[str]:
 
 
 def _files_by_name(folder: Path) -> dict[str, Path]:
-    """The files of a folder by `_wiki_name`; of several with one name the one nearest to the top."""
+    """The files of a folder by `_wiki_name`; of several with the same name, the one in the highest folder."""
     paths = sorted(folder.rglob("*"), key=lambda path: (-len(path.parts), path))
     return {_wiki_name(path.name): path for path in paths if path.is_file()}
 
 
 def _wiki_name(name: str) -> str:
-    """As wikis compare names: without regard to case; blanks, `-` and `_` are alike."""
+    """A name as wikis compare it: case-insensitive; blanks, `-` and `_` are equal."""
     return re.sub(r"[ _-]+", " ", name).casefold()
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is listed of a folder: hidden names and collections are left out."""
+    """The entries of a folder without hidden files, collections and node_modules."""
     return [
         entry
         for entry in os.scandir(folder)
@@ -203,12 +204,12 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Whether nothing but folders is listed of it and of those in it."""
+    """Whether the folder and its subfolders list no files."""
     return all(entry.is_dir(follow_symlinks=False) and _is_empty(Path(entry.path)) for entry in _entries(folder))
 
 
 def _listing(folder: Path, parts: Sequence[str]) -> bytes:
-    """What a folder holds, as a page: folders first."""
+    """An HTML list of a folder's entries, folders first."""
     entries = sorted((not entry.is_dir(), entry.name) for entry in _entries(folder))
     title = escape("/".join(parts).encode("utf-8", "replace").decode())
     rows = "".join(
@@ -228,12 +229,12 @@ def _shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-# Starts as people write them on this machine.
+# Start URLs on this machine
 
 
 def is_path(text: str) -> bool:
-    """Whether a start names a place on this machine: `./docs`, `../a.md`, `/srv/www`, `~/site`, `file:///srv`; and
-    `docs`, `README.md` or `docs/a.html` where there is such a folder or file, and no scheme or dot says otherwise.
+    """Whether a start is a path on this machine: `./docs`, `../a.md`, `/srv/www`, `~/site`, `file:///srv`; also `docs`,
+    `README.md` or `docs/a.html` if such a file exists, or such a folder without a dot in its first part.
     """
     if text.startswith(_PATH_STARTS):
         return True
@@ -244,11 +245,11 @@ def is_path(text: str) -> bool:
 
 
 def folder_start(text: str) -> tuple[Url, str]:
-    """(the address to begin at, the folder as the setting `folders` has it) of a folder or a file on this machine.
+    """(start URL, entry of the setting `folders`) of a folder or file on this machine.
 
-    Links lead anywhere in the folder named, or in a file's own. Of Markdown below the working directory they lead
-    anywhere in that: its `../` is written for a repository as a whole, and nobody serves it from its own root.
-    Raises UsageError where there is none.
+    Links are followed within the folder, or within the folder of the file. For Markdown below the working directory
+    they are followed within the working directory: its `../` links are written for the whole repository. Raises
+    UsageError if the path does not exist.
     """
     path = _path(text)
     if not path.exists():
@@ -263,11 +264,11 @@ def folder_start(text: str) -> tuple[Url, str]:
         url = url_of_path(host, place.relative_to(root).parts, is_folder=is_folder)
         return canonical(url), f"{host}={root}"
     except (InvalidUrl, UnicodeError):
-        raise UsageError(f"{text}: its name cannot be written as an address") from None
+        raise UsageError(f"{text}: this name cannot be written as a URL") from None
 
 
 def _is_markdown(place: Path) -> bool:
-    """Whether it is a file of Markdown, or a folder with some and without a home page of HTML."""
+    """Whether it is a Markdown file, or a folder with Markdown files and without an index.html."""
     if not place.is_dir():
         return place.suffix.lower() in MARKDOWN
     return not any((place / name).is_file() for name in INDEX_FILES) and any(
@@ -276,10 +277,7 @@ def _is_markdown(place: Path) -> bool:
 
 
 def starts_of(texts: Iterable[str]) -> tuple[tuple[Url, ...], tuple[str, ...]]:
-    """(addresses to begin at, each once; the local folders among them, as the setting `folders` has them).
-
-    Raises InvalidUrl, UsageError.
-    """
+    """(start URLs without duplicates, entries of the setting `folders`). Raises InvalidUrl, UsageError."""
     starts: dict[Url, None] = {}
     entries: dict[str, None] = {}
     for text in texts:
@@ -298,6 +296,6 @@ def _path(text: str) -> Path:
     if path.startswith("//"):
         host, slash, rest = path[2:].partition("/")
         if host not in ("", "localhost"):
-            raise UsageError(f"{text}: a file on another machine; name a folder of this one")
+            raise UsageError(f"{text}: the file is on another machine; give a local folder")
         path = slash + rest
     return Path(unquote(path.partition("#")[0].partition("?")[0], errors="surrogateescape"))

@@ -1,4 +1,4 @@
-"""Removes content codings from bodies, within bounds of size and ratio."""
+"""Decodes content codings (gzip, deflate, zstd, brotli) with limits on size and compression ratio."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from periplus.extras import is_installed
 from periplus.model.visit import Cut
 from periplus.settings import FetchLimits
 
-STEP_BYTES = 262_144  # inflated at a time; between steps the limits are looked at
-RATIO_GRACE_BYTES = 1_048_576  # below this no ratio is suspicious
-ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: larger windows are not for content codings
+STEP_BYTES = 262_144  # inflated at a time; limits are checked between steps
+RATIO_GRACE_BYTES = 1_048_576  # the ratio is not checked below this size
+ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: the maximum for content codings
 ZSTD_SLICE_BYTES = 512  # 4 bytes may become 128 KB (RFC 8878, 3.1.1.2): so a step is 16 MB at most
-HAS_BROTLI = is_installed("brotli")  # a server is not asked for what is not understood
-MOST_CODINGS = 3  # a chain of more is an attack, not an answer
+HAS_BROTLI = is_installed("brotli")  # else `br` is not sent in Accept-Encoding
+MOST_CODINGS = 3  # longer chains are treated as an attack
 
 
 def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
@@ -28,30 +28,30 @@ def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:
         data = inflater.unconsumed_tail
         yield step, len(body) - len(data)
         if inflater.eof:
-            data = inflater.unused_data.lstrip(b"\0")  # members may follow one another; padding may follow the last
+            data = inflater.unused_data.lstrip(b"\0")  # further members may follow, and padding after the last
             if data[:2] != b"\x1f\x8b" or window_bits < 16:
                 return
             inflater = isal_zlib.decompressobj(wbits=window_bits)
-        elif not step and not data:  # with no data left there may still be steps within the inflater
+        elif not step and not data:  # without data left, the inflater may still hold output
             raise EOFError
 
 
 def _gzip(body: bytes) -> Iterator[tuple[bytes, int]]:
-    if not body.startswith(b"\x1f\x8b"):  # the inflater itself would wait for ten bytes of header
+    if not body.startswith(b"\x1f\x8b"):  # the inflater would wait for the ten bytes of a header
         raise ValueError("no gzip")
     return _zlib_steps(body, 31)
 
 
 def _deflate(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """RFC 9110 says zlib format; some servers send the bare stream."""
+    """RFC 9110 requires the zlib format; some servers send raw deflate data."""
     zlib_wrapped = len(body) >= 2 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
     return _zlib_steps(body, 15 if zlib_wrapped else -15)
 
 
 def _zstd(body: bytes) -> Iterator[tuple[bytes, int]]:
-    """By decompressobj, for the stream reader does not tell an end from a break.
+    """Uses decompressobj, since the stream reader does not distinguish the end of a frame from truncation.
 
-    It has no limit of its own: small slices bound it.
+    decompressobj has no output limit; small input slices bound its output.
     """
     import zstandard
 
@@ -97,7 +97,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return (*errors, brotli.error)
 
 
-def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
+def _decode(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
     steps: list[bytes] = []
     size = 0
     try:
@@ -117,9 +117,9 @@ def _one(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
 
 
 def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
-    """The body without its content codings (RFC 9110, 8.4.1), and why it is not whole, if so.
+    """The body without its content codings (RFC 9110, 8.4.1), and why it is incomplete, if it is. Never raises.
 
-    A body that is not in the coding that its header names is returned as it came, with Cut.BAD_ENCODING. Total.
+    A body that is not in the coding that its header names is returned unchanged, with Cut.BAD_ENCODING.
     """
     codings = [coding.strip().lower() for coding in content_encoding.split(",")]
     codings = [coding for coding in codings if coding and coding != "identity"]
@@ -130,7 +130,7 @@ def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[by
             return body, Cut.BAD_ENCODING
         if not body:
             break
-        body, cut = _one(body, coding, limits)
+        body, cut = _decode(body, coding, limits)
         if cut is not Cut.NONE:
             return body, cut
     return body, Cut.NONE

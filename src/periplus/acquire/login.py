@@ -1,4 +1,4 @@
-"""What a user signs in with, the forms that are filled in for it, and the signs by which one is in. Pure."""
+"""Login rules without I/O: credentials, forms, and how a page shows whether the session is signed in."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from periplus.urls.user_patterns import UserPattern
 from periplus.values import Pairs, frozen
 
 MASKED = "[masked]"
-# a sign within a script is none that a reader sees
+# text within these elements is not visible to readers, so it is no sign
 _UNSEEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_LABELS = ("value", "title", "aria-label", "alt")  # what is read of a button or picture that has no text
+_LABELS = ("value", "title", "aria-label", "alt")  # labels of buttons and images without text
 
 
 class LoginFailed(PeriplusError):
-    """Signing in did not succeed. The message says which sign was missing and what came instead; it holds no secret."""
+    """Signing in failed. The message names the missing sign and the answer received; it contains no secrets."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cookie:
-    """One cookie. domain: a host's name, for it alone unless `below`; expires: seconds since the epoch, inf: never."""
+    """One cookie. domain: a host name, without its subdomains unless `below`; expires: seconds since the epoch."""
 
     name: str
     value: str
     domain: str
     path: str = "/"
-    below: bool = False  # the hosts below the domain are sent it too
-    secure: bool = False  # by https alone
+    below: bool = False  # also sent to subdomains
+    secure: bool = False  # sent by https only
     expires: float = float("inf")
 
     def is_for(self, url: Url, now: float) -> bool:
-        """RFC 6265, 5.4."""
+        """Whether the cookie is sent with a request for this URL (RFC 6265, 5.4)."""
         host = host_name(url)
         if self.expires <= now or (self.secure and not url.startswith("https:")):
             return False
@@ -56,7 +56,7 @@ class Cookie:
 
 @frozen
 class Sign:
-    """What a page shows: a text that readers see, what a CSS selector matches, or how its address begins."""
+    """A sign that a page shows: a visible text, a match of a CSS selector, or a prefix of the page's URL."""
 
     text: str = ""
     selector: str = ""
@@ -67,7 +67,7 @@ class Sign:
 
     @property
     def is_on_pages(self) -> bool:
-        """Whether it can be looked for on any page: an address is that of one."""
+        """Whether any page may show it; an address belongs to one page."""
         return bool(self.text or self.selector)
 
     def __str__(self) -> str:
@@ -77,27 +77,27 @@ class Sign:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Login:
-    """How one signs in, with the secrets: it lives in memory alone, and its text names no value."""
+    """One login with its secrets. Kept in memory only; str() shows no values."""
 
     name: str
-    origins: frozenset[Origin]  # the only ones that are sent anything of it
-    headers: tuple[str, ...] = ()  # lines, sent with each request
+    origins: frozenset[Origin]  # headers, cookies and fields are sent to these origins only
+    headers: tuple[str, ...] = ()  # header lines, sent with each request
     cookies: tuple[Cookie, ...] = ()
     form: Url | None = None
     fields: Pairs = ()
-    selector: str = ""  # which form of the page; empty: the one that has the fields
-    check: Url | None = None  # a page that shows the sign; None: the one that signing in leads to
+    selector: str = ""  # CSS selector of the form; empty: the first form that has the fields
+    check: Url | None = None  # a page that shows the sign; None: the page after signing in
     signed_in: Sign = Sign()
     signed_out: Sign = Sign()
-    never: tuple[UserPattern, ...] = ()  # addresses that are never asked for, besides AVOIDED
-    allow: tuple[UserPattern, ...] = ()  # addresses that are, for all AVOIDED says
+    never: tuple[UserPattern, ...] = ()  # URLs that are never requested, besides those with AVOIDED words
+    allow: tuple[UserPattern, ...] = ()  # URLs that are requested in spite of AVOIDED words
 
     def __str__(self) -> str:
         return f"login {self.name!r}"
 
     @property
     def has_session(self) -> bool:
-        """Whether the server remembers who is in, as after a form or by cookies, and not each request says it."""
+        """Whether the server keeps a session, as after a form or by cookies (not headers with each request)."""
         return self.form is not None or bool(self.cookies)
 
 
@@ -109,12 +109,12 @@ AVOIDED = frozenset({
     "unsubscribe", "deactivate", "disable", "revoke", "cancel", "uninstall", "wipe", "loschen", "entfernen",
     "supprimer", "eliminar", "borrar", "smazat", "odstranit", "torles",
 })  # fmt: skip
-"""Words of addresses that are not asked for while one is signed in: a GET may log out or delete."""
+"""URLs with these words are not requested by a signed-in crawl, since a GET may log out or delete."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 def avoided(url: Url, login: Login) -> str:
-    """Why a URL is never asked for, in words; empty: it may be."""
+    """Why a URL is never requested, as a text for users; empty: it is allowed."""
     target = path_and_query(url)
     for pattern in login.never:
         if pattern.is_in(url):
@@ -125,12 +125,12 @@ def avoided(url: Url, login: Login) -> str:
     pairs = [first + second for first, second in pairwise(words)]
     for word in (*words, *pairs):
         if word in AVOIDED or word.endswith("logout"):
-            return f"{login}: not followed, for it may log out or delete: {word}"
+            return f"{login}: not followed, because the address may log out or delete something: {word}"
     return ""
 
 
 def _plain(target: str) -> str:
-    """Percent-decoded, and without accents: `l%C3%B6schen` is `loschen`."""
+    """Percent-decoded and without accents: `l%C3%B6schen` becomes `loschen`."""
     decomposed = unicodedata.normalize("NFD", unquote_plus(target))
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
@@ -139,7 +139,7 @@ def _plain(target: str) -> str:
 
 
 def cookies_of(visit: Visit, headers: Headers, now: float) -> tuple[Cookie, ...]:
-    """What an answer sets, RFC 6265, 5.2 and 5.3; of other hosts nothing. One that is to go has expired."""
+    """The cookies that an answer sets for its own host (RFC 6265, 5.2 and 5.3). A deleted cookie has expired."""
     made = (_cookie_of(line, visit.request.url, now) for line in headers.all("set-cookie"))
     return tuple(cookie for cookie in made if cookie is not None)
 
@@ -151,7 +151,7 @@ def _cookie_of(line: str, url: Url, now: float) -> Cookie | None:
     name, equals, value = (part.strip() for part in pair.partition("="))
     if not equals or not name or not (name + value).isascii() or not (name + value).isprintable():
         return None
-    given = {key.strip().lower(): text.strip() for key, _, text in (one.partition("=") for one in attributes)}
+    given = {key.strip().lower(): text.strip() for key, _, text in (part.partition("=") for part in attributes)}
     host, expires = host_name(url), float("inf")
     domain = given.get("domain", "").lstrip(".").lower()
     if domain and not (is_within(host, domain) and (domain == host or "." in registered_domain(domain))):
@@ -168,7 +168,7 @@ def _cookie_of(line: str, url: Url, now: float) -> Cookie | None:
 
 
 def masked(visit: Visit) -> Visit:
-    """The visit without the values of the cookies that came with it, as it may be stored."""
+    """The visit with the values of its Set-Cookie fields masked, for storage."""
     headers = getattr(visit.outcome, "headers", None)
     if headers is None or not headers.all("set-cookie"):
         return visit
@@ -185,16 +185,16 @@ def _masked_cookie(line: str) -> str:
 
 
 class LoginEvidence(Enum):
-    """What an answer tells of the session."""
+    """What an answer shows about the session."""
 
     IN = "in"
     OUT = "out"
-    DOUBTFUL = "doubtful"  # the sign is not there
-    NONE = "none"  # no page of HTML that could show it
+    DOUBTFUL = "doubtful"  # the sign is missing
+    NONE = "none"  # not an HTML page, so it cannot show the sign
 
 
 def evidence(visit: Visit, login: Login) -> LoginEvidence:
-    """What an answer to a request that was sent with the session's cookies tells of it."""
+    """What an answer to a request with the session's cookies shows about the session."""
     match visit.outcome:
         case Redirected(target=target) if _is_form(target, login) or _begins(target, login.signed_out.address):
             return LoginEvidence.OUT
@@ -207,7 +207,7 @@ def evidence(visit: Visit, login: Login) -> LoginEvidence:
 
 
 def evidence_of_check(visit: Visit, login: Login) -> LoginEvidence:
-    """As `evidence`, of the page to check, which may be data: then the sign's text stands in it as it was sent."""
+    """As `evidence`, for the page to check. If it is not HTML (an API answer), its body is searched for the text."""
     sign = evidence(visit, login)
     match visit.outcome:
         case Fetched(status=status, body=body) if sign is LoginEvidence.NONE and 200 <= status < 300:
@@ -228,8 +228,8 @@ def _of_page(tree: html.Tree, login: Login) -> LoginEvidence:
 
 
 def _leads_to_login(form: html.Element, login: Login) -> bool:
-    """Whether it is the form of the login: with a password, and the fields that are filled in."""
-    names = {html.attribute(one, "name") for one in html.select(form, "input[name]")}
+    """Whether it is the login form: it has a password field and all fields of the login."""
+    names = {html.attribute(element, "name") for element in html.select(form, "input[name]")}
     has_password = bool(html.select(form, "input[type=password i]"))
     return has_password and names.issuperset(name for name, _ in login.fields)
 
@@ -243,14 +243,14 @@ def _begins(target: Url, address: str) -> bool:
 
 
 def shows(tree: html.Tree, sign: Sign) -> bool:
-    """Whether a page shows what the sign says of pages, all of it."""
-    if sign.text and sign.text not in "\n".join(_seen(tree)):
+    """Whether a page shows the sign's text and matches its selector."""
+    if sign.text and sign.text not in "\n".join(_visible_texts(tree)):
         return False
     return not sign.selector or bool(html.select(tree, sign.selector))
 
 
-def _seen(tree: html.Tree) -> list[str]:
-    labels = [html.attribute(one, name) for name in _LABELS for one in html.select(tree, f"[{name}]")]
+def _visible_texts(tree: html.Tree) -> list[str]:
+    labels = [html.attribute(element, name) for name in _LABELS for element in html.select(tree, f"[{name}]")]
     return [*(html.text_of(body) for body in html.elements(tree, "body")), *labels]
 
 
@@ -265,17 +265,17 @@ def _is_html(fetched: Fetched) -> bool:
 
 
 def seen_instead(visit: Visit) -> str:
-    """What came, in words for the user: status, title and the first words; never a value that was sent."""
+    """A description of the answer for the user: status and title, or type. It contains no values that were sent."""
     match visit.outcome:
         case Redirected(status=status, target=target):
-            return f"{status}, which leads to {target.partition('?')[0]}"
+            return f"{status}, a redirect to {target.partition('?')[0]}"
         case Fetched(status=status) as fetched if _is_html(fetched):
             tree = tree_of(fetched)
-            title = next((html.text_of(one) for one in html.elements(tree, "title")), "")
+            title = next((html.text_of(element) for element in html.elements(tree, "title")), "")
             again = ", with a form that asks for a password" if html.select(tree, "input[type=password i]") else ""
             return f"{status}, a page titled {title[:80]!r}{again}"
         case Fetched(status=status, headers=headers):
-            return f"{status}, of the type {media_type(headers)[0] or 'none'}"
+            return f"{status}, media type {media_type(headers)[0] or 'unknown'}"
         case outcome:
             return getattr(outcome, "detail", "") or getattr(outcome, "rule", "") or type(outcome).__name__.lower()
 
@@ -284,59 +284,59 @@ def seen_instead(visit: Visit) -> str:
 
 
 def filled_in(visit: Visit, fetched: Fetched, login: Login) -> tuple[Url, bytes]:
-    """Where the form of a page is sent, and the body: what the user fills in, and all else (hidden tokens) as served.
+    """(form action, body): the login's fields, and all others (hidden tokens) with the values in the page.
 
-    Raises LoginFailed: there is no such form, it lacks a field, or it is sent elsewhere than the login names.
+    Raises LoginFailed if there is no such form, a field is missing, or the action is not on an origin of the login.
     """
     page, tree = visit.request.url, tree_of(fetched)
     form = _form_of(tree, login, page)
     if html.attribute(form, "method").lower() != "post":
-        raise LoginFailed(f"{login}: the form on {page} is sent by GET, which would write the password into an address")
+        raise LoginFailed(f"{login}: the form on {page} uses GET, which would put the password into a URL")
     try:
-        base = next((html.attribute(one, "href") for one in html.select(tree, "base[href]")), "")
+        base = next((html.attribute(element, "href") for element in html.select(tree, "base[href]")), "")
         at = resolve(base, page)[0] if base else page
         target = resolve(html.attribute(form, "action"), at)[0] if html.attribute(form, "action").strip() else page
     except InvalidUrl as error:
-        raise LoginFailed(f"{login}: the form on {page} is sent to no address: {error}") from None
+        raise LoginFailed(f"{login}: the form on {page} has an invalid action: {error}") from None
     if origin_of(target) not in login.origins:
-        raise LoginFailed(f"{login}: the form on {page} is sent to {origin_of(target)}, which `hosts` does not name")
+        raise LoginFailed(f"{login}: the form on {page} is sent to {origin_of(target)}, which is not in `hosts`")
     given = dict(login.fields)
-    pairs = [(name, value) for name, value in _served(form) if name not in given]
+    pairs = [(name, value) for name, value in _default_fields(form) if name not in given]
     return target, urlencode([*pairs, *given.items()]).encode()
 
 
 def _form_of(tree: html.Tree, login: Login, page: Url) -> html.Element:
     forms = html.select(tree, login.selector) if login.selector else html.elements(tree, "form")
     forms = [form for form in forms if html.tag_of(form) == "form"]
-    wanting = {name for name, _ in login.fields}
+    required = {name for name, _ in login.fields}
     for form in forms:
-        if wanting <= _names(form):
+        if required <= _names(form):
             return form
     if not forms:
-        chosen = f" that {login.selector!r} selects" if login.selector else ""
-        raise LoginFailed(f"{login}: {page} has no form{chosen}: {seen_instead_of_form(tree)}")
+        chosen = f" that matches {login.selector!r}" if login.selector else ""
+        raise LoginFailed(f"{login}: {page} has no form{chosen}: {_missing_form_hint(tree)}")
     names = "; ".join(", ".join(sorted(_names(form))) or "none" for form in forms)
-    raise LoginFailed(f"{login}: no form on {page} has all the fields {', '.join(sorted(wanting))}; it has: {names}")
+    raise LoginFailed(f"{login}: no form on {page} has all the fields {', '.join(sorted(required))}; it has: {names}")
 
 
-def seen_instead_of_form(tree: html.Tree) -> str:
-    title = next((html.text_of(one) for one in html.elements(tree, "title")), "")
-    return f"its title is {title[:80]!r}; a form that a script makes is not there without a browser: take cookies"
+def _missing_form_hint(tree: html.Tree) -> str:
+    title = next((html.text_of(element) for element in html.elements(tree, "title")), "")
+    return f"its title is {title[:80]!r}; if a script creates the form, sign in with cookies instead"
 
 
 def _names(form: html.Element) -> set[str]:
-    return {html.attribute(one, "name") for one in html.select(form, "input, select, textarea, button")} - {""}
+    return {html.attribute(field, "name") for field in html.select(form, "input, select, textarea, button")} - {""}
 
 
-def _served(form: html.Element) -> list[tuple[str, str]]:
-    """(name, value) of what a browser would send of the form as it came, with its first button (HTML, 4.10.21.4)."""
+def _default_fields(form: html.Element) -> list[tuple[str, str]]:
+    """(name, value) pairs that a browser would submit for the unchanged form by its first button (HTML, 4.10.21.4)."""
     pairs: list[tuple[str, str]] = []
     has_button = False
-    for one in html.select(form, "input[name], select[name], textarea[name], button[name]"):
-        name, tag = html.attribute(one, "name"), html.tag_of(one)
-        kind = html.attribute(one, "type").lower() or ("submit" if tag == "button" else "text")
+    for field in html.select(form, "input[name], select[name], textarea[name], button[name]"):
+        name, tag = html.attribute(field, "name"), html.tag_of(field)
+        kind = html.attribute(field, "type").lower() or ("submit" if tag == "button" else "text")
         if (
-            one.attr("disabled") is not None
+            field.attr("disabled") is not None
             or kind in ("reset", "image", "file")
             or (tag == "input" and kind == "button")
         ):
@@ -345,13 +345,13 @@ def _served(form: html.Element) -> list[tuple[str, str]]:
             if has_button:
                 continue
             has_button = True
-        if kind in ("checkbox", "radio") and one.attr("checked") is None:
+        if kind in ("checkbox", "radio") and field.attr("checked") is None:
             continue
         if tag == "select":
-            options = html.select(one, "option[selected]") or html.select(one, "option")[:1]
-            pairs += [(name, one_of.attr("value") or html.text_of(one_of)) for one_of in options]
+            options = html.select(field, "option[selected]") or html.select(field, "option")[:1]
+            pairs += [(name, option.attr("value") or html.text_of(option)) for option in options]
         elif tag == "textarea":
-            pairs.append((name, one.text))
+            pairs.append((name, field.text))
         else:
-            pairs.append((name, html.attribute(one, "value") or ("on" if kind in ("checkbox", "radio") else "")))
+            pairs.append((name, html.attribute(field, "value") or ("on" if kind in ("checkbox", "radio") else "")))
     return pairs

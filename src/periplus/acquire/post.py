@@ -1,4 +1,4 @@
-"""Sends notices: by mail, as the one file that speaks to mail servers, and as a POST to another program."""
+"""Sends notices by mail (no other file connects to mail servers) and by webhook (a POST to another program)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from periplus.model.visit import Cause, Request
 from periplus.model.web import Url
 from periplus.settings import FetchLimits, Identity
 
-# A webhook is one POST by our own transport: the rule on private addresses holds, nothing is followed.
+# A webhook is one POST by the crawler's transport, which refuses private addresses. Redirects are not followed.
 
 LIMITS = FetchLimits(body_bytes=65_536, inflated_bytes=65_536, total_timeout_s=15.0, first_byte_timeout_s=10.0)
 SIGNATURE = "Periplus-Signature"
 
 
 def signature(secret: str, body: bytes, at: int) -> str:
-    """t: when it was signed, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal.
+    """t: time of signing, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal.
 
-    Who checks t takes no old notice twice.
+    A receiver that checks t rejects replayed notices.
     """
     mac = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={mac}"
 
 
 def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: Clock) -> str:
-    """Empty: the server took it, with a status of 200 to 299; else why not."""
+    """POSTs a notice. Returns "" if the server accepted it (status 200 to 299), else the reason."""
     fields = (
         "Content-Type: application/json; charset=utf-8",
         "Expect:",
@@ -45,10 +45,10 @@ def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: 
     finally:
         transport.close()
     if not answers:
-        return "no answer in time"
+        return "timeout"
     answer = answers[0]
     if answer.cause is Cause.PRIVATE:
-        return "a private address: allow_private = true in the table [webhook] of notices.toml allows it"
+        return "private address; to allow it, set allow_private = true under [webhook] in notices.toml"
     if answer.cause is not None:
         return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
     return "" if 200 <= answer.status < 300 else f"status {answer.status}"
@@ -58,7 +58,7 @@ TIMEOUT_S = 30.0
 
 
 def send_mail(letter: EmailMessage, settings: MailSettings) -> str:
-    """Empty: the server took it; else why not. Raises nothing for what a server or network does."""
+    """Sends a mail. Returns "" if the server accepted it, else the reason. Server and network errors do not raise."""
     context = ssl.create_default_context(cafile=settings.ca_file or None) if settings.security != "none" else None
     try:
         if settings.security == "tls":
@@ -71,10 +71,10 @@ def send_mail(letter: EmailMessage, settings: MailSettings) -> str:
             if settings.user:
                 server.login(settings.user, settings.password)
             refused = server.send_message(letter)
-        finally:  # what it says to our good-bye, when it has taken the letter or refused it, changes nothing
+        finally:  # the mail was accepted or refused before: the answer to QUIT does not matter
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()
-    except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: an address that is none
+    except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: invalid address
         return f"{settings.server}:{settings.port}: {type(error).__name__}: {error}".replace(
             settings.password or "\0", "***"
         )

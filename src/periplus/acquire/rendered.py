@@ -1,4 +1,4 @@
-"""Which pages of a crawl are rendered, and what a rendered page brings."""
+"""Decides which pages of a crawl are rendered, and reads rendered pages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.url_patterns import ROOT, url_patterns
 from periplus.values import frozen
 
-MOST_PATTERNS = 10_000  # that are remembered to need a browser
+MOST_PATTERNS = 10_000  # URL patterns remembered as in need of a browser
 
 
 @frozen
-class PageInHand:
-    """A page that is with a browser. links: those of the page as sent, where it was read before."""
+class PendingPage:
+    """A page that a browser renders. links: candidates from the page as sent, if it was read before."""
 
     host: HeldHost
     task: Task
@@ -36,14 +36,14 @@ class PageInHand:
 
 
 class PageRendering:
-    """What a worker hands its pages to.
+    """Renders the pages of a worker.
 
-    With `auto`, a page is rendered that is empty until a script fills it, and from then on every page of its host whose
-    URL has the same pattern: one made by the same program, which may put more into the page, but no more of its own.
+    With `auto`, a page that is empty until a script fills it is rendered, and from then on every page of its host with
+    the same URL pattern: the same program makes them, and some may have more HTML but still need the script.
     """
 
     def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
-        """program: the browser's, as `browser.browser_program` names it."""
+        """program: path of the browser, from `browser.browser_program`."""
         self._closed = closed
         self._program, self._settings, self._clock = program, settings, clock
         self._always = settings.rendering.render == "always"
@@ -59,11 +59,11 @@ class PageRendering:
         return self._started.fds if self._started is not None else ()
 
     def wants(self, visit: Visit) -> bool:
-        """Whether a page is rendered before it is read."""
+        """Whether a page must be rendered before it is read."""
         return is_renderable(visit) and (self._always or _pattern(visit.request.url) in self._patterns)
 
     def needs(self, read: Completion) -> bool:
-        """Whether a page has to be rendered that was read as it was sent."""
+        """Whether a page that was read as sent must be rendered after all."""
         if self._always or read.document is None or not read.document.needs_script or not is_renderable(read.visit):
             return False
         self._patterns[_pattern(read.visit.request.url)] = None
@@ -72,29 +72,29 @@ class PageRendering:
         return True
 
     def begin(self, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...] = ()) -> None:
-        """links: those that were read of the page as sent, which are offered with the others."""
+        """links: candidates from the page as sent; they are added to those of the rendered page."""
         assert isinstance(visit.outcome, Fetched)
-        self._renderer.begin(RenderJob(visit.request.url, visit.outcome, PageInHand(host, task, visit, links)))
+        self._renderer.begin(RenderJob(visit.request.url, visit.outcome, PendingPage(host, task, visit, links)))
 
     def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
-        """The pages that have ended since the last time, each with what reads it."""
+        """The pages that ended since the last call, each with the function that reads it."""
         if self._started is not None:
             for rendered in self._started.advance():
-                page: PageInHand = rendered.job.context
+                page: PendingPage = rendered.job.context
                 yield page.host, page.task, partial(completion_of_page, page, rendered)
 
     def requests(self) -> Iterator[Request]:
-        """What pages ask for, each once: whoever takes one gives `answer` what came of it."""
+        """New requests of pages; pass their visits to `answer`."""
         while self._started is not None and self._started.requests:
             yield self._started.requests.popleft()
 
     def asked_of(self, origin: Origin) -> Sequence[Request]:
-        """The requests to an origin that nobody has answered yet."""
+        """The unanswered requests to an origin."""
         asked = self._started.asked if self._started is not None else ()
         return [request for request in asked if origin_of(request.url) == origin]
 
     def asked_of_host(self, host: HostKey) -> Sequence[Request]:
-        """As `asked_of`, of all its origins."""
+        """The unanswered requests to a host."""
         asked = self._started.asked if self._started is not None else ()
         return [request for request in asked if host_key(request.url) == host]
 
@@ -114,7 +114,7 @@ class PageRendering:
 
 
 def is_renderable(visit: Visit) -> bool:
-    """Whether a browser would show the answer as a page: whole, of HTML, and no error."""
+    """Whether the answer is a complete HTML page and not an error page."""
     match visit.outcome:
         case Fetched(status=status, headers=headers, body=body, cut=Cut.NONE) if body and 200 <= status < 300:
             if visit.request.purpose is not Purpose.PAGE:
@@ -129,8 +129,8 @@ def _pattern(url: Url) -> tuple[HostKey, str]:
     return host_key(url), next(iter(url_patterns(url)), ROOT)
 
 
-def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discovery) -> Completion:
-    """The page as it was rendered, read; where it was not, as it was sent, with the reason among its bounds."""
+def completion_of_page(page: PendingPage, rendered: Rendered, discovery: Discovery) -> Completion:
+    """Reads the rendered page; if rendering failed, the page as sent, with the reason among its bounds."""
     task, visit, rendering = page.task, page.visit, rendered.rendering
     lease = page.host.lease
     if rendering is None:
@@ -140,7 +140,7 @@ def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discover
         assert isinstance(visit.outcome, Fetched)
         shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
         read = replace(discovery.of(lease, task, shown), rendering=rendering)
-        bounds = tuple(f"rendered as far as its bounds: {bound}" for bound in rendering.bounds)
+        bounds = tuple(f"rendered up to a limit: {bound}" for bound in rendering.bounds)
         if NOT_PARSED in rendering.bounds:
             sent = discovery.of(lease, task, visit)
             if _has_more(sent.document, read.document):
@@ -156,7 +156,7 @@ def completion_of_page(page: PageInHand, rendered: Rendered, discovery: Discover
 
 
 def _has_more(sent: Document | None, rendered: Document | None) -> bool:
-    """Whether a page as sent has links that it lacks as rendered, or more text."""
+    """Whether a page as sent has more text than as rendered, or links that are missing there."""
     if sent is None or rendered is None:
         return sent is not None
     return len(sent.text) > len(rendered.text) or not set(sent.links.targets) <= set(rendered.links.targets)

@@ -1,11 +1,10 @@
-"""Renders pages in browsers: each in a context of its own, every request of it answered by the crawl's transport.
+"""Renders pages in browsers: each page in its own context; the crawl's transport answers all of its requests.
 
 States of a page:  waiting -> open -> loading -> settled -> (scrolled -> settled)* -> read; from each of them -> failed.
-Always:  (1) a browser is asked for nothing that `Renderer` was not given, and reaches nothing else;  (2) a page that
-takes longer or asks for more than its bounds is read as it stands, or fails, alone;
-(3) a browser that dies or falls silent costs its pages one more attempt;  (4) every page that was begun ends, as a
-`Rendering` or a reason.
-Not its business: which pages are rendered, and when a host may be asked: see `worker`.
+Invariants:  (1) browsers have no network access of their own;  (2) a page that exceeds its limits is read in its
+current state, or fails, without effect on other pages;  (3) if a browser crashes or hangs, its pages are tried once
+more;  (4) every page that was begun ends with a `Rendering` or a reason.
+The worker decides which pages are rendered, and when a host may be requested.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ from periplus.urls.hosts import origin_of
 
 log = logging.getLogger(__name__)
 
-PAGES_AT_ONCE = 4  # of one browser: a page waits for its own quiet most of the time
-QUIET_S = 0.5  # without a request after the load event: what Playwright and Puppeteer take for an idle network
-OWN_TIME_S = 15.0  # of one page, while none of its requests waits for us
-WHOLE_TIME_S = 180.0  # with what its host's delay costs it
-PART_TIME_S = 30.0  # that one request may wait for its host's turn
-DELAYED_S = 0.1  # what a reader takes for at once (web.dev, RAIL): less than that in all is no delay of ours
-READ_TIME_S = 5.0  # to hand over what it shows; then its scripts are stopped, and once more so long
+PAGES_AT_ONCE = 4  # per browser; a page mostly waits for its network to be idle
+QUIET_S = 0.5  # without requests after the load event: the idle network of Playwright and Puppeteer
+OWN_TIME_S = 15.0  # time limit of a page, without the time in which its requests are pending
+WHOLE_TIME_S = 180.0  # time limit of a page, with the delays of its hosts
+PART_TIME_S = 30.0  # time limit of one request, with the delay of its host
+DELAYED_S = 0.1  # users do not notice less (web.dev, RAIL); if we delayed a page by more, its timings are not stored
+READ_TIME_S = 5.0  # to return its HTML; then its scripts are stopped, and it gets the same time again
 MOST_REQUESTS = 150  # of one page
 MOST_PART_BYTES = 32 << 20  # of one page
 MOST_DIALOGS = 20
-MOST_POST_BYTES = 64 << 10  # of one request; queries of GraphQL have some 1 to 10 KB
+MOST_POST_BYTES = 64 << 10  # of one request; GraphQL queries have some 1 to 10 KB
 MOST_ATTEMPTS = 2
-PARTS_BYTES = 64 << 20  # of answers that are kept for the pages to come
+PARTS_BYTES = 64 << 20  # cache of answers for later pages
 PROCESS_BYTES = 1 << 30  # of one page's process; a page of 200 KB of scripts has 30 to 60 MB
-LOOK_S = 0.5  # how often that is looked at
-PAGES_OF_BROWSER = 500  # then it is started anew: what leaks goes
+LOOK_S = 0.5  # how often memory is checked
+PAGES_OF_BROWSER = 500  # then the browser is restarted, because of memory leaks
 SCREEN = (1280, 1024)
 NOT_PARSED = "it was not parsed to its end"  # among the bounds of a rendering: the sent page may have more
 
-# what a page shows and says is made of these; pictures stand for themselves, and films and sockets are nobody's text
+# the resources that text depends on; images are fetched for screenshots only, media and sockets never
 _ASKED = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
 _SHOWN = frozenset({"Image", "Font"})
 _PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a transparent GIF: no script meets a failure
-# of an answer: what holds for the bytes as they travelled, and what would keep it or set it apart
+# header fields not passed to the browser: they describe the transfer, set cookies, or start a download
 _DROPPED = frozenset(
     [
         "content-encoding",
@@ -72,7 +71,7 @@ _DROPPED = frozenset(
         "content-disposition",
     ]
 )
-# of a script's own request, what an answer may hang on
+# fields of a script's request that its answer may depend on
 _PASSED = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
 _JSON = re.compile(r"application/(json|graphql(-response)?\+json)\s*(;[ -~]*)?", re.IGNORECASE)
 _KINDS = {"Script": "script", "Stylesheet": "style", "XHR": "data", "Fetch": "data", "Image": "image", "Font": "font"}
@@ -82,12 +81,12 @@ _SCROLL = files("periplus.acquire").joinpath("page_scroll.js").read_text("utf-8"
 
 
 ClosedOrigins = Mapping[Origin, frozenset[Origin]]
-"""Of each origin at which one is signed in, those whose pages may ask there."""
+"""By origin with a login: the origins whose pages may send requests to it."""
 
 
 @dataclass(slots=True)
 class RenderJob:
-    """One page to be rendered. context: the caller's own, handed back with the result."""
+    """One page to be rendered. context: returned to the caller with the result."""
 
     url: Url
     fetched: Fetched
@@ -97,7 +96,7 @@ class RenderJob:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A job's end. rendering None: there is none, and why says why. leads_to: where a script went on to, or nowhere."""
+    """The result of a job. rendering None: it failed, `why` is the reason. leads_to: URL that a script navigated to."""
 
     job: RenderJob
     rendering: Rendering | None
@@ -117,13 +116,13 @@ class _Page:
         self.reading_since = math.inf
         self.stopped = self.ended = False
         self.dialogs = self.requests = self.part_bytes = self.refused = 0
-        self.delayed_s = 0.0  # that answers came later than their servers gave them
+        self.delayed_s = 0.0  # time that answers waited for their hosts' delays
         self.scrolls = 0
         self.bytes_by_kind: dict[str, int] = {}
         self.bounds: list[str] = []
         self.leads_to = ""
         self.screenshot = b""
-        # requests under way: (id of the paused request, session) by request, and since when
+        # pending requests: (session, monotonic start) by the id of the paused request
         self.waiting: dict[str, tuple[str, float]] = {}
 
     # opening ---------------------------------------------------------------------------------------------------------
@@ -190,7 +189,7 @@ class _Page:
             case "Page.loadEventFired":
                 self.active_at, self.loaded = now, True
             case "Page.frameStoppedLoading" if event.get("frameId") == self.target_id and self.document_given:
-                self.active_at, self.loaded = now, True  # without that event, where a script leads elsewhere
+                self.active_at, self.loaded = now, True  # if a script navigates away, there is no load event
             case "Page.javascriptDialogOpening":
                 self.dialogs += 1
                 self.send("Page.handleJavaScriptDialog", {"accept": False}, session=session)
@@ -204,7 +203,7 @@ class _Page:
                 pass
 
     def _on_child(self, event: Mapping[str, Any]) -> None:
-        """A frame or worker of the page has its own session, whose requests are answered alike; others never begin."""
+        """Attaches to a frame or worker of the page, to answer its requests too; closes other targets (pop-ups)."""
         child, kind = event["sessionId"], event["targetInfo"]["type"]
         if kind in ("iframe", "worker"):
             self.browser.by_session[child] = self
@@ -221,11 +220,11 @@ class _Page:
             fetched = self.job.fetched
             self._answer(number, session, fetched.status, fetched.headers.fields, fetched.body)
             return
-        if is_document:  # it stays where it is: no content, no navigation (RFC 9110, 15.3.5)
+        if is_document:  # 204 keeps the browser on the page (RFC 9110, 15.3.5)
             self.leads_to = asked["url"]
             self._answer(number, session, 204, (), b"")
             return
-        if kind == "Preflight":  # what the answer itself allows is judged when it comes
+        if kind == "Preflight":  # always allowed: the browser applies CORS to the answer itself
             self._answer(number, session, 204, _preflight(asked["headers"]), b"")
             return
         if kind == "Image" and not self.owner.shows:
@@ -245,14 +244,14 @@ class _Page:
         self.waiting[number] = (session, now)
         self.owner.ask(request, partial(self._on_part, number, kind))
 
-    def _on_part(self, number: str, kind: str, visit: Visit | None, was_at_hand: bool) -> None:
-        """The answer to one of its requests; None: it was not asked for in time."""
+    def _on_part(self, number: str, kind: str, visit: Visit | None, is_cached: bool) -> None:
+        """The answer to one of its requests; None: it was not sent in time."""
         if self.ended or number not in self.waiting:
             return
         session, since = self.waiting.pop(number)
         now = self.owner.clock.monotonic()
         self.active_at = now
-        if not was_at_hand and visit is not None:
+        if not is_cached and visit is not None:
             self.delayed_s += max(0.0, now - since - visit.took_s)
         match visit.outcome if visit is not None else None:
             case Fetched(status=status, headers=headers, body=body):
@@ -279,17 +278,17 @@ class _Page:
         self.refused += counted
         self.send("Fetch.failRequest", {"requestId": number, "errorReason": "BlockedByClient"}, session=session)
 
-    # the way of a page -----------------------------------------------------------------------------------------------
+    # progress of a page ----------------------------------------------------------------------------------------------
 
     def look(self, now: float) -> None:
-        """Does what the time asks for."""
+        """Checks time limits; scrolls or reads the page once its network is idle."""
         passed, self.looked_at = now - self.looked_at, now
         for number, (session, since) in list(self.waiting.items()):
             if now - since > PART_TIME_S:
                 del self.waiting[number]
                 self._refuse(number, session)
         if not self.waiting:
-            self.own_s += min(passed, QUIET_S)  # a turn of the loop that took long is not the page's
+            self.own_s += min(passed, QUIET_S)  # a slow turn of the crawl's loop does not count for the page
         if self.reading_since < math.inf:
             self._hurry(now)
         elif self.own_s > OWN_TIME_S or now - self.began > WHOLE_TIME_S:
@@ -303,7 +302,7 @@ class _Page:
                 self._read(now)
 
     def _cut(self, bound: str, now: float) -> None:
-        """Reads the page as it stands."""
+        """Reads the page in its current state, because of a limit."""
         if self.reading_since == math.inf:
             self.bounds.append(bound)
             self._read(now)
@@ -324,8 +323,8 @@ class _Page:
         self._read_markup()
 
     def _read_markup(self) -> None:
-        """In a world of its own, which sees the page's elements and none of what its scripts put into their prototypes:
-        older libraries change what arrays and elements do, and a hostile page all of it.
+        """Uses an isolated world: it sees the page's elements, but not the changes of its scripts to prototypes, which
+        old libraries and hostile pages make.
         """
         self.send("Page.createIsolatedWorld", {"frameId": self.target_id}, self._on_world)
 
@@ -354,18 +353,18 @@ class _Page:
             if self.stopped or result.get("exceptionDetails") is None:
                 self.fail("it could not be read: " + ("its scripts do not end" if self.stopped else "it is too large"))
                 return
-            self.stopped = True  # a script of it was stopped, and this with it: once more
+            self.stopped = True  # stopping the page's scripts stopped ours too: try again
             self._read_markup()
             return
         if not value["url"].startswith(("http:", "https:")):
-            self.fail("the browser showed a page of its own in its place")
+            self.fail("the browser showed an error page of its own")
             return
         if value["cut"]:
-            self.fail("it grew too large")  # the sent page has more
+            self.fail("it grew too large")
             return
         if not value["parsed"]:
             self.bounds.append(NOT_PARSED)
-        timed = self.delayed_s <= DELAYED_S  # else it tells our delay, not the page's
+        timed = self.delayed_s <= DELAYED_S  # else the timings show our delays, not the page's
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),
             sent=self.job.fetched.body if self.owner.keeps_sent else b"",
@@ -387,7 +386,7 @@ class _Page:
         self.end(Rendered(self.job, None, why, self.leads_to))
 
     def end(self, rendered: Rendered | None) -> None:
-        """Closes it. None: it is tried again."""
+        """Closes the page. None: it is tried again."""
         if self.ended:
             return
         self.ended = True
@@ -399,7 +398,7 @@ class _Page:
 
 
 def _preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What lets the request itself be made: the browser asks first what a server of another origin allows."""
+    """Header fields of a CORS preflight answer that allow the request."""
     given = {name.lower(): value for name, value in headers.items()}
     return (
         ("access-control-allow-origin", given.get("origin", "*")),
@@ -410,7 +409,7 @@ def _preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _request_of(asked: Mapping[str, Any]) -> Request | None:
-    """What a page asks for, as our transport asks it; None: it is not ours to ask. By POST it is JSON, and not much."""
+    """A browser's request as a crawl request; None: it is refused. A POST must have a short JSON body."""
     body = _json_sent(asked) if asked["method"] == "POST" else b""
     if asked["method"] not in ("GET", "POST") or (asked["method"] == "POST" and not body):
         return None
@@ -422,7 +421,7 @@ def _request_of(asked: Mapping[str, Any]) -> Request | None:
         return None
     headers = {name.lower(): value for name, value in asked["headers"].items()}
     if "sec-purpose" in headers or headers.get("accept") == "text/event-stream":
-        return None  # what may be needed later, and what never ends
+        return None  # prefetching, and event streams, which never end
     fields = [f"{shown}: {headers[name]}" for name, shown in _PASSED.items() if headers.get(name, "*/*") != "*/*"]
     if "origin" in headers:
         fields.append(f"Origin: {headers['origin']}")
@@ -432,14 +431,14 @@ def _request_of(asked: Mapping[str, Any]) -> Request | None:
 
 
 def _json_sent(asked: Mapping[str, Any]) -> bytes:
-    """The body of a request that asks for data by JSON; empty: it is no such request."""
+    """The JSON body of a request; empty if it is not JSON or too long."""
     given = next((value for name, value in asked["headers"].items() if name.lower() == "content-type"), "")
     body = b"".join(base64.b64decode(entry.get("bytes", "")) for entry in asked.get("postDataEntries", ()))
     return body if _JSON.fullmatch(given) and len(body) <= MOST_POST_BYTES else b""
 
 
 class _Browser:
-    """One browser with the pages that it has open."""
+    """One browser with its open pages."""
 
     def __init__(self, chromium: Chromium, now: float) -> None:
         self.chromium = chromium
@@ -447,7 +446,7 @@ class _Browser:
         self.by_session: dict[str, _Page] = {}
         self.by_target: dict[str, _Page] = {}
         self.begun = 0
-        self.closing: dict[str, float] = {}  # contexts that were told to go, and when
+        self.closing: dict[str, float] = {}  # contexts being closed, and since when
         self.looked_at = self.now = now
 
     @property
@@ -465,10 +464,10 @@ class _Browser:
     def remove(self, page: _Page) -> None:
         self.pages.remove(page)
         self.by_target.pop(page.target_id, None)
-        self.by_session = {session: one for session, one in self.by_session.items() if one is not page}
+        self.by_session = {session: other for session, other in self.by_session.items() if other is not page}
 
     def exchange(self, now: float) -> None:
-        """Takes what the browser says to its pages, and lets each do what is due. Raises BrokenPipeError."""
+        """Passes the browser's events to its pages, and calls `look` of each. Raises BrokenPipeError."""
         self.now = now
         for event in self.chromium.receive():
             page = self.by_session.get(event.get("sessionId", ""))
@@ -477,13 +476,13 @@ class _Browser:
         for page in list(self.pages):
             page.look(now)
         if any(now - since > 2 * READ_TIME_S for since in self.closing.values()):
-            raise BrokenPipeError  # it does not even close a page
+            raise BrokenPipeError  # the browser hangs
         if now - self.looked_at >= LOOK_S:
             self.looked_at = now
-            self._end_giants()
+            self._kill_large_processes()
 
-    def _end_giants(self) -> None:
-        """Ends the processes that hold too much: their pages fail, and the browser goes on."""
+    def _kill_large_processes(self) -> None:
+        """Kills processes over the memory limit: their pages fail, and the browser continues."""
         for size, pid in self.chromium.memory():
             if size > PROCESS_BYTES:
                 log.warning("browser process=%d bytes=%d ended", pid, size)
@@ -492,20 +491,21 @@ class _Browser:
 
 @dataclass(slots=True)
 class _Part:
-    """A request under way, and who waits for its answer."""
+    """A pending request, and the callbacks that wait for its answer."""
 
     callers: list[Callable[[Visit | None, bool], None]] = field(default_factory=list)
 
 
 class Renderer:
-    """Up to `browsers` browsers, started as there are pages. Not thread-safe; nothing here waits.
+    """Up to `browsers` browsers, started when there are pages. Not thread-safe; no call blocks.
 
-    begin a page; `advance` now and again; give `answer` what `requests` brought; take what ended from `advance`.
+    `begin` queues a page; call `advance` regularly, which returns finished pages; fetch `requests` and pass their
+    visits to `answer`.
     """
 
     def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
         self._closed = closed
-        # an archive has what was answered to GET
+        # archives only have answers to GET
         self._posts = settings.rendering.script_posts and not settings.past.from_archive
         self._program, self.clock, self.user_agent = program, clock, settings.identity.user_agent
         self._most, self.scroll = settings.rendering.browsers, settings.rendering.scroll
@@ -516,7 +516,7 @@ class Renderer:
         self._parts: OrderedDict[Request, Visit] = OrderedDict()
         self._parts_bytes = 0
         self._asked: dict[Request, _Part] = {}
-        self.requests: deque[Request] = deque()  # to be fetched: whoever takes one gives `answer` what came
+        self.requests: deque[Request] = deque()  # for the caller to fetch
         self.rendered: list[Rendered] = []
 
     @property
@@ -525,20 +525,20 @@ class Renderer:
 
     @property
     def asked(self) -> Sequence[Request]:
-        """What pages wait for."""
+        """The requests that pages wait for."""
         return tuple(self._asked)
 
     @property
     def fds(self) -> list[int]:
-        """What becomes readable when a browser says something."""
+        """Descriptors that become readable when a browser sends a message."""
         return [browser.chromium.fd for browser in self._browsers]
 
     def refuses(self, request: Request, page: Url) -> bool:
-        """Whether a page is refused what it asks for.
+        """Whether a page's request is refused.
 
-        It is where one is signed in, and the page is of an origin that the login does not name: its script would read
-        the answer, and take it elsewhere. And what is sent by POST, unless the user lets it be sent to the page's own
-        origin; never where one is signed in.
+        Requests to an origin with a login are refused unless the login names the page's origin: its script could read
+        the answer and send it elsewhere. POST is refused unless the user allows it; even then it may only go to the
+        page's own origin, and never to an origin with a login.
         """
         asked, own = origin_of(request.url), origin_of(page)
         origins = self._closed.get(asked)
@@ -550,13 +550,13 @@ class Renderer:
         self._jobs.append(job)
 
     def advance(self) -> list[Rendered]:
-        """Does what there is to do, and returns the pages that have ended."""
+        """Processes events and starts pages; returns the pages that have ended."""
         now = self.clock.monotonic()
-        for one in list(self._browsers):
+        for running in list(self._browsers):
             try:
-                one.exchange(now)
-            except (BrokenPipeError, ValueError):  # gone, silent, or it says what nobody understands
-                self._bury(one)
+                running.exchange(now)
+            except (BrokenPipeError, ValueError):  # it ended, hangs, or sent invalid JSON
+                self._discard(running)
         while self._jobs and (browser := self._with_room(now)) is not None:
             job = self._jobs.popleft()
             job.attempts += 1
@@ -566,24 +566,24 @@ class Renderer:
             try:
                 page.open()
             except BrokenPipeError:
-                self._bury(browser)
+                self._discard(browser)
         rendered, self.rendered = self.rendered, []
         return rendered
 
     def _with_room(self, now: float) -> _Browser | None:
-        for one in list(self._browsers):
-            if one.has_room:
-                return one
-            if not one.pages:  # it has had its pages
-                one.chromium.close()
-                self._browsers.remove(one)
+        for browser in list(self._browsers):
+            if browser.has_room:
+                return browser
+            if not browser.pages:  # it reached PAGES_OF_BROWSER
+                browser.chromium.close()
+                self._browsers.remove(browser)
         if len(self._browsers) < self._most:
             self._browsers.append(_Browser(Chromium(self._program), now))
             return self._browsers[-1]
         return None
 
-    def _bury(self, browser: _Browser) -> None:
-        """Ends a browser; each of its pages is tried once more, by another one."""
+    def _discard(self, browser: _Browser) -> None:
+        """Ends a browser; another one tries each of its pages once more."""
         if browser not in self._browsers:
             return
         self._browsers.remove(browser)
@@ -599,7 +599,7 @@ class Renderer:
     # parts -----------------------------------------------------------------------------------------------------------
 
     def ask(self, request: Request, then: Callable[[Visit | None, bool], None]) -> None:
-        """Calls `then` with the answer and True, where it was at hand; else once it has come, with False."""
+        """Calls `then` with the answer: at once with True if it is cached, else with False when it arrives."""
         if (visit := self._parts.get(request)) is not None:
             self._parts.move_to_end(request)
             then(visit, True)
@@ -611,7 +611,7 @@ class Renderer:
         part.callers.append(then)
 
     def answer(self, visit: Visit) -> None:
-        """What came of a request; kept for other pages."""
+        """Passes a visit to the pages that wait for it, and caches it for other pages."""
         request = visit.request
         size = len(visit.outcome.body) if isinstance(visit.outcome, Fetched) else 0
         if size <= PARTS_BYTES // 4:
@@ -624,7 +624,7 @@ class Renderer:
         for then in part.callers if part is not None else ():
             try:
                 then(visit, False)
-            except BrokenPipeError:  # the next `advance` sees it
+            except BrokenPipeError:  # the next `advance` handles it
                 continue
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Decides by robots.txt, an origin's failures and what a URL pattern yielded whether a URL may be asked for.
+"""Decides whether a URL may be requested, by robots.txt, the origin's failures and trap detection.
 
-States of an origin's rules: unknown -> asked -> known until they expire -> unknown. A redirect of
-robots.txt to another host is a side request on that host's to-do list, done by whoever holds it; until then the
-origin is asked, and its host waits.
+States of an origin's rules: unknown -> requested -> known, until they expire -> unknown. If robots.txt redirects to
+another host, a side request is added to that host's to-do list, and the worker that holds that host fetches it. Until
+then the origin's rules count as requested, and its host waits.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from periplus.urls.hosts import host_key, origin_of, path_and_query
 
 log = logging.getLogger(__name__)
 
-# a network error (RFC 9309, 2.3.1.4): the rule that forbids may be in what did not come
-LOST_ON_THE_WAY = (Cut.SHORT, Cut.TIME_LIMIT)
+# a truncated robots.txt is a network error (RFC 9309, 2.3.1.4): the missing part may have the rule that disallows
+TRUNCATED = (Cut.SHORT, Cut.TIME_LIMIT)
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
-PENDING = "pending"  # the cause of a stored answer that another host's holder will bring
-PENDING_LIFE_S = 60.0  # then it is asked for anew
-POLL_S = 0.2  # how often a host that waits for such an answer looks
-MOST_GIVEN_UP = 4096  # origins that are remembered as given up; one that was forgotten is asked in vain once more
+PENDING = "pending"  # the cause of a stored answer that the worker of another host will fetch
+PENDING_LIFE_S = 60.0  # then it is requested again
+POLL_S = 0.2  # how often a host that waits for such an answer checks the store
+MOST_GIVEN_UP = 4096  # origins remembered as given up; a forgotten one costs one more request
 
 
 class RobotsGate:
-    """Knows the rules of the hosts that one worker holds. What it wants stored is gathered until `collect`."""
+    """The robots.txt rules of the hosts that one worker holds. `collect` returns what must be stored."""
 
     def __init__(
         self, store: CrawlStore, politeness: Politeness, scope: CrawlScope, clock: Clock, *, sitemaps: bool
@@ -61,21 +61,20 @@ class RobotsGate:
         self._sitemaps = sitemaps
         self._stored: list[StoredRobots] = []
         self._side_requests: list[SideRequest] = []
-        self._sent: dict[
-            Origin, float
-        ] = {}  # origins whose robots.txt is a side request of another host, and since when
+        # origins whose robots.txt is a side request of another host, with the time of that request
+        self._sent: dict[Origin, float] = {}
         self._given_up: dict[Origin, GivenUp] = {}  # in this run
 
     def collect(self) -> tuple[tuple[StoredRobots, ...], tuple[SideRequest, ...]]:
-        """What is to be stored since the last time."""
+        """Answers and side requests to store since the last call."""
         collected = tuple(self._stored), tuple(self._side_requests)
         self._stored, self._side_requests = [], []
         return collected
 
     def give_up(self, host: HeldHost, origin: Origin, reason: Reason, why: str) -> None:
-        """Leaves an origin for the rest of this run.
+        """Drops an origin for the rest of this run.
 
-        The wait that its failure brought is over: the host may have another origin.
+        Ends the wait that its failure caused: the host may have other origins.
         """
         given_up = self._given_up[origin] = GivenUp(origin, reason, why)
         if len(self._given_up) > MOST_GIVEN_UP:
@@ -88,13 +87,13 @@ class RobotsGate:
         log.warning("host=%s given_up=%s why=%s", origin, reason, why)
 
     def ruling(self, host: HeldHost, task: Task) -> Skipped | None:
-        """Whether a task may be asked for: Skipped(OK) if so.
+        """Skipped(OK): the task may be requested. Skipped with another reason: it may not.
 
         None: the host's robots.txt must be known first, or its origin is given up.
         """
         url = task.request.url
         if (given_up := self._given_up.get(origin_of(url))) is not None:
-            if task.request.purpose is Purpose.ROBOTS:  # whoever waits for the answer is told that there is none
+            if task.request.purpose is Purpose.ROBOTS:  # store a failure for the host that waits for the answer
                 self._keep(
                     host, Origin(task.request.about), robots_from_answer(0, given_up.reason.value), ERROR_LIFE_S, 0
                 )
@@ -121,10 +120,7 @@ class RobotsGate:
         return Skipped(Reason.OK) if trap is None else Skipped(Reason.TRAP, trap)
 
     def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:
-        """The rules that bind url.
-
-        None: not known yet; the request that will tell is in host.side, or the host waits.
-        """
+        """The rules for a URL. None: not known yet; the request for them is in host.side, or the host waits."""
         origin = origin_of(url)
         if host.mine and self._politeness.ignore_robots:
             return _NO_RULES
@@ -145,12 +141,12 @@ class RobotsGate:
                 return self._adopt(host, origin, answer, stored.expires)
         elif (sent_at or (stored.fetched if stored is not None else 0.0)) + PENDING_LIFE_S > now:
             host.pace = suspended(
-                host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which leads to another host"
+                host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which redirects to another host"
             )
             return None
         self._sent.pop(origin, None)
         if stored is None and host.health:
-            # that the host answered by another scheme says nothing of this one
+            # an answer over the other scheme shows nothing about this origin
             host.health.setdefault(origin, OriginHealth(0, False))
         host.side.append(Request(canonical(origin + "/robots.txt"), Purpose.ROBOTS, about=origin))
         return None
@@ -168,13 +164,13 @@ class RobotsGate:
             )
             return adopted
         host.rules[origin] = adopted
-        slowest = max(one.rules.crawl_delay or 0.0 for one in host.rules.values())
+        slowest = max(entry.rules.crawl_delay or 0.0 for entry in host.rules.values())
         is_folder = is_folder_host(host.lease.host)
         host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest, is_folder=is_folder))
         return adopted
 
     def arrived(self, host: HeldHost, visit: Visit) -> None:
-        """An answer to a request for robots.txt, by whomever it was wanted."""
+        """Processes the outcome of a robots.txt request, for this host or another one."""
         request, about = visit.request, Origin(visit.request.about)
         origin = about if host_key(canonical(about + "/")) == host.lease.host else origin_of(request.url)
         pace = host.pace_of(origin)
@@ -183,10 +179,11 @@ class RobotsGate:
         cache_control = ""
         match visit.outcome:
             case Redirected(target=target) if request.hops < MOST_HOPS:
-                host.keep_pace(origin, replace(host.pace, strikes=before))  # that it leads on is no answer yet
+                # a redirect is not a final robots.txt answer, so it does not reset the failure count
+                host.keep_pace(origin, replace(host.pace, strikes=before))
                 self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
                 return
-            case Fetched(status=status, cut=cut) if cut in LOST_ON_THE_WAY and status < 300:
+            case Fetched(status=status, cut=cut) if cut in TRUNCATED and status < 300:
                 answer = robots_from_answer(status, cut.value)
             case Fetched(status=status, body=body, headers=headers):
                 answer, cache_control = robots_from_answer(status, "", body), headers.get("cache-control")
@@ -209,10 +206,7 @@ class RobotsGate:
         self._stored.append(StoredRobots(Origin(onward.about), 0, PENDING, b"", now, now + PENDING_LIFE_S))
 
     def _keep(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, life_s: float, strikes: int) -> None:
-        """Stores an answer.
-
-        One that could not be had suspends the host, and is asked for again when the host's time comes.
-        """
+        """Stores an answer. A failed one suspends the host, and is requested again afterwards."""
         now = self._clock.now()
         if answer.access is Access.NONE:
             life_s = min(life_s, self._politeness.retry_wait_s)
@@ -226,15 +220,15 @@ class RobotsGate:
             self._side_requests.extend(self._sitemap_side_requests(origin, answer))
 
     def _suspend(self, host: HeldHost, origin: Origin, answer: RobotsAnswer, strikes: int) -> None:
-        """RFC 9309, 2.3.1.4: who cannot read the rules assumes that everything is disallowed.
+        """RFC 9309, 2.3.1.4: unreachable rules disallow everything.
 
-        strikes: before the answer.
+        strikes: the failure count before the answer.
         """
-        if answer.cause == Cause.PRIVATE:  # nobody was asked: nothing to wait for
+        if answer.cause == Cause.PRIVATE:  # no request was sent: nothing to wait for
             self.give_up(host, origin, Reason.PRIVATE, "")
             return
         pace = host.pace_of(origin)
-        if pace.strikes <= strikes:  # an answer like 500, which says nothing against the host itself
+        if pace.strikes <= strikes:  # an answer such as 500, which is not a failure of the host itself
             why = f"robots.txt: {answer.cause or answer.status}"
             pace = struck(replace(pace, strikes=strikes), why, self._politeness, self._clock.monotonic())
             host.keep_pace(origin, pace)
@@ -242,7 +236,7 @@ class RobotsGate:
             self.give_up(host, origin, _DOWN.get(answer.cause, Reason.ROBOTS_UNREACHABLE), pace.waits_for)
 
     def _sitemap_side_requests(self, origin: Origin, answer: RobotsAnswer) -> list[SideRequest]:
-        """The sitemaps that robots.txt names, or the customary one; only for sites that are crawled."""
+        """Requests for the sitemaps in robots.txt, or for /sitemap.xml; only for sites that are crawled."""
         home = canonical(origin + "/")
         if self._scope.site_of(home) not in self._scope.sites:
             return []
@@ -258,13 +252,12 @@ class RobotsGate:
 
 
 def _with_delay(pace: Pace, delay_s: float) -> Pace:
-    """The pace with another delay. A longer one counts already from the request before."""
+    """The pace with another delay. A longer delay applies already after the previous request."""
     slower = pace.with_delay(delay_s)
     return replace(slower, not_before=slower.not_before + max(0.0, slower.gap_s - pace.gap_s))
 
 
-# Whose robots.txt could not be had because nobody can talk to the host at all: the host's
-# failure, not that of its rules.
+# causes that are a failure of the whole host, not only of its robots.txt
 _DOWN = {
     Cause.NAME.value: Reason.HOST_DOWN,
     Cause.CONNECT.value: Reason.HOST_DOWN,

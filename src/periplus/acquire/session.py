@@ -1,11 +1,12 @@
-"""The sessions of one worker: signs in, notices when it is out, keeps cookies and secrets in memory alone.
+"""The login sessions of one worker: signs in, detects lost sessions, keeps cookies and secrets in memory only.
 
 States of a session:  out -> entering -> in -> probing -> in | out;  any -> failed after MOST_TRIES in a row.
-A session by headers or cookies alone, without a page to check, is in from the beginning.
-Always:  (1) no page is asked for but in the state in;  (2) a page that does not show the sign is withheld until another
-that was asked for later shows it, or the page to check does; where that shows that one is out, it is asked for again;
-(3) headers and cookies go to the origins of their login alone;  (4) what is stored of an answer has no cookie's value.
-Its own requests take turns with those of their hosts: robots.txt, delay and guard of addresses hold for them.
+A session by headers or cookies only, without a page to check, starts in the state "in".
+Invariants:  (1) pages are requested only in the state "in";  (2) a page without the login's sign is withheld until the
+sign is seen on a page requested later or on the page to check; if that page shows that the session is out, the
+withheld page is requested again;  (3) headers and cookies are sent only to the origins of their login;  (4) stored
+answers contain no cookie values.
+The session's own requests obey the rules of their hosts: robots.txt, delay and the guard against private addresses.
 """
 
 from __future__ import annotations
@@ -39,33 +40,33 @@ from periplus.urls.hosts import host_key, origin_of
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 3  # of signing in, one after another, before the crawl is ended
-MOST_HOPS = 10  # redirects from the form to the page that it leads to
-MOST_WITHHELD = 16  # pages without the sign before the page to check is asked for: each may be some MB
-MOST_COOKIES = 200  # then the one that was set first goes
-MOST_AGAIN = 2  # times that one page is asked for again
+MOST_TRIES = 3  # failed sign-ins in a row before the crawl ends
+MOST_HOPS = 10  # redirects between the form and the page after it
+MOST_WITHHELD = 16  # pages without the sign before the page to check is requested; each may have some MB
+MOST_COOKIES = 200  # then the oldest is dropped
+MOST_AGAIN = 2  # retries of one page
 JUDGED = frozenset({Purpose.PAGE, Purpose.CHECK, Purpose.HEAD, Purpose.PART})
 
 
 class LoginStage(Enum):
-    """What the next answer to a session's own request is."""
+    """What the next answer to a session's own request will be."""
 
     FORM = "form"
-    SENT = "sent"  # the form was, and redirects lead on
+    SENT = "sent"  # the answer to the submitted form, or to a redirect from it
     CHECK = "check"
 
 
-class Standing(Enum):
-    """What becomes of a page that was asked for with a session."""
+class PageVerdict(Enum):
+    """What to do with a page that was requested with a session."""
 
-    STANDS = "stands"
-    WITHHELD = "withheld"  # until it is known whether one was in
-    AGAIN = "again"  # it was asked for before one was in
+    ACCEPT = "accept"
+    WITHHOLD = "withhold"  # until it is known whether the session was signed in
+    RETRY = "retry"  # it was requested before the current sign-in
 
 
 @dataclass(slots=True)
 class Withheld:
-    """A page that may have been made for somebody who is not signed in."""
+    """A page that may be the view of a visitor who is not signed in."""
 
     host: HeldHost
     task: Task
@@ -74,22 +75,22 @@ class Withheld:
 
 @dataclass(slots=True)
 class LoginSession:
-    """One login, as it stands in one worker."""
+    """The state of one login in one worker."""
 
     login: Login
     cookies: dict[tuple[str, str, str], Cookie]
     is_in: bool
-    since: float = 0.0  # when it was entered, seconds since the epoch
+    since: float = 0.0  # time of the sign-in, seconds since the epoch
     probe: Url | None = None  # the page that shows the sign
     probing: bool = False
     stage: LoginStage = LoginStage.FORM
-    step: Request | None = None  # its own next request, or the one under way
-    carrier: int | None = None  # id of the host to which that was given
-    listed_at: float = 0.0  # monotonic: when its host was last entered in a to-do list, to be leased
+    step: Request | None = None  # its own next request, or the one in flight
+    carrier: int | None = None  # id of the host that sends `step`
+    listed_at: float = 0.0  # monotonic: when its host's lease was last requested
     first_listed_at: float = 0.0
-    not_before: float = 0.0  # monotonic, after a try that failed
+    not_before: float = 0.0  # monotonic, after a failed try
     tries: int = 0
-    is_doubted: bool = False  # more than that a sign is missing speaks for being out
+    is_doubted: bool = False  # a page showed that the session is out, not only that a sign is missing
     failure: str = ""
     withheld: list[Withheld] = field(default_factory=list)
     again: dict[Url, int] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class LoginSession:
         return frozenset(host_key(canonical(origin + "/")) for origin in self.login.origins)
 
     def begin(self) -> None:
-        """Signs in; without a form, looks whether one is in."""
+        """Starts signing in; without a form, requests the page to check."""
         self.is_in, self.probing, self.carrier = False, False, None
         if self.login.form is not None:
             self.stage, self.step = LoginStage.FORM, Request(self.login.form, Purpose.LOGIN)
@@ -108,12 +109,12 @@ class LoginSession:
         log.info("%s begins", self.login)
 
     def begin_probe(self) -> None:
-        """Asks for the page that shows the sign, as long as none says otherwise the session is not in."""
+        """Requests the page that shows the sign. Until it is answered, the session counts as out."""
         self.is_in, self.probing = False, True
         self._look()
 
     def begin_again(self) -> None:
-        """After a try that failed, or at first."""
+        """First try, or the next one after a failure."""
         if self.probing:
             self.begin_probe()
         else:
@@ -126,7 +127,7 @@ class LoginSession:
     # answers ---------------------------------------------------------------------------------------------------------
 
     def take(self, visit: Visit, now: float) -> None:
-        """The answer to its own request. now: monotonic."""
+        """Processes the outcome of the session's own request. now: monotonic."""
         self.carrier = None
         try:
             self.step = self._next(visit)
@@ -134,18 +135,18 @@ class LoginSession:
             self._try_again(str(error), visit, now)
 
     def _next(self, visit: Visit) -> Request | None:
-        """What is asked for next; None: the session is in. Raises LoginFailed."""
+        """The next request; None: the session is in. Raises LoginFailed."""
         request, login = visit.request, self.login
         match visit.outcome:
             case Failed(detail=detail) as failed:
                 raise LoginFailed(f"{login}: {request.url} cannot be reached: {failed.cause.value} {detail}".rstrip())
             case Skipped(reason=Reason.ROBOTS, rule=rule, line=line):
                 raise LoginFailed(
-                    f"{login}: robots.txt line {line} ({rule}) keeps {request.url} from crawlers; on a host of your "
-                    "own: --mine HOST --ignore-robots"
+                    f"{login}: robots.txt line {line} ({rule}) disallows {request.url}; "
+                    "on your own host use --mine HOST --ignore-robots"
                 )
             case Skipped(reason=reason, rule=rule):
-                raise LoginFailed(f"{login}: {request.url} is not asked for: {reason.value} {rule}".rstrip())
+                raise LoginFailed(f"{login}: {request.url} was not requested: {reason.value} {rule}".rstrip())
             case Fetched(status=status) if status >= 500 or status == 429:
                 raise LoginFailed(f"{login}: {request.url} answers {status}")
             case Redirected(target=target) if (
@@ -167,7 +168,7 @@ class LoginSession:
             raise LoginFailed(f"{self.login}: more than {MOST_HOPS} redirects from {self.login.form or self.probe}")
         if origin_of(target) not in self.login.origins:
             raise LoginFailed(
-                f"{self.login}: {request.url} leads to {origin_of(target)}, which `hosts` of the login does not name"
+                f"{self.login}: {request.url} redirects to {origin_of(target)}, which is not in the login's `hosts`"
             )
         return Request(target, Purpose.LOGIN, hops=request.hops + 1)
 
@@ -179,7 +180,7 @@ class LoginSession:
                 raise self._missing(visit)
             if sign is not LoginEvidence.IN and (login.check is None or sign is LoginEvidence.OUT):
                 raise self._missing(visit)
-            if visit.request.body and login.check is None:  # the answer to the form itself: no page to ask for again
+            if visit.request.body and login.check is None:  # the form's answer has no URL that could be fetched again
                 self.probe = canonical(origin_of(url) + "/")
             else:
                 self.probe = login.check or url
@@ -195,8 +196,7 @@ class LoginSession:
         sign = str(self.login.signed_in) or "a page without the form"
         sent = "the form was sent, and " if self.stage is LoginStage.SENT else ""
         return LoginFailed(
-            f"{self.login}: {sent}{sign} is missing on {visit.request.url.partition('?')[0]}; "
-            f"what came: {seen_instead(visit)}"
+            f"{self.login}: {sent}{sign} is missing on {visit.request.url.partition('?')[0]}; got {seen_instead(visit)}"
         )
 
     def _enter(self, visit: Visit) -> None:
@@ -206,9 +206,9 @@ class LoginSession:
         log.info("%s is in", self.login)
 
     def _try_again(self, why: str, visit: Visit, now: float) -> None:
-        """After an answer that shows no sign.
+        """Plans the next try after an answer without the sign.
 
-        A first sign-in that is refused is not repeated: a wrong password gets no better, and accounts are locked.
+        A first sign-in that is refused is not repeated: the password is probably wrong, and servers lock accounts.
         """
         self.step = None
         passes = isinstance(visit.outcome, Failed) or (
@@ -218,7 +218,7 @@ class LoginSession:
         log.warning("%s try=%d: %s", self.login, self.tries, why)
         if self.tries > MOST_TRIES or not (passes or (self.login.form is not None and self.since)):
             self.failure = why
-        elif self.probing and not passes:  # out: in again
+        elif self.probing and not passes:  # signed out: sign in again
             self.probing = False
             self.begin()
         else:
@@ -226,7 +226,7 @@ class LoginSession:
 
 
 def _plain(origin: Origin) -> str:
-    """As a browser writes it: without the scheme's own port."""
+    """The origin without the scheme's default port, as browsers send it."""
     scheme, _, rest = origin.partition("://")
     return origin.removesuffix(":443" if scheme == "https" else ":80") if rest else origin
 
@@ -245,24 +245,25 @@ class LoginSessions:
             )
             for login in logins
         ]
-        self._of_origin = {origin: one for one in self._all for origin in one.login.origins}
-        self._of_host = {host: one for one in self._all for host in one.hosts}
+        self._of_origin = {origin: session for session in self._all for origin in session.login.origins}
+        self._of_host = {host: session for session in self._all for host in session.hosts}
 
     @property
     def failure(self) -> str:
-        """Why the crawl cannot go on; empty: it can."""
-        return next((one.failure for one in self._all if one.failure), "")
+        """Why the crawl cannot continue, or ""."""
+        return next((session.failure for session in self._all if session.failure), "")
 
     def credentials(self, url: Url) -> Sequence[str] | None:
-        """The header lines that a request for this URL is sent with; None: its origin has no session."""
+        """The header lines to send with a request for this URL; None: its origin has no session."""
         session = self._of_origin.get(origin_of(url))
         if session is None:
             return None
         now = self._clock.now()
         cookies = sorted(
-            (one for one in session.cookies.values() if one.is_for(url, now)), key=lambda one: -len(one.path)
+            (cookie for cookie in session.cookies.values() if cookie.is_for(url, now)),
+            key=lambda cookie: -len(cookie.path),
         )
-        line = "; ".join(f"{one.name}={one.value}" for one in cookies)
+        line = "; ".join(f"{cookie.name}={cookie.value}" for cookie in cookies)
         return [*session.login.headers, f"Cookie: {line}"] if line else session.login.headers
 
     def of_host(self, host: HostKey) -> LoginSession | None:
@@ -272,15 +273,15 @@ class LoginSessions:
         return self._of_origin.get(origin_of(url))
 
     def ruling(self, task: Task) -> Skipped | None:
-        """What is never asked for: an address that logs out or deletes."""
+        """Refuses URLs that would log out or delete something; None: allowed."""
         session = self.of_url(task.request.url)
         if session is None or task.request.purpose in (Purpose.LOGIN, Purpose.ROBOTS):
             return None
         why = avoided(task.request.url, session.login)
         return Skipped(Reason.SCOPE, why) if why else None
 
-    def opened(self, visit: Visit) -> Visit:
-        """Takes the cookies of an answer, and returns it as it may be stored."""
+    def store_cookies(self, visit: Visit) -> Visit:
+        """Adds the answer's cookies to its session. Returns the visit without cookie values."""
         session = self.of_url(visit.request.url)
         headers = getattr(visit.outcome, "headers", None)
         if session is None or headers is None:
@@ -293,58 +294,58 @@ class LoginSessions:
         return masked(visit)
 
     def take(self, visit: Visit) -> LoginSession | None:
-        """An answer to a session's own request. Returns the session that it was of."""
+        """Passes an answer to the session that made the request, and returns that session."""
         asked = (visit.request.url, visit.request.body)
-        session = next((one for one in self._all if one.step and (one.step.url, one.step.body) == asked), None)
+        session = next((each for each in self._all if each.step and (each.step.url, each.step.body) == asked), None)
         if session is not None:
             session.take(visit, self._clock.monotonic())
             session.not_before += self._wait_s * 2**session.tries if session.tries and session.step is None else 0.0
         return session
 
-    def standing(self, host: HeldHost, task: Task, visit: Visit) -> tuple[Standing, list[Withheld]]:
-        """What becomes of a page, and those withheld that are vouched for by it."""
+    def judge(self, host: HeldHost, task: Task, visit: Visit) -> tuple[PageVerdict, list[Withheld]]:
+        """What to do with a page, and the withheld pages that it confirms."""
         session = self.of_url(visit.request.url)
         if session is None or task.request.purpose not in JUDGED:
-            return Standing.STANDS, []
-        if visit.started < session.since:  # it was under way when one was signed in anew
-            return Standing.AGAIN, []
+            return PageVerdict.ACCEPT, []
+        if visit.started < session.since:  # it was requested before the current sign-in
+            return PageVerdict.RETRY, []
         sign = evidence(visit, session.login)
-        # what a page's script fetches need not show the sign; that it is refused says that one is out
+        # data that a page's script fetches need not show the sign; a refusal still means that the session is out
         if sign is LoginEvidence.NONE or (task.request.purpose is Purpose.PART and sign is not LoginEvidence.OUT):
-            return Standing.STANDS, []
+            return PageVerdict.ACCEPT, []
         if sign is LoginEvidence.IN:
             session.tries = 0
             session.again.pop(task.request.url, None)
-            released = [one for one in session.withheld if one.visit.started <= visit.started]
-            session.withheld = [one for one in session.withheld if one.visit.started > visit.started]
-            return Standing.STANDS, released
-        if session.probe is None:  # nothing more can be asked, as with a header alone: it is what the server says
-            return Standing.STANDS, []
+            released = [page for page in session.withheld if page.visit.started <= visit.started]
+            session.withheld = [page for page in session.withheld if page.visit.started > visit.started]
+            return PageVerdict.ACCEPT, released
+        if session.probe is None:  # no page to check, as with a header only: the answer is accepted as it is
+            return PageVerdict.ACCEPT, []
         session.withheld.append(Withheld(host, task, visit))
         session.is_doubted = session.is_doubted or sign is LoginEvidence.OUT
-        return Standing.WITHHELD, []
+        return PageVerdict.WITHHOLD, []
 
     def given_up(self, origin: GivenUp) -> None:
-        """An origin is asked for nothing more: so is its session."""
+        """Fails the session whose next request goes to an origin that was given up."""
         session = self._of_origin.get(origin.origin)
         if session is not None and session.step is not None and origin_of(session.step.url) == origin.origin:
             session.failure = (
-                f"{session.login}: {session.step.url} is not asked for: {origin.reason.value} {origin.rule}"
+                f"{session.login}: {session.step.url} was not requested: {origin.reason.value} {origin.rule}"
             )
 
     def end_of_doubt(self, session: LoginSession) -> tuple[list[Withheld], list[Withheld]]:
-        """Once a session is in: (pages that stand as they are, pages to be asked for again)."""
+        """(withheld pages to accept, withheld pages to request again), once a session is in."""
         withheld, session.withheld, session.is_doubted = session.withheld, [], False
         if session.probing:
             session.probing = False
             return withheld, []
         return [], withheld
 
-    def asked_too_often(self, session: LoginSession, task: Task) -> Visit | None:
-        """That a page asks to sign in, however often one does; None: it may be asked for again."""
+    def refusal_of(self, session: LoginSession, task: Task) -> Visit | None:
+        """A refusal, for a page that still asks to sign in after MOST_AGAIN retries; None: retry it."""
         url = task.request.url
         times = session.again[url] = session.again.get(url, 0) + 1
         if times <= MOST_AGAIN:
             return None
-        refusal = Skipped(Reason.REFUSED, f"{session.login}: it asks to sign in, though one is in")
+        refusal = Skipped(Reason.REFUSED, f"{session.login}: the page asks to sign in although the session is in")
         return Visit(task.request, self._clock.now(), 0.0, refusal)

@@ -1,4 +1,4 @@
-"""The wire: the one file that opens sockets."""
+"""HTTP transport on libcurl. No other module opens sockets to web servers."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from periplus.urls.hosts import host_key, special_network
 
 # libcurl's multi interface, driven by a selector.
 #
-# One exchange is one hop; redirects are answers. Everything that a server or network does becomes a `Response`. Bounds
-# are kept while bytes arrive: header, body, first byte, whole time. An address is refused when the socket is about to
-# be opened, after name resolution, so a name that changes its address between check and use gets nowhere.
+# One exchange is one hop; redirects are answers. Every result of a server or the network becomes a `Response`. Limits
+# (header, body, first byte, total time) are enforced while bytes arrive. Private addresses are refused after name
+# resolution, just before the socket is opened, so DNS rebinding does not get around the check.
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.5"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd" if HAS_BROTLI else "gzip, deflate, zstd"
 READ_AHEAD_BYTES = 65_536  # an unwanted body up to this size is read to its end: cheaper than a new connection
-SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl does not name
-PATROL_S = 0.25  # how often waiting exchanges are looked at for their first byte
-KEPT_ANSWERS = 20  # between two losses with kept connections; fewer: they cost the host more than new ones
-MOST_LOSSES = 65_536  # hosts of which losses are remembered
-OTHERS = 32  # descriptors that are no connections: the collection, the index, locks, pipes, modules being loaded
+SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl has no name for
+PATROL_S = 0.25  # how often the first-byte timeout is checked
+KEPT_ANSWERS = 20  # if a host loses kept connections more often than this, new connections cost it less
+MOST_LOSSES = 65_536  # hosts whose losses are remembered
+OTHERS = 32  # descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
 PER_REQUEST = 2  # each request's connection, and one that is kept for the next
 ENOUGH = 8_192  # descriptors for the greatest concurrency that can be set
 
-_BAD_FIELD = 8  # CURLE_WEIRD_SERVER_REPLY, which pycurl does not name
+_BAD_FIELD = 8  # CURLE_WEIRD_SERVER_REPLY, which pycurl has no name for
 _CAUSES: dict[int, Cause] = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: Cause.NOT_HTTP,  # also what libcurl says to an HTTP/0.9 answer
+    pycurl.E_UNSUPPORTED_PROTOCOL: Cause.NOT_HTTP,  # also libcurl's code for an HTTP/0.9 answer
     pycurl.E_URL_MALFORMAT: Cause.NOT_HTTP,
     pycurl.E_COULDNT_RESOLVE_PROXY: Cause.PROXY,
     pycurl.E_COULDNT_RESOLVE_HOST: Cause.NAME,
     pycurl.E_COULDNT_CONNECT: Cause.CONNECT,
     _BAD_FIELD: Cause.NOT_HTTP,
     pycurl.E_HTTP2: Cause.RESET,
-    92: Cause.RESET,  # CURLE_HTTP2_STREAM, likewise
+    92: Cause.RESET,  # CURLE_HTTP2_STREAM
     pycurl.E_PARTIAL_FILE: Cause.RESET,
     pycurl.E_OPERATION_TIMEDOUT: Cause.TIMEOUT,
     pycurl.E_SSL_CONNECT_ERROR: Cause.TLS,
@@ -61,36 +61,36 @@ _CAUSES: dict[int, Cause] = {
     pycurl.E_GOT_NOTHING: Cause.RESET,
     pycurl.E_SEND_ERROR: Cause.RESET,
     pycurl.E_RECV_ERROR: Cause.RESET,
-    100: Cause.HEADER_LIMIT,  # CURLE_TOO_LARGE, which pycurl does not name
+    100: Cause.HEADER_LIMIT,  # CURLE_TOO_LARGE
     97: Cause.PROXY,  # CURLE_PROXY
-    pycurl.E_ABORTED_BY_CALLBACK: Cause.TIMEOUT,  # only `_on_sending` does that
+    pycurl.E_ABORTED_BY_CALLBACK: Cause.TIMEOUT,  # only `_on_sending` aborts
 }
 
 
 def user_agent(identity: Identity) -> str:
-    """The User-Agent to send: ours with version and contact, unless one was given."""
+    """The User-Agent to send: the user's, else periplus/VERSION with the contact."""
     contact = f" (+{identity.contact})" if identity.contact else ""
     return identity.user_agent or f"periplus/{VERSION}{contact}"
 
 
 def header_line(text: str) -> bytes:
-    """A line of a request's header as it is sent. Raises ValueError for a control character: callers refuse those."""
+    """A request header line in bytes. Raises ValueError for control characters, which callers must refuse before."""
     if CONTROL.search(text):
         raise ValueError(f"a control character in the header line {text.partition(':')[0]!r}")
     return text.encode("latin-1", "replace")
 
 
 def affordable(concurrency: int, limit: Callable[[], int | None] | None = None) -> int:
-    """The concurrency, or as many as there are descriptors for, at least 1.
+    """The concurrency, reduced to what the limit of file descriptors allows, at least 1.
 
-    limit: asks for the limit; None: unknown.
+    limit: returns that limit, or None if unknown.
     """
     descriptors = (limit or raised_limit)()
     return concurrency if descriptors is None else max(1, min(concurrency, (descriptors - OTHERS) // PER_REQUEST))
 
 
 def raised_limit() -> int | None:
-    """The limit of this process, first raised as far as it may raise it itself. None: the system has no such limit."""
+    """Raises this process's limit of file descriptors as far as permitted, and returns it. None: no such limit."""
     try:
         import resource
     except ImportError:
@@ -123,32 +123,32 @@ def resolve_entries(entries: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What the transport needs to know, apart from the requests themselves."""
+    """The configuration of a transport."""
 
     limits: FetchLimits
     identity: Identity
     concurrency: int
-    auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts that are sent the password
-    reads: Callable[[str], bool] = lambda media_type: True  # whether a body of this media type is wanted
-    # whether one of this type that begins so is wanted
+    auth_hosts: frozenset[HostKey] = frozenset()  # the only hosts to which the password is sent
+    reads: Callable[[str], bool] = lambda media_type: True  # whether to download a body of this media type
+    # the same, by media type and first bytes
     reads_start: Callable[[str, bytes], bool] = lambda media_type, start: True
-    # whether a host may be asked at the address that it led to
+    # whether a host may be requested at the address that its name resolved to
     admits: Callable[[HostKey, str], bool] = lambda host, address: True
-    # the header lines of a session, for a URL that has one: see `session.LoginSessions`
+    # the header lines of a login session for a URL, or None: see `session.LoginSessions`
     credentials: Callable[[Url], Sequence[str] | None] | None = None
 
 
-class _Handed(socket.socket):
-    """A socket for libcurl, which takes a copy of its descriptor: ours is closed as soon as that is done."""
+class _CurlSocket(socket.socket):
+    """A socket for libcurl. pycurl duplicates the descriptor, so this one is closed when it is garbage-collected."""
 
     def __del__(self) -> None:
         self.close()
 
 
 def read_header(lines: Sequence[bytes]) -> tuple[int, Headers, bool]:
-    """(status, header, whether it came whole) of the last answer: those before it are 1xx, or a proxy's to CONNECT.
+    """(status, header, whether it is complete) of the last answer; earlier ones are 1xx or a proxy's answer to CONNECT.
 
-    lines: as libcurl hands them on, with their ends; fields after the body are taken in too.
+    lines: as libcurl passes them, with line ends; trailer fields are included.
     """
     status, status_line, is_whole, fields = 0, "", False, list[tuple[str, str]]()
     for line in lines:
@@ -165,18 +165,18 @@ def read_header(lines: Sequence[bytes]) -> tuple[int, Headers, bool]:
 
 
 def _field(line: bytes) -> tuple[str, str] | None:
-    """Name and value; None: the line is none of a field."""
+    """(name, value), or None if the line is not a header field."""
     name, colon, value = line.decode("latin-1").partition(":")
     return (name.strip().lower(), value.strip()) if colon and name[:5] != "HTTP/" else None
 
 
 FIELD_BYTES = 80
-_repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines are the same in each answer of a host
+_repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines repeat in every answer of a host
 
 
-def _set_way(easy: pycurl.Curl, identity: Identity, guard: Callable[..., object], *, verified: bool) -> None:
-    """How a handle reaches servers. guard: judges each address before a socket is opened, unless a proxy does that."""
-    easy.setopt(pycurl.PROXY, identity.proxy)  # empty: an http_proxy of the environment is not ours to obey
+def _set_connection(easy: pycurl.Curl, identity: Identity, guard: Callable[..., object], *, verified: bool) -> None:
+    """Sets proxy, name resolution and TLS verification. guard: checks each address before a socket is opened to it."""
+    easy.setopt(pycurl.PROXY, identity.proxy)  # empty: disables the http_proxy variable of the environment
     if entries := resolve_entries(identity.resolve):
         easy.setopt(pycurl.RESOLVE, entries)
     if not identity.proxy and not identity.allow_private:
@@ -189,15 +189,15 @@ def _set_way(easy: pycurl.Curl, identity: Identity, guard: Callable[..., object]
 
 
 class _Slot:
-    """One libcurl handle and the exchange it carries; used again and again, so that options are set once."""
+    """One libcurl handle and its current exchange. Handles are reused, so that most options are set once."""
 
     def __init__(self, wire: Wire, share: pycurl.CurlShare) -> None:
         self.wire = wire
         self.easy = pycurl.Curl()
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
         self.method = pycurl.HTTPGET  # of the last request
-        self.special = False  # whether the last request had headers of its own
-        self.is_alone = False  # whether the last request had a connection of its own
+        self.special = False  # whether the last request had additional header lines
+        self.is_alone = False  # whether the last request had its own connection
         self.header_most = wire.limits.header_bytes
         self._configure(share)
 
@@ -207,7 +207,7 @@ class _Slot:
         easy.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         easy.setopt(pycurl.PATH_AS_IS, 1)  # canonical URLs are sent as they are
         easy.setopt(pycurl.FOLLOWLOCATION, 0)
-        easy.setopt(pycurl.HTTP_CONTENT_DECODING, 0)  # inflated by `inflate`, which is bounded and three times faster
+        easy.setopt(pycurl.HTTP_CONTENT_DECODING, 0)  # `inflate` decodes: it has limits and is three times faster
         easy.setopt(pycurl.BUFFERSIZE, 131_072)
         easy.setopt(pycurl.USERAGENT, header_line(user_agent(identity)))
         easy.setopt(pycurl.HTTPHEADER, self.plain_headers)
@@ -217,16 +217,13 @@ class _Slot:
         easy.setopt(pycurl.WRITEFUNCTION, self._on_body)
         easy.setopt(pycurl.PREREQFUNCTION, self._on_sending)
         easy.setopt(pycurl.SHARE, share)
-        easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # what a proxy says of a tunnel is not the server's answer
-        _set_way(easy, identity, self._on_socket, verified=not identity.insecure)
+        easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's answer to CONNECT is not the server's answer
+        _set_connection(easy, identity, self._on_socket, verified=not identity.insecure)
         if identity.cookie_file:
             easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
 
     def begin(self, request: Request, clock: Clock, before: float, is_alone: bool) -> None:
-        """before: monotonic time after which it is not sent.
-
-        is_alone: on a connection made for it and closed after it.
-        """
+        """before: monotonic time after which it is not sent; is_alone: use a new connection and close it afterwards."""
         self.request, self.clock, self.before = request, clock, before
         self.started, self.start_mono = clock.now(), clock.monotonic()
         self.status, self.header_size, self.body_size = 0, 0, 0
@@ -250,13 +247,13 @@ class _Slot:
         extra = self._extra_headers(request)
         if extra or self.special:
             accepts = any(line.startswith("Accept:") for line in request.fields)
-            # as servers wrote their validators: pycurl takes ASCII alone for text
+            # as bytes, since servers send validators with other characters and pycurl accepts only ASCII in str
             lines = map(header_line, extra)
             self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers[accepts:], *lines])
             self.special = bool(extra)
 
     def _extra_headers(self, request: Request) -> list[str]:
-        # libcurl's jar has those
+        # with a cookie file, libcurl sends the cookies itself
         extra = [
             field for field in request.fields if not (field.startswith("Cookie:") and self.wire.identity.cookie_file)
         ]
@@ -274,17 +271,16 @@ class _Slot:
         family, kind, protocol, place = address
         network = special_network(place[0])
         if network:
-            self.refused = f"{place[0]}: {network}"  # of a name with several addresses another may do
+            self.refused = f"{place[0]}: {network}"  # libcurl then tries further addresses of the name
             return int(pycurl.SOCKET_BAD)
-        return _Handed(family, kind, protocol)
+        return _CurlSocket(family, kind, protocol)
 
     def _on_sending(self, address: str, own_address: str, port: int, own_port: int) -> int:
-        """Called by libcurl when all is ready and the request's first byte is next:
-        the last look at the time there can be.
+        """Called by libcurl just before it sends the request: the last moment to check the lease's time.
 
-        A process may be stopped at any moment before, and its host be another worker's when it goes on. libcurl calls
-        this a second time where a kept connection was closed before an answer began, to repeat the request at once.
-        That is left to the worker, since the host's delay holds for the repetition too. No form is sent twice.
+        The process may have been suspended before, so that another worker holds the host now. libcurl calls this a
+        second time to repeat a request at once, if a kept connection was closed before an answer. That is refused: the
+        worker repeats the request after the host's delay. Forms are never sent twice.
         """
         if self.sent:
             self.cause = Cause.RESET if self.is_alone or self.request.body else Cause.STALE
@@ -304,9 +300,9 @@ class _Slot:
         return None
 
     def _read_header(self) -> None:
-        """Reads the lines that came: once with the first bytes of a body, else at the end; again when more came since.
+        """Parses the header lines received so far: before the first bytes of a body, else at the end.
 
-        Decides by them whether the body is worth its bytes. Error pages and redirects are short: read.
+        Decides by them whether the body is downloaded. Bodies of error pages and redirects are short: always.
         """
         if self.lines_read == len(self.lines):
             return
@@ -322,7 +318,7 @@ class _Slot:
             self.cut = Cut.NOT_WANTED
 
     def _may_be_read(self, start: bytes) -> bool:
-        """Judged again by the first bytes, where the header leaves open what comes. Compressed ones tell nothing."""
+        """Whether to go on after the first bytes of the body, if they are not compressed."""
         headers = self.headers
         if (
             self.status not in (200, 203, 206)
@@ -349,14 +345,14 @@ class _Slot:
         return None
 
     def response(self, code: int, detail: str) -> Response:
-        """The finished exchange as a value. code: libcurl's, 0 when all went well."""
+        """The finished exchange as a value. code: of libcurl, 0 for success."""
         self._read_header()
         cause = self.cause
         if cause is None and self.cut is Cut.NONE and (code or not self.header_whole):
-            # an answer began: what came is worth having
+            # an answer began: keep the part that was received
             if self.status >= 200 and self.header_whole and code != pycurl.E_WRITE_ERROR:
                 self.cut = Cut.TIME_LIMIT if code == pycurl.E_OPERATION_TIMEDOUT else Cut.SHORT
-            # libcurl refuses a second Location, browsers take the first
+            # libcurl refuses an answer with two Location fields, browsers use the first
             elif code != _BAD_FIELD or not (300 <= self.status < 400 and self.headers.get("location")):
                 cause = self._cause_of(code)
                 ours = (
@@ -367,7 +363,7 @@ class _Slot:
                     else ""
                 )
                 detail = ours or detail or "the header ended early"
-        if cause is Cause.RESET and not self.status:  # whether it was a kept one or a new one is chance
+        if cause is Cause.RESET and not self.status:  # libcurl's text depends on whether the connection was a kept one
             detail = "the connection was lost before an answer"
         easy = self.easy
         sent = easy.getinfo(pycurl.PRETRANSFER_TIME)
@@ -390,7 +386,7 @@ class _Slot:
         )
 
     def _cause_of(self, code: int) -> Cause:
-        """Why no answer came. code 0: libcurl takes a connection that closes within the header for a good end."""
+        """Why there is no answer. code 0: libcurl treats a connection that closes within the header as success."""
         if self.refused and code == pycurl.E_COULDNT_CONNECT:
             return Cause.PRIVATE
         if self.wire.identity.proxy and self.easy.getinfo(pycurl.HTTP_CONNECTCODE) >= 300:
@@ -403,7 +399,7 @@ class CurlTransport:
 
     def __init__(self, wire: Wire, clock: Clock) -> None:
         self._wire, self._clock = wire, clock
-        # a socket that comes and goes costs 2 us, by `selectors` 9; poll, where there is no epoll, takes milliseconds
+        # registering and removing a socket takes 2 us, with `selectors` 9 us; poll (without epoll) expects milliseconds
         self._sockets: select.epoll | select.poll
         self._sockets, self._per_s = (select.epoll(), 1) if hasattr(select, "epoll") else (select.poll(), 1000)
         self._watched: set[int] = set()
@@ -416,7 +412,7 @@ class CurlTransport:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
         self._timer_at: float | None = None
         self._attended: frozenset[int] = frozenset()
-        self._has_news = False  # whether one of those is readable
+        self._has_news = False  # whether one of the attended descriptors is readable
         self._patrol_at = 0.0
         self._answers: dict[HostKey, int] = {}  # see `_count`
         self._idle: list[_Slot] = []
@@ -459,18 +455,18 @@ class CurlTransport:
     def attend(self, fds: Sequence[int]) -> None:
         before, self._attended = self._attended, frozenset(fds)
         for fd in before - self._attended:
-            with contextlib.suppress(OSError, KeyError):  # closed meanwhile
+            with contextlib.suppress(OSError, KeyError):  # closed before
                 self._sockets.unregister(fd)
         for fd in self._attended - before:
             self._sockets.register(fd, select.POLLIN)
 
     def _exchange(self, pause_s: float) -> None:
-        """One round: wait for sockets, let libcurl act, collect what finished."""
+        """One round: wait for sockets, run libcurl, collect finished exchanges."""
         for fd, events in self._sockets.poll(pause_s * self._per_s):
             if fd in self._attended:
                 self._has_news = True
                 continue
-            # errors and ends are for both
+            # errors and hang-ups count as readable and writable
             bits = (pycurl.CSELECT_IN if events & ~select.POLLOUT else 0) | (
                 pycurl.CSELECT_OUT if events & ~select.POLLIN else 0
             )
@@ -494,7 +490,7 @@ class CurlTransport:
                 self._end(self._busy[easy], code, detail)
 
     def _patrol(self, now: float) -> None:
-        """Ends exchanges whose first byte is overdue (libcurl has no such limit)."""
+        """Ends exchanges that exceed the first-byte timeout (libcurl has no such limit)."""
         limit = self._wire.limits.first_byte_timeout_s
         for slot in [slot for slot in self._busy.values() if not slot.header_size and now - slot.start_mono > limit]:
             connected = slot.easy.getinfo(pycurl.PRETRANSFER_TIME) > 0
@@ -511,10 +507,10 @@ class CurlTransport:
         self._idle.append(slot)
 
     def _count(self, response: Response) -> None:
-        """Learns which hosts close kept connections without notice.
+        """Counts lost connections of hosts that close kept connections without notice.
 
-        `_answers` holds the number of answers since the last loss. At 0 the next request gets a connection of its own.
-        At -1 every request does: the second loss came within KEPT_ANSWERS. Losses in a row without an answer are one.
+        `_answers` holds the number of answers since the last loss. At 0 the next request gets its own connection, at -1
+        every request does: the second loss came within KEPT_ANSWERS. Losses in a row without an answer count once.
         """
         host = host_key(response.request.url)
         answers = self._answers.get(host)
@@ -528,7 +524,7 @@ class CurlTransport:
                 del self._answers[host]
 
     def _on_watch(self, what: int, fd: int, multi: pycurl.CurlMulti, data: object) -> None:
-        """libcurl tells which sockets it wants to hear of."""
+        """Called by libcurl with the sockets that it wants to be polled."""
         if what == pycurl.POLL_REMOVE:
             if fd in self._watched:
                 self._watched.remove(fd)
@@ -557,18 +553,18 @@ class CurlTransport:
             self._sockets.close()
 
 
-# What a server shows before it is asked for anything.
+# Certificates
 
-_UNTRUSTED = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: CURLE_PEER_FAILED_VERIFICATION of older releases
+_UNTRUSTED = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: the same error in older releases
 _OLD_TLS = pycurl.SSLVERSION_TLSv1_0 | pycurl.SSLVERSION_MAX_TLSv1_1
-_ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 refuses old versions by itself, whatever the server would do
+_ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 itself refuses old versions, even if the server accepts them
 _CERTIFICATE_DATE = "%b %d %H:%M:%S %Y GMT"
 
 
 def certificate_of(url: Url, identity: Identity, limits: FetchLimits) -> Certificate | None:
-    """The certificate of an https URL's server, by up to three handshakes and no request. None: none was shown.
+    """The certificate of an https URL's server, by up to three handshakes and no request. None: no TLS connection.
 
-    Verified whether the crawl does so or not. Raises nothing for what a server or the network does.
+    It is verified even if the crawl does not verify certificates. Server and network errors do not raise.
     """
     fault, ends = _handshake(url, identity, limits, verified=True)
     if fault is None:
@@ -584,7 +580,7 @@ def certificate_of(url: Url, identity: Identity, limits: FetchLimits) -> Certifi
 def _handshake(
     url: Url, identity: Identity, limits: FetchLimits, *, verified: bool, old: bool = False
 ) -> tuple[str | None, float]:
-    """(why the certificate cannot be trusted, empty: it can; None: there was no connection; when it ends)."""
+    """(fault of the certificate: "" if trusted, None without a connection; its expiry, seconds since the epoch)."""
     easy = pycurl.Curl()
     try:
         easy.setopt(pycurl.NOSIGNAL, 1)
@@ -592,13 +588,13 @@ def _handshake(
         easy.setopt(pycurl.CONNECT_ONLY, 1)
         easy.setopt(pycurl.OPT_CERTINFO, 1)
         easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
-        _set_way(easy, identity, _public_socket, verified=verified)
+        _set_connection(easy, identity, _public_socket, verified=verified)
         if old:
             easy.setopt(pycurl.SSLVERSION, _OLD_TLS)
             easy.setopt(pycurl.SSL_CIPHER_LIST, _ANY_CIPHER)
         easy.perform()
         chain = easy.getinfo(pycurl.INFO_CERTINFO)
-        return "", _ends(dict(chain[0]) if chain else {})
+        return "", _expiry(dict(chain[0]) if chain else {})
     except pycurl.error as error:
         return (str(error.args[1]) if error.args[0] in _UNTRUSTED else None), 0.0
     finally:
@@ -607,10 +603,10 @@ def _handshake(
 
 def _public_socket(purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
     family, kind, protocol, place = address
-    return int(pycurl.SOCKET_BAD) if special_network(place[0]) else _Handed(family, kind, protocol)
+    return int(pycurl.SOCKET_BAD) if special_network(place[0]) else _CurlSocket(family, kind, protocol)
 
 
-def _ends(certificate: dict[str, str]) -> float:
+def _expiry(certificate: dict[str, str]) -> float:
     try:
         return calendar.timegm(time.strptime(certificate.get("Expire date", ""), _CERTIFICATE_DATE))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The queue of jobs: orders, schedules, runners and progress.
+"""The job queue: orders, schedules, runners and progress.
 
-Each job is a command of the program in a process of its own.
+Each job is a Periplus command, run in a separate process.
 """

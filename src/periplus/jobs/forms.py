@@ -1,4 +1,4 @@
-"""Fields of forms and of addresses as values; what is none raises UsageError with a sentence that names the field."""
+"""Parses fields of forms and query strings. Invalid values raise UsageError with the name of the field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Form = Mapping[str, str]
 
 
 def whole(form: Form, name: str, usual: int, least: int, most: int) -> int:
-    """A whole number; the usual one where the field is empty."""
+    """An integer; `usual` if the field is empty."""
     text = form.get(name, "").strip() or str(usual)
     if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
         raise UsageError(f"{_words(name)} is a number from {least:,} to {most:,}, not {text[:50]!r}")
@@ -29,7 +29,7 @@ def decimal(form: Form, name: str, usual: float, least: float, most: float) -> f
 
 
 def choice(form: Form, name: str, words: Collection[str], usual: str | None = "") -> str:
-    """One of the words; the usual one where the field is empty, which it may not be where that is None."""
+    """One of the words; `usual` if the field is empty. With usual None the field is required."""
     text = form.get(name, "").strip() or usual or ""
     if text != usual and text not in words:
         raise UsageError(f"{_words(name)} is one of {', '.join(filter(None, words))}, not {text[:50]!r}")

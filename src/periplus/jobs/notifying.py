@@ -1,7 +1,4 @@
-"""Notices of what came of a job.
-
-After each the collections that it worked on are looked at, and what changed is sent.
-"""
+"""Sends notices about jobs: after each job, the changes in the collections that it worked on."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from periplus.api import notices
 from periplus.errors import PeriplusError
 from periplus.model.job import Job, JobState
 
-LOOK_EVERY_S = 30.0  # for what could not be sent the first time, while nothing else is to be done
+LOOK_EVERY_S = 30.0  # how often an idle runner tries again to send notices
 _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """Called by a runner after a job, and with None between two.
+    """Called by a runner after each job, and with None while it is idle.
 
-    What goes wrong here spoils no job: it is logged, and tried again.
+    Errors do not affect the job: they are logged, and sending is tried again.
     """
 
     def __init__(self, folder: Path) -> None:

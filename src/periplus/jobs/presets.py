@@ -1,8 +1,7 @@
-"""Commands for the forms of the browser: a map, a check, a survey, a topic, a portal.
+"""Commands for the forms of the browser interface: a map, a check, a survey, a topic, a portal.
 
-Input is not trusted: only the values named below become part of a command: URLs in canonical form, numbers, words,
-addresses and searches; never a path of a file. Robots.txt is always obeyed; other rules are lifted only by an explicit
-consent.
+Input is not trusted: only canonical URLs, numbers, words, addresses and searches become part of a command, never file
+paths. robots.txt is always obeyed; other limits are lifted only by an explicit consent.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
 
 MOST_STARTS = 1_000
-# pages fetched of the sites named, before the topic is learned: thirty of the topic among them are enough
+# pages fetched from the given sites before the topic is learned; thirty pages on the topic among them are enough
 FOLLOW_FIRST = 300
-FOLLOW_PAGES = 2_000  # of a topical crawl whose form names none
+FOLLOW_PAGES = 2_000  # default of a topical crawl
 WORDS_CHARS = 500
-SURVEY_PAGES = 2_000  # of a survey whose form names none: an hour of twenty sites at the usual delay
-PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  # of a survey, in its forms
+SURVEY_PAGES = 2_000  # default of a survey: an hour for twenty sites with the default delay
+PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  # fields of survey forms with defaults
 MOST_PAGES = 10_000_000
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
@@ -64,7 +63,7 @@ class Preset:
     sentence: str
     command: str
     many: bool = False
-    by_words: bool = False  # it asks for the words of a topic too
+    by_words: bool = False  # the form has a field for the words of a topic
 
 
 PRESETS = (
@@ -112,8 +111,8 @@ PRESETS = (
 class JobRequest:
     """A request of a form.
 
-    folder: of the collection, as commands name it; period_s: 0.0: once; campaign: a survey, created at once without any
-    request, so that errors are shown beside the form; before: its command.
+    folder: of the collection, as in commands; period_s: 0.0: once; campaign: a survey, which is created at once without
+    requests, so that errors are shown beside the form; before: the command that creates it.
     """
 
     folder: str
@@ -124,13 +123,13 @@ class JobRequest:
 
     @property
     def line(self) -> str:
-        """As one would type it."""
+        """The commands for a shell, one per line."""
         first = command_line(self.before) + "\n" if self.before else ""
         return first + order_lines(self.order)
 
 
 def order_lines(order: JobOrder) -> str:
-    """The commands of an order, a line each, as one would type them."""
+    """The commands of an order for a shell, one per line."""
     return "\n".join(map(command_line, (order.command, *order.then)))
 
 
@@ -139,7 +138,7 @@ def command_line(command: tuple[str, ...]) -> str:
 
 
 def starts_of(text: str) -> tuple[Url, ...]:
-    """URLs as people write them, parted by white space: `example.org` means https://example.org/.
+    """Start URLs, separated by white space: `example.org` means https://example.org/.
 
     Raises InvalidUrl, UsageError.
     """
@@ -161,7 +160,7 @@ def starts_of(text: str) -> tuple[Url, ...]:
                 f"{word[:200]!r} is not the address of a site; write it like https://example.org/"
             ) from None
     if not starts:
-        raise UsageError("no site: write its address, like example.org")
+        raise UsageError("no site: write an address such as example.org")
     if len(starts) > MOST_STARTS:
         raise UsageError(f"{len(starts):,} sites at once: at most {MOST_STARTS:,}, or use `periplus crawl -i FILE`")
     return tuple(starts)
@@ -179,7 +178,7 @@ def job_request(
     preset = next(preset for preset in PRESETS if preset.name == name)
     starts = starts_of(form.get("url", ""))
     if len(starts) > 1 and not preset.many:
-        raise UsageError(f"“{preset.title}” takes one address; for several choose “Fetch a set of sites”")
+        raise UsageError(f"“{preset.title}” needs exactly one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
     folder = folder_name(form.get("name", "") or site_name(starts[0]))
     consent = (*further_settings(form, named, local=local), *consented(form, starts))
@@ -207,7 +206,7 @@ def further_settings(
 
 
 def period(form: Form) -> float:
-    """Seconds between two times, 0.0: once. Raises UsageError."""
+    """Seconds between two runs; 0.0: once. Raises UsageError."""
     every = form.get("every", "")
     if every not in PERIODS:
         raise UsageError(f"there is no period {every[:50]!r}: choose hour, day, week or month")
@@ -215,8 +214,9 @@ def period(form: Form) -> float:
 
 
 def _follow_order(words: str, starts: tuple[Url, ...], folder: str, limits: tuple[str, ...]) -> JobOrder:
-    """Jobs one after the other: some pages of the sites named, the topic learned, more of it fetched,
-    all pages judged. limits: that of pages first, which the first job has its own of.
+    """Jobs in sequence: fetch some pages of the sites, learn the topic, fetch more pages on it, judge all pages.
+
+    limits: flags; the first two set --max-pages, for which the first job has its own value.
     """
     name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
     first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *limits[2:])
@@ -226,33 +226,33 @@ def _follow_order(words: str, starts: tuple[Url, ...], folder: str, limits: tupl
 
 
 def topic_words(text: str) -> str:
-    """The words of a topic, as `words:` takes them. Raises UsageError where there are none."""
+    """The words of a topic, in the form of `words:`. Raises UsageError if there are none."""
     words = " ".join(re.findall(r"[\w'-]+", text))
     if not re.search(r"\w", words) or len(words) > WORDS_CHARS:
-        raise UsageError(f"a topic begins with a few words: harbour ship sailor (at most {WORDS_CHARS} letters)")
+        raise UsageError(f"describe the topic in a few words: harbour ship sailor (up to {WORDS_CHARS} letters)")
     return words
 
 
 def folder_name(name: str) -> str:
-    """The folder of a collection of this name. Raises UsageError for a name that leads out of the base folder."""
+    """The folder of a collection of this name. Raises UsageError for an invalid name, such as one with `..`."""
     plain = name.strip().removesuffix(SUFFIX)
     if not _NAME.fullmatch(plain) or ".." in plain:
-        raise UsageError(f"a collection cannot be called {name[:100]!r}: take letters, digits, dots, dashes and blanks")
+        raise UsageError(f"a collection cannot be called {name[:100]!r}: use letters, digits, dots, dashes and blanks")
     return plain + SUFFIX
 
 
 def flags(form: Form) -> tuple[str, ...]:
-    """Limits and patterns as flags. Raises UsageError for what is none."""
+    """Limits and patterns of a form as flags. Raises UsageError for invalid values."""
     least_s = 0.0 if form.get("consent_mine") == "yes" else _DELAY_S[0]
     words: list[str] = []
     for name, value in everyday_values(form, least_s).items():
         flag = _FLAGS[name.removesuffix("_s")]
-        words += [f"{flag}={one}" for one in value] if isinstance(value, list) else [flag, f"{value:.12g}"]
+        words += [f"{flag}={text}" for text in value] if isinstance(value, list) else [flag, f"{value:.12g}"]
     return tuple(words)
 
 
 def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
-    """The limits and patterns of a form as settings. least_s: of the delay. Raises UsageError for what is none."""
+    """Limits and patterns of a form as settings. least_s: minimum delay. Raises UsageError for invalid values."""
     given = {name: text.strip() for name, text in form.items() if text.strip()}
     values: dict[str, Any] = {
         name: whole(form, name, least, least, most) for name, (least, most) in _NUMBERS.items() if name in given
@@ -267,16 +267,14 @@ def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
 
 
 def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
-    """Flags of the form's consents, only for the hosts of the starts if they are declared your own."""
+    """Flags by the form's consents. The consent “mine” covers the hosts of the start URLs."""
     hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
     mine = [f"--mine={host}" for host in hosts] if form.get("consent_mine") == "yes" else []
     return (*mine, *(["--allow-private"] if form.get("consent_private") == "yes" else []))
 
 
-def gone_on(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
-    """The order that continues a crawl, with limits and patterns of the form in place of its own; LIFTED removes a
-    limit.
-    """
+def resume_order(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
+    """The order that continues a crawl with the limits and patterns of the form; LIFTED removes a limit."""
     values = setting_values({name: text for name, text in form.items() if text.strip() != LIFTED}, local=local)
     is_mine = any(word.startswith("--mine") for word in command)
     require_consent(values, {"consent_mine": "yes" if is_mine else ""}, None)
@@ -304,15 +302,16 @@ def gone_on(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobO
 
 
 USUAL = Campaign()
-NAMED = 12  # sites that a command line names one by one; of more it names a file
+NAMED = 12  # sites in a command line; more sites are given as a file
 RULE_WORDS = {name: sentence for name, (sentence, _) in rules().items()}
 WITH_NUMBER = ("r2", "r3", "quantum")
 
 
 def survey_request(form: Form, folder: str) -> JobRequest:
-    """sites, and perhaps title, rule, rule_number, item, within, seed, max_depth, delay, and PAGE_NUMBERS.
+    """The request of a survey form.
 
-    folder: as commands name it. Raises UsageError.
+    form: sites, optionally title, rule, rule_number, item, within, seed, max_depth, delay, and PAGE_NUMBERS. folder: as
+    in commands. Raises UsageError.
     """
     units = units_of_text(form.get("sites", ""))
     pages, least_pages, companion_pages = (
@@ -335,7 +334,7 @@ def survey_request(form: Form, folder: str) -> JobRequest:
 
 
 def survey_run(form: Form, folder: str) -> JobOrder:
-    """The job that goes on with a survey: perhaps with max_time, rule, max_depth, delay, and other PAGE_NUMBERS.
+    """The job that continues a survey. form: optionally max_time, rule, max_depth, delay, and PAGE_NUMBERS.
 
     Raises UsageError.
     """
@@ -350,7 +349,7 @@ def survey_run(form: Form, folder: str) -> JobOrder:
 
 
 def units_of_text(text: str) -> tuple[Unit, ...]:
-    """Sites as people paste them: an address a line (or parted by blanks), or CSV with a heading. Raises UsageError."""
+    """Parses pasted sites: addresses separated by line breaks or blanks, or CSV with a header. Raises UsageError."""
     first = text.strip().partition("\n")[0]
     plain = not any(mark in first for mark in ",;\t") and "start" not in first.lower().split()
     units = unit_list("\n".join(text.split()) if plain else text)
@@ -359,7 +358,7 @@ def units_of_text(text: str) -> tuple[Unit, ...]:
             f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use "
             "`periplus survey create -i FILE`"
         )
-    starts_of("\n".join(unit.start for unit in units))  # refuses what is no address on the web
+    starts_of("\n".join(unit.start for unit in units))  # raises for other than web addresses
     return units
 
 
@@ -389,15 +388,15 @@ def _rule(form: Form) -> str:
 
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
-EXAMPLES_MOST = 200  # lines of a form
+EXAMPLES_MOST = 200  # lines in a form
 EXAMPLE_CHARS = 2_000
 LINE_CHARS = 300  # of a title or lead
 
 
 def train_order(form: Form, collection: str) -> JobOrder:
-    """Learns a topic by words and pages, then judges the collection's pages by it.
+    """The jobs that learn a topic from words and pages, then judge the collection's pages.
 
-    collection: as a job names it. Raises UsageError.
+    collection: as in commands. Raises UsageError.
     """
     positives = [f"words:{topic_words(form['words'])}"] if form.get("words", "").strip() else []
     positives += examples_of(form.get("positives", ""))
@@ -412,18 +411,15 @@ def train_order(form: Form, collection: str) -> JobOrder:
 
 
 def topic_name(text: str) -> str:
-    """Raises UsageError for what cannot be one."""
+    """The checked name of a topic. Raises UsageError."""
     name = text.strip()
     if not 0 < len(name) <= 64 or name.startswith("-") or not all(sign.isalnum() or sign in "-_" for sign in name):
-        raise UsageError(f"{name[:80]!r} cannot be a topic's name: letters, digits, - and _, at most 64 of them")
+        raise UsageError(f"{name[:80]!r} cannot be a topic's name: use up to 64 letters, digits, - and _")
     return name
 
 
 def examples_of(text: str) -> list[str]:
-    """Examples, one a line: addresses (perhaps with * in them) and searches; of files there are none.
-
-    Raises UsageError.
-    """
+    """Examples, one per line: addresses (optionally with *) and searches, but not files. Raises UsageError."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > EXAMPLES_MOST:
         raise UsageError(f"{len(lines):,} lines of examples: at most {EXAMPLES_MOST}, or use `periplus topic train`")
@@ -432,7 +428,7 @@ def examples_of(text: str) -> list[str]:
 
 def _example(line: str) -> str:
     if len(line) > EXAMPLE_CHARS:
-        raise UsageError(f"an example of more than {EXAMPLE_CHARS:,} letters")
+        raise UsageError(f"an example is longer than {EXAMPLE_CHARS:,} letters")
     if line.startswith("search:"):
         return line
     if "*" not in line:
@@ -448,10 +444,10 @@ def judge_command(name: str, collection: str) -> tuple[str, ...]:
 
 
 def crawl_order(name: str, form: Form, seeds: tuple[Url, ...], collection: str) -> JobOrder:
-    """Fetches more of a topic, then judges all pages. seeds: where the form names none. Raises UsageError."""
+    """The jobs that fetch more pages on a topic, then judge all pages. seeds: the default. Raises UsageError."""
     starts = starts_of(form["seeds"]) if form.get("seeds", "").strip() else seeds
     if not starts:
-        raise UsageError("name a few pages to start from")
+        raise UsageError("give a few pages to start from")
     limits = flags({"max_pages": str(FOLLOW_PAGES)} | {field: text for field, text in form.items() if text.strip()})
     per_cent = form.get("least_harvest", "").strip()
     if per_cent:
@@ -462,7 +458,7 @@ def crawl_order(name: str, form: Form, seeds: tuple[Url, ...], collection: str) 
 
 
 def renewal(portal: str, collection: str) -> JobOrder:
-    """Refreshes the collection, then rebuilds its portal: for a schedule."""
+    """The jobs of a schedule that refreshes the collection and then rebuilds its portal."""
     return JobOrder(("refresh", "-c", collection), then=(build_command(portal, collection),))
 
 
@@ -470,7 +466,7 @@ def build_command(portal: str, collection: str) -> tuple[str, ...]:
     return ("portal", "build", portal, "-c", collection)
 
 
-# usual, least, most; as `periplus portal create` has it
+# (default, minimum, maximum), as in `periplus portal create`
 _PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 
 
@@ -486,7 +482,7 @@ def portal_of(form: Form, created: float) -> Portal:
 
 
 def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
-    """The command to start it."""
+    """The command that creates the portal."""
     usual = {"--title": portal.name} | {f"--{field}": str(limits[0]) for field, limits in _PORTAL_NUMBERS.items()}
     values = {
         "--title": portal.title, "--lead": portal.lead, "--topic": portal.topic,

@@ -1,4 +1,4 @@
-"""Does jobs from the queue: each as a command in a process of its own, watched until it ends."""
+"""Runs jobs from the queue: each is a command in a separate process, monitored until it ends."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 def opened_queue(
     folder: Path, store: str = "", *, make: bool = False, waits: bool = False
 ) -> Iterator[tuple[JobQueue, Clock]]:
-    """The queue of the folder or, where store is an address, of that collection.
+    """The queue of the folder or, if store is an address, of the collection in that database.
 
-    make: a collection that is not there yet; waits: minutes for a database that is being restarted, as a worker does,
-    in place of the seconds that a person waits.
+    make: create a missing collection; waits: wait minutes for a database that is restarting, as workers do, instead of
+    seconds.
 
     Raises UsageError, NoCollection, StoreError.
     """
-    queue, clock = _in_database(store, make, waits) if store else _in_folder(folder)
+    queue, clock = _database_queue(store, make, waits) if store else _folder_queue(folder)
     try:
         yield queue, clock
     finally:
         queue.close()
 
 
-def _in_folder(folder: Path) -> tuple[JobQueue, Clock]:
+def _folder_queue(folder: Path) -> tuple[JobQueue, Clock]:
     from periplus.store.sqlite.job_file import folder_queue
 
     return folder_queue(folder), SystemClock()
 
 
-def _in_database(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+def _database_queue(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
@@ -61,8 +61,8 @@ def _in_database(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
     return database_queue(session), DatabaseClock(session)
 
 
-# A process whose runner has died stops as at Ctrl-C, losing nothing. So a job that is taken again goes on where the
-# last attempt left it.
+# If a runner dies, its job's process stops as at Ctrl-C and saves its work. So the next attempt continues where the
+# last one stopped.
 
 KINDS = (
     "crawl",
@@ -80,24 +80,24 @@ KINDS = (
     "portal",
     "delete",
 )
-LEASE_S = 30.0  # a runner without a sign of life for this time is dead
-LOOK_S = 0.5  # between two looks at a job under way
-NAP_S = 1.0  # between two looks at an empty queue
-GRACE_S = 60.0  # time for a job to store its answers when it is stopped
-STOPPED = 130  # the exit code of a command that Ctrl-C stopped
+LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
+LOOK_S = 0.5  # interval at which a running job is polled
+NAP_S = 1.0  # interval at which an empty queue is polled
+GRACE_S = 60.0  # time for a stopped job to store its answers
+STOPPED = 130  # exit code of a command that was stopped by Ctrl-C
 ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
-LOGS = "jobs"  # folder of what jobs printed, beside the queue
-# before a job whose process was killed (most often for want of memory) is tried again; doubled each time
+LOGS = "jobs"  # folder of the jobs' output, beside the queue
+# wait before a job whose process was killed (usually out of memory) is tried again; doubled each time
 AGAIN_S = 20.0
 _TAIL_BYTES = 4_000
 
 
 @frozen
 class Runner:
-    """One process's way to do jobs.
+    """A process that runs jobs.
 
-    name: of this runner, for people; stopped: asked some times a second; notify: called with each job that has ended,
-    and with None while there is none.
+    name: of this runner, shown to users; stopped: polled a few times per second; notify: called with each job that has
+    ended, and with None while there is none.
     """
 
     folder: Path
@@ -109,20 +109,20 @@ class Runner:
 
 
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
-    """An order for a command. Raises UsageError for a command that a queue does not run."""
+    """An order for a command. Raises UsageError for commands that are not in KINDS."""
     if not command or command[0] not in KINDS:
         raise UsageError(
-            f"a job is one of the commands {', '.join(KINDS)}, with its arguments; "
-            f"{command[0] if command else 'nothing'!r} is none"
+            f"{command[0] if command else ''!r} cannot be a job; a job is one of the commands {', '.join(KINDS)}, with "
+            "its arguments"
         )
     safe = masked_command(command)
     if any(MASK in word for word in safe):
-        raise UsageError(f"a job stores no password or token: give a reference, as in --proxy env:NAME ({SOURCES})")
+        raise UsageError(f"a job stores no password or token: give a reference such as --proxy env:NAME ({SOURCES})")
     return JobOrder(safe, priority, run_at)
 
 
 def run_jobs(runner: Runner, *, forever: bool) -> int:
-    """Runs due jobs until it is stopped, or until no job is open. Returns the number of ended jobs."""
+    """Runs due jobs until it is stopped or no job is open. Returns the number of ended jobs."""
     ended = 0
     while not runner.stopped():
         runner.queue.tick(runner.clock.now())
@@ -140,9 +140,9 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
 
 
 def do(runner: Runner, job: Job) -> bool:
-    """One job in a process of its own.
+    """Runs one job in a separate process.
 
-    True: it has ended; False: it went back into the queue, or is another runner's.
+    True: it has ended; False: it was returned to the queue, or another runner has it.
     """
     (runner.folder / LOGS).mkdir(0o700, exist_ok=True)
     out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
@@ -151,17 +151,17 @@ def do(runner: Runner, job: Job) -> bool:
         err_file.open("ab") as err,
         Command(job.order.command, cwd=runner.folder, stdout=out, stderr=err) as command,
     ):
-        goes_on = _watched(runner, job, command)
+        continues = _watch(runner, job, command)
     status = command.process.returncode
-    state, note = _became(job, status, goes_on=goes_on, log=err_file)
+    state, note = _result_of(job, status, continues=continues, log=err_file)
     wait_s = AGAIN_S * 2 ** (job.attempt - 1) if state is JobState.QUEUED and status < 0 else 0.0
     return runner.queue.finish(job, state, note, runner.clock.now(), wait_s) and state is not JobState.QUEUED
 
 
-def _watched(runner: Runner, job: Job, command: Command) -> bool:
-    """Until the command ends.
+def _watch(runner: Runner, job: Job, command: Command) -> bool:
+    """Monitors the command until it ends.
 
-    False: it was stopped because the job was cancelled or taken; True: it ended, or the runner stops.
+    False: it was stopped because the job was cancelled or is another runner's; True: it ended, or the runner stops.
     """
     progress, stop_at, cancelled = JobProgress(), float("inf"), False
     while True:
@@ -171,20 +171,20 @@ def _watched(runner: Runner, job: Job, command: Command) -> bool:
         except subprocess.TimeoutExpired:
             pass
         progress = command.progress(progress)
-        goes_on = runner.queue.beat(job, progress, runner.clock.now(), LEASE_S)
-        if stop_at == float("inf") and (not goes_on or runner.stopped()):
-            cancelled = not goes_on
+        continues = runner.queue.beat(job, progress, runner.clock.now(), LEASE_S)
+        if stop_at == float("inf") and (not continues or runner.stopped()):
+            cancelled = not continues
             command.process.send_signal(signal.SIGINT)
             stop_at = time.monotonic() + GRACE_S
         elif time.monotonic() > stop_at:
             command.process.kill()
 
 
-def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobState, str]:
-    """(state, note) by a process's exit status, negative for a signal."""
+def _result_of(job: Job, status: int, *, continues: bool, log: Path) -> tuple[JobState, str]:
+    """(state, note) by the exit status of a process, negative for a signal."""
     if status == 0:
         return JobState.DONE, ""
-    if not goes_on:
+    if not continues:
         return JobState.CANCELLED, "cancelled"
     if status == STOPPED:
         return JobState.QUEUED, "stopped with its runner; the next runner continues it"
@@ -194,14 +194,14 @@ def _became(job: Job, status: int, *, goes_on: bool, log: Path) -> tuple[JobStat
             "; it is tried again" if again else ""
         )
     if status == IN_DOUBT:
-        return JobState.DONE, "some URLs are left in doubt: `periplus status` names them"
+        return JobState.DONE, "some URLs are left in doubt: `periplus status` lists them"
     return JobState.FAILED, error_of(_end_of(log)) or f"exit code {status}"
 
 
 def error_of(lines: Sequence[str]) -> str:
-    """The error of a failed command, from its stderr.
+    """The error of a failed command, from the lines of its stderr.
 
-    The last that begins like one of ours or click's; of a traceback its last line; empty where there is none.
+    The last line in the form of our or click's errors, else the last line (of a traceback), else empty.
     """
     for line in reversed(lines):
         sentence = line.removeprefix("periplus: ").removeprefix("Error: ")
@@ -211,7 +211,7 @@ def error_of(lines: Sequence[str]) -> str:
 
 
 def _end_of(log: Path) -> list[str]:
-    """The last lines that a job printed."""
+    """The last lines of a job's output."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         return file.read().decode("utf-8", "replace").strip().splitlines()

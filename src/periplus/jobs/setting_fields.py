@@ -1,9 +1,8 @@
-"""Every setting as a field of a form: its value if left empty, the source of that value, and the flags of a filled
-form.
+"""Settings as fields of forms: their default values with sources, and the command-line flags of a filled form.
 
-Values are checked by the table of settings, with the same messages as flags. A form never names a file of the server's
-machine nor carries a password, and robots.txt is always obeyed. Settings for your own sites or private addresses need
-an explicit consent: WITHHELD.
+Values are checked by the table of settings, with the same messages as flags. Forms cannot set files of the server's
+machine, passwords, or ignoring robots.txt. Settings for the user's own sites or private addresses need an explicit
+consent: WITHHELD.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *
         settings = settings_from(preset.values, settings)
         sources |= dict.fromkeys(preset.values, f"the preset {preset.name}")
     values = as_values(settings)
-    fields: dict[str, list[SettingField]] = {group: [] for group in TITLES}  # a test names a group that lacks a title
+    fields: dict[str, list[SettingField]] = {group: [] for group in TITLES}  # a test checks that each has a title
     for row in rows():
         held = _withheld(row, local=local)
         fields[row.group].append(SettingField(row, shown(row, values[row.name]), sources.get(row.name, ""), held))
@@ -114,7 +113,7 @@ def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *
 
 
 def in_words(values: Mapping[str, Any]) -> str:
-    """The settings of a preset, in words."""
+    """The settings of a preset as a text."""
     table = {row.name: row for row in rows()}
     words = ", ".join(f"{_label(table[name])} {_with_unit(table[name], value)}" for name, value in values.items())
     return words[:1].upper() + words[1:]
@@ -139,7 +138,7 @@ def _withheld(row: SettingRow, *, local: bool) -> str:
 
 
 def shown(row: SettingRow, value: object) -> str:
-    """A value for people. Secrets are never shown."""
+    """A value for display, with secrets masked."""
     value = masked_setting(row.name, value)
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
@@ -178,11 +177,11 @@ def _value(row: SettingRow, text: str) -> Any:
     try:
         return read(text)
     except (ValueError, KeyError):
-        raise UnknownSetting(f"{row.name} takes {word}, not {text[:50]!r}") from None
+        raise UnknownSetting(f"{row.name} must be {word}, not {text[:50]!r}") from None
 
 
 def setting_flags(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """As one would type them; a text never begins a word of its own."""
+    """Command-line flags in the form `--name=value`, so that a value cannot be taken for a flag."""
     words: list[str] = []
     for row in rows():
         if row.name not in values:
@@ -191,16 +190,14 @@ def setting_flags(values: Mapping[str, Any]) -> tuple[str, ...]:
         if row.kind is bool:
             words.append(row.flag if value else f"--no-{row.flag[2:]}")
         elif row.many:
-            words += [f"{row.flag}={one}" for one in value]
+            words += [f"{row.flag}={text}" for text in value]
         else:
             words.append(f"{row.flag}={value:.12g}" if isinstance(value, float) else f"{row.flag}={value}")
     return tuple(words)
 
 
 def require_consent(values: Mapping[str, Any], form: Form, preset: SettingPreset | None) -> None:
-    """Raises UsageError for settings that are only for your own hosts, if the form does not declare them; and for a
-    preset of a file that needs a consent that the form does not have.
-    """
+    """Raises UsageError for settings and presets that need a consent which the form does not have."""
     if preset and preset.values.get("ignore_robots"):
         raise UsageError(f"the preset {preset.name} ignores robots.txt: {WITHHELD['ignore_robots']}")
     if preset and preset.values.get("allow_private") and form.get("consent_private") != "yes":
@@ -220,14 +217,14 @@ _PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
-    """The text of a periplus.toml with a table [presets.NAME] of these values, replacing a table of this name.
+    """Adds or replaces the table [presets.NAME] in the text of a periplus.toml.
 
-    The rest of the text does not change. Raises UsageError for an invalid name, and without any values.
+    The rest of the text does not change. Raises UsageError for an invalid name, and without values.
     """
     if not _PRESET_NAME.fullmatch(name):
         raise UsageError(f"a preset cannot be called {name[:50]!r}: take letters, digits, - and _")
     if not values:
-        raise UsageError("every field is empty: a preset is what is set other than usual")
+        raise UsageError("every field is empty: fill in the settings of the preset")
     header = re.compile(rf"\[\s*presets\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*\]\s*(#.*)?")
     rest = table_apart(text, header)[1]
     lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
@@ -240,7 +237,7 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
 _SETTINGS = re.compile(r"\[\s*settings\s*\]\s*(#.*)?")
 _LOGIN_LINE = re.compile(r"\s*login\s*=")
 _NAMED = (
-    "a password or token is named here, never written: env:NAME, a variable of the environment of this server and its "
+    "give a reference here, not the password or token itself: env:NAME, an environment variable of this server and its "
     "worker, or keyring:SERVICE/USER"
 )
 _NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCII)
@@ -255,7 +252,7 @@ def login_table(form: Form) -> dict[str, Any]:
         if given[key] and not _NAMED_SECRET.fullmatch(given[key]):
             raise UsageError(_NAMED)
     if given["user"].startswith("file:"):
-        raise UsageError("the name of a user is written here as it is, or as env:NAME")
+        raise UsageError("write the user name itself here, or env:NAME")
     table: dict[str, Any] = {"hosts": given["hosts"].split(), "form": given["form"]}
     fields = {given["user_field"]: given["user"], given["secret_field"]: given["secret"]}
     if given["form"] and all(fields) and all(fields.values()):
@@ -269,10 +266,10 @@ _LOGIN_FIELDS = ("form", "user_field", "user", "secret_field", "secret", "sign",
 
 
 def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
-    """The text of a periplus.toml with the table [login.NAME], and NAME among the logins of its [settings]; of an empty
-    table, without both.
+    """Adds or replaces the table [login.NAME] in the text of a periplus.toml, and adds NAME to `login` in [settings].
+    An empty table removes both.
 
-    Everything else in it stays letter by letter. Raises UsageError for a name that is none.
+    The rest of the text does not change. Raises UsageError for an invalid name.
     """
     if not _PRESET_NAME.fullmatch(name):
         raise UsageError(f"a login cannot be called {name[:50]!r}: take letters, digits, - and _")
@@ -284,7 +281,7 @@ def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
     made = only_changed(text, made, "login", others | ({name: dict(table)} if table else {}), f"[login.{name}]")
     settings = {key: value for key, value in _table(before, "settings").items() if key != "login"}
     used = _table(before, "settings").get("login", [])
-    names = [one for one in used if one != name] + [name] * bool(table)
+    names = [other for other in used if other != name] + [name] * bool(table)
     own, rest = table_apart(made, _SETTINGS)
     first, *further = own.splitlines() or ["[settings]"]
     further = [line for line in further if not _LOGIN_LINE.match(line)]
@@ -294,7 +291,7 @@ def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
 
 
 def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of a TOML file; empty where it has none."""
+    """A table of a TOML file, or an empty one."""
     table = content.get(name)
     return table if isinstance(table, dict) else {}
 
@@ -306,8 +303,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        pairs = ((key if _BARE.fullmatch(key) else _toml(key), _toml(one)) for key, one in value.items())
-        return f"{{ {', '.join(f'{key} = {one}' for key, one in pairs)} }}"
+        pairs = ((key if _BARE.fullmatch(key) else _toml(key), _toml(inner)) for key, inner in value.items())
+        return f"{{ {', '.join(f'{key} = {inner}' for key, inner in pairs)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):

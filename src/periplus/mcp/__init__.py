@@ -1,1 +1,1 @@
-"""The tools that language models may use, and the server that offers them (Model Context Protocol)."""
+"""Tools for language models, and a server for them (Model Context Protocol)."""

@@ -1,8 +1,8 @@
-"""The tool `crawl`: fetches pages for a model, within a budget of the whole server.
+"""The tool `crawl`: fetches pages for a model, within a budget for the whole server.
 
-Always: (1) all calls together stay within the budget of pages, bytes and time, except for running requests; (2) only
-hosts of the collection and hosts named by the user are fetched; (3) the collection's own settings apply: delay,
-robots.txt, limits, guard of addresses; a model cannot change them.
+Invariants: (1) all calls together stay within the budget of pages, bytes and time, except for running requests; (2)
+only hosts of the collection and hosts given by the user are fetched; (3) the collection's own settings apply (delay,
+robots.txt, limits, guard against private addresses); a model cannot change them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from periplus.urls.hosts import host_key, is_named
 from periplus.urls.scope import own_hosts, site_key, site_scope
 from periplus.values import frozen
 
-CALL_S = 45.0  # of one call: programs give an answer up after a minute
-URLS_MOST = 20  # of one call
-_KNOWN_SCOPES = ("site", "prefix")  # that lead to no further host
+CALL_S = 45.0  # per call: clients time out after a minute
+URLS_MOST = 20  # per call
+_KNOWN_SCOPES = ("site", "prefix")  # scopes without further hosts
 
 
 @dataclass(slots=True)
 class CrawlBudget:
-    """The rest of the budget for all calls of a server.
+    """The remaining budget for all calls of a server.
 
-    hosts: allowed beside the collection's own, `*.example.org` for all below.
+    hosts: allowed in addition to the collection's own; `*.example.org` for all subdomains.
     """
 
     pages: int
@@ -61,7 +61,7 @@ class CrawlBudget:
 
 @frozen
 class NamedFirst:
-    """`api.crawling.RunPolicy`: hosts take turns as in any crawl; of each the pages that were named come first."""
+    """`api.crawling.RunPolicy`: turns of hosts as in other crawls; on each host the requested URLs come first."""
 
     urls: tuple[Url, ...]
     scope: CrawlScope
@@ -75,32 +75,32 @@ class NamedFirst:
         return self.turns.choose(ready, most)
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        """All URLs of the host; fetched ones no longer wait."""
+        """The requested URLs of the host; the store skips fetched ones."""
         return (url for url in self.urls if host_key(url) == host)
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         """The result of a page does not change the order."""
 
 
-def _named_first(
+def _crawl_named_first(
     store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
 ) -> tuple[str, float]:
     scope, turns = site_scope(order.starts, order.settings.scope), SiteTurns(order.settings.budget.quantum)
     return work(store, order, run_id, watch, NamedFirst(order.starts, scope, turns))
 
 
-def crawled(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
-    """Fetches these URLs into a collection, then further waiting URLs, up to a number of pages. Returns the result.
+def crawl_urls(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
+    """Fetches these URLs into a collection, then other waiting URLs, up to a number of pages. Returns the result.
 
-    place: a folder, or an address. pages: 0: as many as URLs. Raises UsageError for another host, a spent budget, and
+    place: a folder or an address. pages: 0: the number of URLs. Raises UsageError for other hosts, a spent budget, and
     during another call; StoreError during another crawl.
     """
     if not budget.lock.acquire(blocking=False):
-        raise UsageError("a crawl goes on already: ask again when it has ended")
+        raise UsageError("another crawl is running: try again when it has ended")
     try:
         if budget.is_spent:
             left = ", ".join(f"{number:,} {what}" for what, number in budget.left().items())
-            raise UsageError(f"the budget of this server is spent; left are {left}")
+            raise UsageError(f"the budget of this server is spent; remaining: {left}")
         runs = home_of(place).runs()
         order = order_of(place, runs, urls, min(pages or len(urls), budget.pages), budget)
         progress: list[Progress] = []
@@ -110,13 +110,13 @@ def crawled(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBud
             return now.counts.wire_bytes >= budget.size_bytes
 
         try:
-            end = crawl(order, watch, _named_first)
+            end = crawl(order, watch, _crawl_named_first)
         finally:
-            gc.unfreeze()  # a crawl takes what is there then for lasting, and this server lives on
+            gc.unfreeze()  # a crawl freezes all objects, but this server keeps running
             for now in progress:
                 budget.spend(now)
         unseen = end.counts.fetched - (progress[-1].counts.fetched if progress else 0)
-        budget.pages = max(0, budget.pages - unseen)  # what came after the last look
+        budget.pages = max(0, budget.pages - unseen)  # pages after the last call of `watch`
         return {
             "state": end.state, "note": end.note, "fetched": end.counts.fetched, "bytes": end.counts.wire_bytes,
             "waiting": end.counts.waiting, "seconds": round(end.elapsed_s, 1), "budget_left": budget.left(),
@@ -128,21 +128,21 @@ def crawled(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBud
 def order_of(
     place: Path | str, runs: Sequence[RunRecord], urls: Sequence[str], pages: int, budget: CrawlBudget
 ) -> CrawlOrder:
-    """A crawl of these URLs by the settings of the collection's last crawl, and of its periplus.toml over them.
+    """A crawl of these URLs with the settings of the collection's last crawl, overridden by its periplus.toml.
 
-    Links are followed on the URLs' own hosts at most. Raises UsageError.
+    Links are followed on the URLs' own sites only. Raises UsageError.
     """
     crawls = [run for run in runs if run.kind != CHECK]
     starts = [Url(start) for run in crawls for start in run.starts]
     if not starts:
-        raise UsageError("nothing was crawled into this collection yet: a user begins it, `periplus crawl URL`")
+        raise UsageError("this collection has no crawl yet: a user must start it with `periplus crawl URL`")
     chosen = tuple(dict.fromkeys(_url(text, starts[0]) for text in urls))
     hosts, named = {site_key(start) for start in starts}, frozenset(own_hosts(budget.hosts))
     for url in chosen:
         if site_key(url) not in hosts and not is_named(host_key(url), named):
             raise UsageError(
-                f"{url} is on no host of this collection ({', '.join(sorted(hosts)[:10])}), and on none that the user "
-                "named for crawls (--crawl-host)"
+                f"{url} is neither on a host of this collection ({', '.join(sorted(hosts)[:10])}) nor on one that the "
+                "user allowed (--crawl-host)"
             )
     settings = _settings(place, crawls[-1].settings)
     given = {
@@ -159,7 +159,7 @@ def _url(text: str, start: Url) -> Url:
     try:
         return resolve(text, start)[0]
     except InvalidUrl as error:
-        raise UsageError(f"{text[:200]!r} is no address: {error}") from None
+        raise UsageError(f"{text[:200]!r} is not an address: {error}") from None
 
 
 def _settings(place: Path | str, stored: Mapping[str, object]) -> Settings:

@@ -1,9 +1,8 @@
-"""Serves the tools over HTTP, behind a guard that checks every request before the protocol reads it.
+"""Serves the tools over HTTP, behind a guard that checks every request first.
 
-Always: (1) a request for a foreign host name, or from a page of another origin, is refused (DNS rebinding); (2) with a
-token or users, every request needs one of their tokens; (3) bytes and time of a request are limited, and the number of
-requests for each address. There are no sessions: each request is complete, so that none can be hijacked, and no state
-stays after a client is gone.
+Invariants: (1) requests for other host names or from pages of other origins are refused (DNS rebinding); (2) with a
+token or users, every request needs a valid token; (3) size and time of requests are limited, and the number of requests
+per client address. The server is stateless: there are no sessions that could be hijacked or left behind.
 """
 
 from __future__ import annotations
@@ -29,34 +28,34 @@ from periplus.mcp.server import ROLE
 from periplus.ui.safety import Locks, is_ours, is_own_origin, serve_until_stopped, visitor
 
 PATH = "/mcp"
-BODY_BYTES = 262_144  # of a question; the longest that the tools take, a vector of numbers apart, has some 10,000
-BODY_S = 10.0  # in which a question must have come
-CONNECTIONS = 64  # at once; more are answered with 503
-AT_FIRST, PER_S = 100, 5.0  # questions of one address: a model asks some ten at once, and reads before it asks again
-ADDRESSES = 10_000  # remembered at once: 2 MB
+BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000
+BODY_S = 10.0  # timeout for receiving a request
+CONNECTIONS = 64  # at once; further ones are answered with 503
+AT_FIRST, PER_S = 100, 5.0  # requests per address (burst, rate): a model sends some ten at once, then reads the answers
+ADDRESSES = 10_000  # remembered: 2 MB
 
 
 @dataclass(slots=True)
 class QuestionRate:
-    """How many questions each address has left: AT_FIRST, of which PER_S come back each second."""
+    """A token bucket for each client address: AT_FIRST requests, refilled by PER_S per second."""
 
     clock: Callable[[], float] = time.monotonic
     # by address: number of requests left, and when; least recent first
     _left: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def wait_s(self, address: str) -> float:
-        """Takes one. How many seconds it must wait where there is none; 0: it may be asked now."""
-        who, now = visitor(address), self.clock()
-        left, then = self._left.pop(who, (float(AT_FIRST), now))
+        """Counts a request. Seconds to wait; 0: it is allowed now."""
+        client, now = visitor(address), self.clock()
+        left, then = self._left.pop(client, (float(AT_FIRST), now))
         left = min(AT_FIRST, left + (now - then) * PER_S)
-        self._left[who] = (left - 1 if left >= 1 else left, now)
+        self._left[client] = (left - 1 if left >= 1 else left, now)
         if len(self._left) > ADDRESSES:
             del self._left[next(iter(self._left))]
         return 0.0 if left >= 1 else (1 - left) / PER_S
 
 
 class Gate:
-    """The three promises above, around an application."""
+    """ASGI middleware that enforces the invariants above."""
 
     def __init__(self, app: ASGIApp, locks: Locks, rate: QuestionRate | None = None) -> None:
         self._app, self._locks, self._rate = app, locks, rate or QuestionRate()
@@ -76,7 +75,7 @@ class Gate:
             await send(message)
 
         body = b""
-        refusal = self._foreign(scope) or self._too_often(scope) or await self._stranger(scope)
+        refusal = self._foreign(scope) or self._too_often(scope) or await self._unauthorized(scope)
         if refusal is None:
             taken = await _body(Request(scope, receive))
             body, refusal = (taken, None) if isinstance(taken, bytes) else (b"", taken)
@@ -87,11 +86,11 @@ class Gate:
         if not is_ours(headers.get("host", ""), self._locks.names):
             return PlainTextResponse("Unknown host name. `periplus mcp --name NAME` adds it.", 421)
         if not is_own_origin(headers, scope["scheme"], self._locks.names):
-            return PlainTextResponse("This question came from a page of another place.", 403)
+            return PlainTextResponse("This request came from a page of another origin.", 403)
         if scope["path"].rstrip("/") != PATH:
             return PlainTextResponse(f"The tools are at {PATH}.", 404)
         if scope["method"] != "POST":
-            return PlainTextResponse("Only POST is understood: there are no sessions.", 405, {"allow": "POST"})
+            return PlainTextResponse("Only POST is supported: there are no sessions.", 405, {"allow": "POST"})
         return None
 
     def _too_often(self, scope: Scope) -> Response | None:
@@ -99,11 +98,11 @@ class Gate:
         if not wait_s:
             return None
         return PlainTextResponse(
-            "Too many questions: ask again later.", 429, {"retry-after": str(max(1, round(wait_s)))}
+            "Too many requests: try again later.", 429, {"retry-after": str(max(1, round(wait_s)))}
         )
 
-    async def _stranger(self, scope: Scope) -> Response | None:
-        """Notes what the sender may do; why this is not answered, where that is nothing."""
+    async def _unauthorized(self, scope: Scope) -> Response | None:
+        """Stores the sender's role in the scope; returns a response if the sender has none."""
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         try:
@@ -114,7 +113,7 @@ class Gate:
             await self._locks.sleep(self._locks.wait_s(_address(scope), role is not None))
         if role is None:
             challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
-            return PlainTextResponse("A token is needed: Authorization: Bearer TOKEN", 401, {
+            return PlainTextResponse("A token is required: Authorization: Bearer TOKEN", 401, {
                 "www-authenticate": challenge
             })  # fmt: skip
         scope[ROLE] = role
@@ -127,16 +126,16 @@ def _address(scope: Scope) -> str:
 
 
 async def _body(request: Request) -> bytes | Response:
-    """All of a question, or why it is not taken."""
+    """The complete body of a request, or an error response."""
     body = bytearray()
     try:
         with anyio.fail_after(BODY_S):
             async for part in request.stream():
                 body += part
                 if len(body) > BODY_BYTES:
-                    return PlainTextResponse("This question is too long.", 413)
+                    return PlainTextResponse("This request is too long.", 413)
     except TimeoutError:
-        return PlainTextResponse("This question takes too long to come.", 408)
+        return PlainTextResponse("This request took too long to arrive.", 408)
     except ClientDisconnect:
         return PlainTextResponse("", 400)
     return bytes(body)
@@ -165,5 +164,5 @@ def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = N
 
 
 def serve_http(server: Server[Any], locks: Locks, port: int) -> bool:
-    """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
+    """Serves until Ctrl-C. False: it could not start, usually because the port is in use."""
     return serve_until_stopped(application(server, locks), locks.host, port, CONNECTIONS)

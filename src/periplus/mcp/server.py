@@ -1,4 +1,4 @@
-"""Serves the table of tools over the Model Context Protocol, in every revision that the official SDK speaks."""
+"""Serves the tools over the Model Context Protocol, in all revisions that the official SDK supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from periplus.settings import VERSION
 from periplus.ui.users import Role
 from periplus.values import JsonObject
 
-AT_ONCE = 4  # questions answered at a time: each reads a database of its own connection
+AT_ONCE = 4  # requests answered at a time, each with its own database connection
 ABOUT = (
     """\
 Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine;
@@ -31,9 +31,9 @@ Periplus charts parts of the web and keeps them as collections. These tools read
 """
     + NOTICE
 )
-_READS = "they ask no web server and change nothing"
-_CRAWLS = "all but `crawl`, which fetches pages within a budget, ask no web server and change nothing"
-ROLE = "periplus.role"  # where a request over HTTP keeps what its sender may do
+_READS = "they send no web requests and change nothing"
+_CRAWLS = "all except `crawl`, which fetches pages within a budget, send no web requests and change nothing"
+ROLE = "periplus.role"  # key of the sender's role in the scope of an HTTP request
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +54,7 @@ def _described(tool: Tool) -> types.Tool:
 
 
 def wrong_argument(tools: Mapping[str, Tool], name: str, arguments: Arguments) -> str:
-    """What is wrong with the arguments of a tool, in a sentence; empty: nothing."""
+    """An error message for the arguments of a tool, or ""."""
     if name not in tools:
         return f"there is no tool {name!r}: choose among {', '.join(tools)}"
     error = next(iter(Draft202012Validator(tools[name].arguments).iter_errors(arguments)), None)
@@ -62,7 +62,7 @@ def wrong_argument(tools: Mapping[str, Tool], name: str, arguments: Arguments) -
 
 
 def result_of(served: Served, name: str, arguments: Arguments, *, may_crawl: bool = True) -> types.CallToolResult:
-    """The answer, or why there is none: a sentence that the model can act on."""
+    """The answer of a tool, or an error message that the model can act on."""
     tools = tools_of(served, may_crawl=may_crawl)
     try:
         if wrong := wrong_argument(tools, name, arguments):
@@ -77,13 +77,13 @@ def result_of(served: Served, name: str, arguments: Arguments, *, may_crawl: boo
 
 
 def _refusal(why: str) -> types.CallToolResult:
-    """The sentence as JSON: it may name what a server sent, a rule of robots.txt or an address."""
+    """An error message as JSON, since it may contain crawled text: a rule of robots.txt or an address."""
     text = json.dumps({"notice": NOTICE, "refused": shown(why)[:CELL_CHARS]}, ensure_ascii=False)
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 def _may_crawl(request: Any) -> bool:
-    """Whether the client of an HTTP request may fetch pages; the user who started this program may."""
+    """Whether the client may fetch pages. Without an HTTP request the client is the user of this process, who may."""
     return request is None or bool(request.scope[ROLE].allows(Role.WORK))
 
 
@@ -112,7 +112,7 @@ def server_of(served: Served) -> Server[JsonObject]:
 
 
 def serve_stdio(served: Served) -> None:
-    """Answers on standard input and output until it is closed. All other output goes to stderr."""
+    """Serves on standard input and output until standard input is closed. All other output goes to stderr."""
 
     async def run() -> None:
         server = server_of(served)

@@ -1,1 +1,1 @@
-"""Who is next? Pure: the store says which hosts are ready, a policy says which of them are worth a request."""
+"""Crawl policies, without I/O: the store returns the ready hosts, a policy chooses among them."""

@@ -1,4 +1,4 @@
-"""Chooses which of many sites is read next, by rules that learn what each page brought: printed ones and ours."""
+"""Rules that choose the next site of a survey from the yield of the pages read so far: published rules and ours."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from periplus.model.webometrics import RECENT_PAGES
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_name, registered_domain
 
-# All arrays have the shape worlds x sites: a campaign is one world; a measurement plays hundreds at
-# once with the same code.
+# All arrays have the shape worlds x sites: a campaign is one world; a simulation runs hundreds of worlds at once with
+# the same code.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: a fading sum keeps 1 - 1 / memory of itself with each page
-LATELY = 1  # place in MEMORIES of what counts as lately
-LATELY_PAGES = 4.0  # at the mean, before a site's first page
+MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: each page multiplies a fading sum by 1 - 1 / memory
+LATELY = 1  # index in MEMORIES of the recent mean
+LATELY_PAGES = 4.0  # weight of the prior mean of a site, in pages
 _BY_SITE = ("pages", "links", "faded", "faded_pages")
 
 
 @dataclass(slots=True)
 class Yields:
-    """Counts of sites. Only `book` changes it.
+    """Sums of rewards by site. Only `book` changes it.
 
-    A reward is the number of new external links on one page. Sums may be of rewards in other units (links a second).
+    A reward is the number of new external links on a page, or another unit such as links per second.
     """
 
     pages: Integers
     links: Floats  # sum of the rewards
-    faded: Floats  # worlds x sites x MEMORIES: sum in which a page of an age counts (1 - 1 / memory) ** age
-    faded_pages: Floats  # the same of ones
-    largest: Floats  # per world: the greatest reward of one page
+    faded: Floats  # worlds x sites x MEMORIES: sum of rewards weighted by (1 - 1 / memory) ** age
+    faded_pages: Floats  # sum of the same weights
+    largest: Floats  # per world: the greatest reward of a page
     asked: Integers  # per world: pages in all
     gained: Floats  # per world: sum of all rewards
     squared: Floats  # per world: sum of the squares of all rewards
-    # 3 x 2 x worlds: what the pages of sites above the mean were to bring, and brought; what pages of sites
-    # that did better lately than before were to bring beyond the site's mean, and brought; the same of worse, less
+    # 3 x 2 x worlds: (expected, actual) sums of rewards on sites above the mean; (expected, actual) sums above the
+    # site's mean on sites that were recently better than before; the same below the mean on sites that were worse
     forecasts: Floats
 
     @classmethod
@@ -69,7 +69,7 @@ class Yields:
         )
 
     def book(self, worlds: Integers, sites: Integers, rewards: Floats) -> None:
-        """One page of sites[i] in worlds[i], each world at most once."""
+        """Adds one page of sites[i] in worlds[i], each world at most once."""
         at = (worlds, sites)
         keep = 1 - 1 / MEMORIES
         self.forecasts[:, :, worlds] += self._forecasts(at, rewards)
@@ -83,7 +83,7 @@ class Yields:
         self.squared[worlds] += rewards * rewards
 
     def _forecasts(self, at: tuple[Integers, Integers], rewards: Floats) -> Floats:
-        """What one page more of each site adds to `forecasts`."""
+        """The increments of `forecasts` for one more page of each site."""
         mean = self.gained[at[0]] / np.maximum(self.asked[at[0]], 1)
         pages, links = self.pages[at], self.links[at]
         own = (links + mean) / (pages + 1)
@@ -96,23 +96,23 @@ class Yields:
         return forecasts
 
     def grown(self, sites: int) -> Yields:
-        """The same with room for so many sites; of the further ones nothing is known."""
+        """A copy with room for `sites` sites; new sites have zero counts."""
         more = Yields.none(len(self.pages), sites - self.pages.shape[1])
         joined = {name: np.concatenate([getattr(self, name), getattr(more, name)], axis=1) for name in _BY_SITE}
         return dataclasses.replace(self, **joined)
 
     def part(self, sites: Integers) -> Yields:
-        """Some of the sites, to score them alone. What is known of all pages stays."""
+        """A copy with only some of the sites, to score them. Totals per world are unchanged."""
         return dataclasses.replace(self, **{name: getattr(self, name)[:, sites] for name in _BY_SITE})
 
     @property
     def means(self) -> Floats:
-        """Of each site; 0 for one that was not asked."""
+        """Mean reward of each site; 0 for sites without pages."""
         return self.links / np.maximum(self.pages, 1)
 
     @property
     def mean(self) -> Floats:
-        """Of all pages of a world, worlds x 1."""
+        """Mean reward of all pages of a world, worlds x 1."""
         return (self.gained / np.maximum(self.asked, 1))[:, None]
 
 
@@ -122,9 +122,9 @@ CLICKED = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 
 @dataclass(slots=True)
 class Novelty:
-    """Which external targets each site has shown so far.
+    """The external link targets of each site so far.
 
-    New means new on that site: what two sites cite counts for both.
+    A target is new if it is new on that site: a target of two sites counts for both.
     """
 
     unit: Unit
@@ -132,11 +132,11 @@ class Novelty:
     _shown: dict[SiteKey, set[int | str]] = field(default_factory=dict, repr=False)
 
     def targets(self, site: SiteKey, ends: Iterable[Url]) -> set[int | str]:
-        """What these ends of links on a page of the site count as: those on the site itself are left out."""
+        """The items (pages, hosts or domains) that the link targets of a page count as, without the site itself."""
         return {self._target(end) for end in ends if self.site_of(end) != site}
 
     def count(self, site: SiteKey, targets: Set[int | str]) -> int:
-        """Books the site's next page with what it links to; returns how many of them no page of the site showed."""
+        """Adds the targets of the site's next page; returns how many of them are new."""
         shown = self._shown.setdefault(site, set())
         before = len(shown)
         shown |= targets
@@ -157,25 +157,25 @@ Score = Callable[[Yields, np.random.Generator], Floats]
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRule:
-    """First some pages of each site; then a block of pages of the site with the greatest score, and so on.
+    """First `first` pages of each site; then repeatedly a block of pages of the site with the greatest score.
 
-    A site that cannot be asked (exhausted, not available, not ready) is passed over in all of this; whoever calls sees
-    to it that no more is asked for than the budget holds. Ties go to the first site.
+    Sites that are not ready (exhausted, unavailable) are skipped. The caller enforces the budget. Ties go to the first
+    site.
     """
 
     name: str
     score: Score
     first: int = 1  # pages of each site before sites are compared
-    block: int = 1  # pages of the chosen site until they are compared again
-    drifts: bool = False  # the score of a site changes while others are asked
+    block: int = 1  # pages of the chosen site before sites are compared again
+    drifts: bool = False  # the score of a site changes with pages of other sites
 
 
 @dataclass(slots=True)
 class Turns:
-    """Whose block is under way in each world."""
+    """The current block in each world."""
 
     site: Integers
-    left: Integers  # pages of its block
+    left: Integers  # remaining pages of the block
     scores: Floats | None = field(default=None, repr=False)
 
     @classmethod
@@ -184,7 +184,7 @@ class Turns:
 
 
 def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
-    """One site in each world. ready: worlds x sites, in each world at least one. Advances `turns`."""
+    """Chooses a site in each world. ready: worlds x sites, at least one per world. Advances `turns`."""
     worlds = np.arange(len(ready))
     fresh = ready & (yields.pages < rule.first)
     begins = fresh.any(axis=1)
@@ -200,66 +200,67 @@ def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np
     return chosen
 
 
-# The rules of Pechnikov and Chernobrovkin (2012) as printed, with their budget kept.
+# The rules of Pechnikov and Chernobrovkin (2012), with their budget kept.
 #
-# R1 spends its remainder, N - K [N/K], on the site with the greatest sum; as printed ("N - [N/K]") it would ask for
-# 3,800 pages of 2,000. What they call a Gittins index is the mean so far. None of them says what becomes of an
-# exhausted site: it leaves.
+# R1 spends its remainder, N - K [N/K], on the site with the greatest sum; the printed formula "N - [N/K]" would request
+# 3,800 pages with a budget of 2,000. Their "Gittins index" is the mean so far. The paper does not mention exhausted
+# sites; here they are skipped.
 
 
 def r1(budget: int, sites: int) -> ChoiceRule:
-    """[N/K] pages of each site, to the nearest integer; what is left on the site that brought most until then."""
+    """[N/K] pages of each site, to the nearest integer; then the rest on the site with the greatest sum."""
     share = max(1, (2 * budget + sites) // (2 * sites))
     return ChoiceRule("r1", lambda yields, _: yields.links, first=share, block=budget)
 
 
 def r2(n: int = 20) -> ChoiceRule:
-    """n pages of each site; then n more of the site with the greatest mean so far."""
+    """n pages of each site; then blocks of n pages of the site with the greatest mean so far."""
     return ChoiceRule("r2", lambda yields, _: yields.means, first=n, block=n)
 
 
 def r3(m: int = 1) -> ChoiceRule:
-    """UCB1: m pages of each site; then one page at a time by mean / greatest yield + sqrt(2 ln n / t)."""
+    """UCB1: m pages of each site; then single pages by mean / greatest yield + sqrt(2 ln n / t)."""
     return ChoiceRule("r3", ucb1, first=m, drifts=True)
 
 
 def quantum(n: int = 50) -> ChoiceRule:
-    """Each site in turn gets n pages."""
+    """Round robin with n pages of each site."""
     return ChoiceRule("quantum", lambda yields, _: -(yields.pages // n).astype(np.float64), first=n, block=n)
 
 
 def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
-    # while nothing was found, the means are 0 as well
+    # as long as no reward was above 0, the means are 0 too
     greatest = np.where(yields.largest > 0, yields.largest, 1.0)[:, None]
     times = np.maximum(yields.pages, 1)
     return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
 
 
-# Our own rule: one form for all kinds of sites, whose setting follows from the pages read so far.
+# Our rule: one formula for all kinds of sites; its parameters are set from the pages read so far.
 #
-# A site's promise is a power mean of upper bounds: of its fading means over 4 to 256 pages and of that of all, each
-# drawn towards the mean of all sites' pages (empirical Bayes); plus a premium for sites that are little known, which
-# fades as the budget is spent. A power far below 0 makes the least of the bounds, as RAW-UCB has it: a site that dries
-# up is left at once. One above 0 makes the greatest: a site that had a rich section is worth looking on.
+# The promise of a site is a power mean of upper confidence bounds: of its fading means over 4 to 256 pages and of its
+# overall mean, each shrunk towards the mean of all sites (empirical Bayes). Sites with few pages get a premium, which
+# decreases as the budget is spent. A strongly negative power approaches the minimum of the bounds, as in RAW-UCB, so a
+# site is left as soon as its yield falls. A positive power approaches the maximum: after a rich section, the rule keeps
+# exploring the site.
 #
-# Which of them, how strong the prior, how wide the bounds, how great the premium: each follows from six figures of the
-# campaign so far, `_signs`. So it shows while pages are read whether links lie evenly, whether good sites stay good,
-# whether good and bad stretches last. All in it is relative to the mean: links, hosts and links per second are alike.
+# Power, prior, width of the bounds and premium follow from six statistics of the campaign, `_features`: how evenly
+# links are distributed, whether good sites stay good, whether good and bad runs of pages last. All values are relative
+# to the mean, so the rule does not depend on the unit (links, hosts, links per second).
 
-PAGES_PER_SITE = 200  # budget where none is given: that of the published runs
-EPSILON_LINKS = 0.1  # found before the first page, so that the first means are not 0
-LEAST_POWER = 0.05  # nearer to 0 the power mean is the geometric one
-SIGN_PAGES = 20.0  # at the mean, before the first page: so long the forecasts count for little
+PAGES_PER_SITE = 200  # the budget if none is given: that of the published runs
+EPSILON_LINKS = 0.1  # added to the sums, so that the first means are not 0
+LEAST_POWER = 0.05  # closer to 0, the power mean is numerically the geometric mean
+FEATURE_PAGES = 20.0  # weight of the prior of the forecasts, in pages
 
-# Fitted by an evolution strategy on other worlds and manuals than those that are reported (docs/rules-of-choice.md).
-# A line each: (its least and greatest value; by how much it grows with each of the signs).
+# Fitted by an evolution strategy on other worlds and manuals than the reported ones (docs/rules-of-choice.md).
+# One row per parameter: ((minimum, maximum), slope by each of the features).
 SETTING = (
     ((-2, 7), (1.85, -2.07, 0.23, -0.03, -0.79, -0.90)),  # ln of the prior in pages
     ((-6, 3), (-1.92, -2.25, 0.56, 0.66, 0.14, -0.11)),  # ln of the premium
     ((-12, 4), (1.04, -2.41, 1.05, 0.71, 0.09, -0.16)),  # power
     ((-1, 7), (0.32, 0.30, 0.65, -0.33, 0.14, 0.79)),  # ln of the pages after which the premium is 1 / sqrt 2
-    ((-4, 3), (-1.75, -1.56, -0.38, -0.90, -0.36, 0.24)),  # ln of how the premium fades
-    ((-8, 8), (2.90, -2.17, 2.22, 0.81, 0.13, -1.45)),  # ln weight of 4 pages
+    ((-4, 3), (-1.75, -1.56, -0.38, -0.90, -0.36, 0.24)),  # ln of the exponent by which the premium decreases
+    ((-8, 8), (2.90, -2.17, 2.22, 0.81, 0.13, -1.45)),  # ln weight of the mean of 4 pages
     ((-8, 8), (0.07, -0.63, -1.62, -0.28, 0.42, -0.50)),  # of 16
     ((-8, 8), (4.28, -0.19, -0.87, -0.64, 0.83, -1.06)),  # of 64
     ((-8, 8), (-1.05, 1.96, -0.17, -0.63, 0.49, 0.00)),  # of 256
@@ -271,7 +272,7 @@ _SLOPES = np.array([slopes for _, slopes in SETTING]).T
 
 
 def scout(budget: int = 0) -> ChoiceRule:
-    """budget: pages in all; 0: not known."""
+    """budget: total pages; 0: unknown."""
     return ChoiceRule(
         "scout", lambda yields, _: _promise(yields, budget or PAGES_PER_SITE * yields.pages.shape[1]), drifts=True
     )
@@ -280,14 +281,14 @@ def scout(budget: int = 0) -> ChoiceRule:
 def _promise(yields: Yields, budget: int) -> Floats:
     mean, unevenness = _mean_and_unevenness(yields)
     spent = np.minimum(yields.asked / budget, 1.0)
-    setting = np.clip(_signs(yields, mean, unevenness, spent) @ _SLOPES, *_BOUNDS)
+    setting = np.clip(_features(yields, mean, unevenness, spent) @ _SLOPES, *_BOUNDS)
     prior, premium, width, fading, bound = (np.exp(setting[:, [column]]) for column in (0, 1, 3, 4, 10))
     power = setting[:, 2, None, None]
     power = np.where(np.abs(power) < LEAST_POWER, LEAST_POWER, power)
     weights = np.exp(setting[:, None, 5:10])
     sums = np.concatenate([yields.faded, yields.links[:, :, None]], axis=2)
     pages = np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2) + prior[:, :, None]
-    means = (sums / mean[:, None, None] + prior[:, :, None]) / pages  # over the mean of all
+    means = (sums / mean[:, None, None] + prior[:, :, None]) / pages  # relative to the mean of all pages
     spread = bound * np.sqrt((unevenness + EPSILON_LINKS) / mean * np.log(yields.asked + 1.0))[:, None]
     bounds = power * np.log(means + spread[:, :, None] * np.sqrt(means / pages) + 1e-9)
     top = bounds.max(axis=2, keepdims=True)
@@ -299,44 +300,43 @@ def _promise(yields: Yields, budget: int) -> Floats:
 
 
 def _mean_and_unevenness(yields: Yields) -> tuple[Floats, Floats]:
-    """Of all pages of each world: the mean, and variance over mean."""
+    """(mean, variance / mean) of all pages of each world."""
     asked = yields.asked + 1.0
     mean = (yields.gained + EPSILON_LINKS) / asked
     return mean, np.maximum(yields.squared / asked - mean**2, 0) / mean
 
 
-def _signs(yields: Yields, mean: Floats, unevenness: Floats, spent: Floats) -> Floats:
-    """worlds x 6: one; how unevenly links lie; how far sites above the mean fall short of it; how far a site's better
-    stretches last, and its worse ones; how much of the budget is spent. Each is about 0 in the middle and 1 far out.
+def _features(yields: Yields, mean: Floats, unevenness: Floats, spent: Floats) -> Floats:
+    """worlds x 6: constant 1; unevenness of links; regression of sites above the mean; persistence of a site's better
+    runs of pages, and of its worse ones; spent share of the budget. All but the first are about 0 on average, and about
+    1 in extreme cases.
     """
-    before = SIGN_PAGES * mean + EPSILON_LINKS
+    before = FEATURE_PAGES * mean + EPSILON_LINKS
     expected, brought = yields.forecasts[:, 0], yields.forecasts[:, 1]
     shortfall = np.log((expected[0] + before) / np.maximum(brought[0] + before, 1e-9))
     lasts = 2 * brought[1:] / (expected[1:] + before) - 0.5
     uneven = np.minimum(np.log(unevenness + 0.5), 6.0) / 2 - 1
-    signs = [np.ones_like(mean), uneven, 3 * np.clip(shortfall, -1, 1), *np.clip(lasts, -2, 2), spent - 0.5]
-    return np.stack(signs, axis=1)
+    columns = [np.ones_like(mean), uneven, 3 * np.clip(shortfall, -1, 1), *np.clip(lasts, -2, 2), spent - 0.5]
+    return np.stack(columns, axis=1)
 
 
-_Maker = Callable[[int, int], ChoiceRule]  # of the budget in pages (0: not known) and the number of sites
+_Maker = Callable[[int, int], ChoiceRule]  # arguments: budget in pages (0: unknown), number of sites
 
 RULES: dict[str, tuple[str, _Maker]] = {
     "scout": (
-        "Our default: tells from the pages read so far how evenly links lie and whether good sites stay good.",
+        "Our default: adapts to how evenly links are distributed and whether good sites stay good.",
         lambda budget, _: scout(budget),
     ),
-    "r1": ("The same number of pages of each site, the remainder on the best.", r1),
+    "r1": ("The same number of pages of each site, the rest on the best site.", r1),
     "r2": ("Blocks of 20 pages of the site with the greatest mean so far.", lambda *_: r2()),
     "r3": ("UCB1 over the greatest yield so far.", lambda *_: r3()),
-    "quantum": ("Each site in turn gets 50 pages.", lambda *_: quantum()),
+    "quantum": ("Round robin with 50 pages of each site.", lambda *_: quantum()),
 }
 
 
 @functools.cache
 def rules() -> Mapping[str, tuple[str, _Maker]]:
-    """RULES, and those of installed packages: functions as the makers of RULES, the first line of whose docstring
-    describes the rule.
-    """
+    """RULES and the rules of installed packages. The first line of a maker's docstring describes its rule."""
     added = {
         name: ((value.__doc__ or "").strip().partition("\n")[0], _named_maker(name, package, cast("_Maker", value)))
         for name, (package, value) in loaded("policies", object).items()
@@ -346,7 +346,7 @@ def rules() -> Mapping[str, tuple[str, _Maker]]:
 
 
 def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
-    """The maker of a package: its rule has the name that it was asked by, and errors name the package."""
+    """Wraps the maker of a package: the rule gets the registered name, and errors name the package."""
 
     def rule(budget: int, sites: int) -> ChoiceRule:
         made = guarded(package, make)(budget, sites)
@@ -356,35 +356,33 @@ def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
 
 
 def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
-    """Names of `rules`, and r2:50, r3:10, quantum:5 with their number. Raises UsageError for any other."""
+    """The rule of a name in `rules`, or r2:N, r3:N, quantum:N with a number. Raises UsageError for other names."""
     kind, _, number = name.partition(":")
     with_number = {"r2": r2, "r3": r3, "quantum": quantum}
     if kind in with_number and number.isdecimal() and int(number) > 0:
         return with_number[kind](int(number))
     if number or kind not in rules():
         raise UsageError(
-            f"There is no rule {name}. Rules: {', '.join(rules())}; r2, r3 and quantum take a "
+            f"There is no rule {name}. Rules: {', '.join(rules())}; r2, r3 and quantum accept a "
             "number of pages, as in r2:50."
         )
     if kind == "r1" and not budget:
-        raise UsageError(
-            "Rule r1 shares out a number of pages, so it needs one: give the pages to fetch, or take the rule quantum."
-        )
+        raise UsageError("Rule r1 needs the number of pages to fetch: give it, or use the rule quantum.")
     return rules()[kind][1](budget, sites)
 
 
-ALL_AT_ONCE = 256  # sites whose scores are reckoned anew for each choice; of more, those that changed
-# growth of the pages in all after which every score is: logarithms and means have then moved by less than that
+ALL_AT_ONCE = 256  # up to so many sites, all scores are computed for each choice; above, only changed ones
+# all scores are computed again when the total of pages has grown by this share: logarithms and means changed less
 STALE = 1 / 64
-SHORTEST_S = 0.05  # a page's cost in seconds: no answer is so fast that its site is worth more
+SHORTEST_S = 0.05  # minimum cost of a page in seconds, so that very fast answers do not dominate the score
 
 
 @dataclass(slots=True)
 class SitePolicy:
-    """Chooses sites by a rule of choice. Among equals the one that is named first is chosen.
+    """Chooses sites by a rule. Ties go to the host that comes first in `ready`.
 
-    Only `book` changes it, so the same pages in the same order and the same seed give the same choices. Cost in
-    seconds: a score is divided by what a page of the site took on average.
+    Only `book` changes it, so the same pages in the same order and the same seed give the same choices. With cost in
+    seconds, scores are divided by the site's mean time per page.
     """
 
     rule: ChoiceRule
@@ -392,25 +390,25 @@ class SitePolicy:
     seed: int
     cost: Literal["pages", "seconds"] = "pages"
     yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
-    places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # of each site in `yields`
+    places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # column of each site in `yields`
     recent: dict[SiteKey, deque[float]] = field(default_factory=dict, repr=False)  # rewards of each site's last pages
     _seconds: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
     _scores: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
     _changed: set[int] = field(default_factory=set, repr=False)
-    _whole_at: int = -1  # pages in all when every score was last reckoned
-    _block: tuple[int, int] = (-1, 0)  # site whose block is under way, and the pages that it had when the block began
+    _whole_at: int = -1  # total of pages when all scores were last computed
+    _block: tuple[int, int] = (-1, 0)  # (site of the current block, its pages when the block began)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         sites = np.array([self.place(host.site) for host in ready], np.int64)
         fresh = self.yields.pages[0, sites] < self.rule.first
-        enough = np.count_nonzero(fresh) >= most  # of those who were asked too little: scores decide nothing
+        enough = np.count_nonzero(fresh) >= most  # enough sites below `first`: scores are not needed
         scores = np.zeros(len(sites)) if enough else np.where(fresh, 0.0, self._current()[sites])
-        # who was asked too little, then whose block it is
+        # first sites below `first`, then the site of the current block
         rank = ~fresh * 2 + ~(fresh | (sites == self._block[0]))
         return [ready[at].host_id for at in np.lexsort((-scores, rank))[:most]]
 
     def book(self, site: SiteKey, reward: float, took_s: float = 0.0) -> None:
-        """A page whose reward is known: also to play a stored campaign again before it goes on."""
+        """Adds a page with its reward; also called to replay a stored campaign before it continues."""
         place = self.place(site)
         pages = int(self.yields.pages[0, place])
         if self.rule.block > 1 and pages >= self.rule.first and place != self._block[0]:
@@ -421,11 +419,11 @@ class SitePolicy:
         self._changed.add(place)
         if place == self._block[0] and pages + 1 - self._block[1] >= self.rule.block:
             self._block = (-1, 0)
-        if len(self.places) > ALL_AT_ONCE:  # what lags behind must not depend on how often somebody chose
+        if len(self.places) > ALL_AT_ONCE:  # the staleness of scores must not depend on the number of choices
             self._current()
 
     def scores(self) -> dict[SiteKey, float]:
-        """What the rule thinks of each site, for displays."""
+        """The current score of each site, for display."""
         current = self._current()
         return {site: float(current[place]) for site, place in self.places.items()}
 
@@ -441,18 +439,18 @@ class SitePolicy:
         return place
 
     def _current(self) -> Floats:
-        """Scores of all sites. With many, those of sites that were not asked lag behind by STALE at most."""
+        """Scores of all sites. With many sites, scores of unchanged ones may be stale by up to STALE."""
         asked, number = int(self.yields.asked[0]), len(self.places)
         if number <= ALL_AT_ONCE or self._whole_at < 0 or (self.rule.drifts and asked > self._whole_at * (1 + STALE)):
-            self._scores[:number] = self._reckoned(np.arange(number))
+            self._scores[:number] = self._compute_scores(np.arange(number))
             self._whole_at = asked
         elif self._changed:
             changed = np.fromiter(self._changed, np.int64)
-            self._scores[changed] = self._reckoned(changed)
+            self._scores[changed] = self._compute_scores(changed)
         self._changed.clear()
         return self._scores
 
-    def _reckoned(self, places: Integers) -> Floats:
+    def _compute_scores(self, places: Integers) -> Floats:
         asked = int(self.yields.asked[0])
         scores: Floats = self.rule.score(self.yields.part(places), np.random.default_rng([self.seed, asked]))[0]
         if self.cost == "seconds":

@@ -1,16 +1,15 @@
-"""Learns which addresses of one site are only other addresses of a page that was fetched, while crawling.
+"""Learns during a crawl which URLs of a site are aliases of pages that were fetched.
 
-States of a finding (differences in a place, see `urls.aliases`):
-suspected (two pages of equal text differ so) -> confirmed (enough pairs of equal text, of different pages, none
-against) -> refuted (one pair of different texts); suspected -> refuted. No way back.
-Always:
-(1) a URL is called another's only when that other was fetched, so no address is made up;
-(2) nothing unconfirmed is applied;
-(3) what was skipped because of a finding that falls is given back;
-(4) of what a finding would skip, one URL in PROBED is fetched all the same, so that a wrong finding falls; which ones
-    follows from the URL, so that a crawl that was killed probes the same;
-(5) memory is bounded; what is forgotten costs fetches, never pages.
-Not its business: fetching, the seen set, rules that a person wrote.
+States of a finding (a set of URL differences at a place, see `urls.aliases`):
+suspected (two pages of equal text differ so) -> confirmed (enough pairs of equal text, with different texts, and no
+counterexample) -> refuted (one pair of different texts); suspected -> refuted. A refuted finding stays refuted.
+Invariants:
+(1) a URL is an alias only of a page that was fetched, so no URL is invented;
+(2) unconfirmed findings are not applied;
+(3) URLs that were skipped because of a finding are returned when it is refuted;
+(4) one in PROBED of the URLs that a finding would skip is fetched, so that wrong findings are refuted; the choice is a
+    hash of the URL, so a resumed crawl probes the same URLs;
+(5) memory is bounded; forgotten data costs additional fetches, but no pages.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from periplus.urls.aliases import (
 from periplus.urls.hosts import path_and_query
 
 CONFIRMATIONS = 5  # as in `analyse.equivalences`
-KNOWN_CONFIRMATIONS = 3  # for sessions and campaigns, as the trap detector has it
-TEXTS = 2  # different ones among the confirming pairs: log-in forms are all alike
-PLACES_FOR_SITE = 3  # places that agree, before one pair is enough elsewhere on the site
-PROBED = 24  # of so many URLs that would be skipped one is fetched all the same
+KNOWN_CONFIRMATIONS = 3  # for session and campaign parameters, as in the trap detector
+TEXTS = 2  # different texts among the confirming pairs, since log-in forms are all equal
+PLACES_FOR_SITE = 3  # confirmed places, after which one pair is enough elsewhere on the site
+PROBED = 24  # one of so many URLs that would be skipped is fetched
 PAGES = 32_768  # remembered per site: about 10 MB of URLs
-COMPARED = 4  # latest pages of one text that a new one is compared with: more only matter where all pages are alike
-MOST_FINDINGS = 256  # suspected per site; more means that parameters are invented
-SKIPPED = 100_000  # given back from memory per finding; the store knows them all by the finding's name
+COMPARED = 4  # latest pages of equal text that a new page is compared with
+MOST_FINDINGS = 256  # suspected per site; with more, parameters are arbitrary
+SKIPPED = 100_000  # URLs kept in memory per finding; the store has all of them by the finding's name
 
 
 @dataclass(slots=True)
@@ -48,7 +47,7 @@ class _Finding:
     place: str
     differences: frozenset[Difference]
     same: int = 0
-    texts: set[bytes] = field(default_factory=set)  # of confirming pairs, TEXTS at most
+    texts: set[bytes] = field(default_factory=set)  # of confirming pairs, at most TEXTS
     groups: dict[str, tuple[bytes, Url]] = field(default_factory=dict)  # URL without the differences -> the latest page
     confirmed: bool = False
     refuted: bool = False
@@ -60,7 +59,7 @@ class _Finding:
 
 
 class AliasLearner:
-    """What one site's fetched pages say about its addresses."""
+    """`model.web.AliasDetection` of one site."""
 
     def __init__(self, confirmations: int = CONFIRMATIONS) -> None:
         self._needed = confirmations
@@ -69,17 +68,17 @@ class AliasLearner:
         self._findings: dict[tuple[str, frozenset[Difference]], _Finding] = {}
         self._by_differences: dict[frozenset[Difference], list[_Finding]] = {}
         self._confirmed: set[frozenset[Difference]] = set()  # differences with a confirmed finding anywhere
-        self._fetched: dict[str, Url] = {}  # URL as it is without what is confirmed -> the page
+        self._fetched: dict[str, Url] = {}  # URL without the confirmed differences -> the page
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The confirmed ones, by name."""
+        """Names of the confirmed findings, sorted."""
         return tuple(sorted(finding.name for finding in self._findings.values() if finding.confirmed))
 
     def target_of(self, url: Url) -> AliasTarget:
-        """The fetched page that this URL is another address of, with the reason; else the URL itself.
+        """The fetched page of which this URL is an alias, with the reasons; else the URL itself.
 
-        May be asked any number of times: when a link is found, and when its turn comes.
+        Called when a link is found, and again before it is fetched.
         """
         if not self._confirmed or url in self._pages or _is_probe(url):
             return AliasTarget(url)
@@ -99,20 +98,20 @@ class AliasLearner:
         return AliasTarget(page, tuple(finding.name for finding in reasons))
 
     def learn(self, url: Url, text_digest: bytes) -> tuple[Retraction, ...]:
-        """Books a fetched page. Returns the findings that fell by it."""
+        """Records a fetched page. Returns the confirmed findings that it refutes."""
         if not text_digest or url in self._pages:
             self._pages[url] = text_digest or self._pages.get(url, b"")
             return ()
         alike = self._alike.setdefault(text_digest, [])
         suspects = [apart for page in alike[-COMPARED:] if (apart := differences_between(page, url))]
         self._remember(url, text_digest, alike)
-        fallen = self._book(url, text_digest)
+        retracted = self._book(url, text_digest)
         for apart in suspects:
             self._suspect(url, apart)
         self._judge(url)
         if self._confirmed:
             self._fetched.setdefault(self._key(url, list(self._holding(url))), url)
-        return fallen
+        return retracted
 
     def _remember(self, url: Url, digest: bytes, alike: list[Url]) -> None:
         self._pages[url] = digest
@@ -123,8 +122,8 @@ class AliasLearner:
             self._alike.pop(self._pages.pop(oldest), None)
 
     def _holding(self, url: Url) -> Iterator[_Finding]:
-        """The confirmed findings that hold at a URL: of its place; or of the site,
-        when enough places agree and this one does not differ.
+        """The confirmed findings that apply to a URL: of its place, or of the site for well-known parameters if its
+        place has no finding and no place refutes it.
         """
         for differences in self._confirmed:
             where = place(url, differences)
@@ -141,7 +140,7 @@ class AliasLearner:
         return without(url, frozenset(difference for finding in held for difference in finding.differences))
 
     def _suspect(self, url: Url, apart: frozenset[Difference]) -> None:
-        """A new finding, weighed at once by all pages that are remembered."""
+        """Adds a finding, and tests it on all remembered pages."""
         seen_through = {difference for finding in self._holding(url) for difference in finding.differences}
         differences = apart - seen_through
         key = (place(url, differences), differences)
@@ -165,7 +164,7 @@ class AliasLearner:
         )
 
     def _weigh(self, finding: _Finding, url: Url, digest: bytes) -> bool:
-        """One page's word on a finding; False when it refutes it."""
+        """Tests a finding on one page; False if the page refutes it."""
         key = self._key(url, [finding, *(other for other in self._holding(url) if other is not finding)])
         before = finding.groups.get(key)
         finding.groups[key] = (digest, url)
@@ -177,7 +176,7 @@ class AliasLearner:
         if before[0] != digest:
             self._refute(finding)
             return False
-        if finding.differences <= apart:  # only then does the pair speak for each of the differences
+        if finding.differences <= apart:  # only then is the pair evidence for each of the differences
             finding.same += 1
             if len(finding.texts) < TEXTS:
                 finding.texts.add(digest)
@@ -188,38 +187,38 @@ class AliasLearner:
         finding.groups.clear()
 
     def _book(self, url: Url, digest: bytes) -> tuple[Retraction, ...]:
-        """The page's word on all findings of its places. Returns those that were confirmed and fell."""
-        fallen = []
+        """Tests all findings of the page's places. Returns the confirmed ones that it refutes."""
+        refuted = []
         for differences in list(self._by_differences):
             finding = self._findings.get((place(url, differences), differences))
             if finding is None or finding.refuted:
                 continue
             was = finding.confirmed
             if not self._weigh(finding, url, digest) and was:
-                fallen.append(finding)
-        fallen += self._fallen_elsewhere(url, digest)
-        if not fallen:
+                refuted.append(finding)
+        refuted += self._refute_applied(url, digest)
+        if not refuted:
             return ()
         self._reindex()
-        given_back = tuple(Retraction(finding.name, tuple(finding.skipped)) for finding in fallen)
-        for finding in fallen:
+        retractions = tuple(Retraction(finding.name, tuple(finding.skipped)) for finding in refuted)
+        for finding in refuted:
             finding.skipped.clear()
-        return given_back
+        return retractions
 
-    def _fallen_elsewhere(self, url: Url, digest: bytes) -> list[_Finding]:
-        """Findings of other places that were applied here, to a page that they do not fit."""
+    def _refute_applied(self, url: Url, digest: bytes) -> list[_Finding]:
+        """Refutes findings of other places that would map this page to a page of different text."""
         held = list(self._holding(url))
         page = self._fetched.get(self._key(url, held)) if held else None
         if page is None or page == url or self._pages.get(page, digest) == digest:
             return []
         apart = differences_between(page, url) or frozenset[Difference]()
-        guilty = [finding for finding in held if not finding.differences.isdisjoint(apart)]
-        for finding in guilty:
+        wrong = [finding for finding in held if not finding.differences.isdisjoint(apart)]
+        for finding in wrong:
             self._refute(finding)
-        return guilty
+        return wrong
 
     def _judge(self, url: Url) -> None:
-        """Confirms what has enough pairs by now."""
+        """Confirms the findings of the URL's places that have enough pairs."""
         changed = False
         for differences, findings in self._by_differences.items():
             finding = self._findings.get((place(url, differences), differences))
@@ -235,7 +234,7 @@ class AliasLearner:
             self._reindex()
 
     def _reindex(self) -> None:
-        """After what is confirmed has changed: pages by their addresses without it."""
+        """Rebuilds the index of pages by URL without confirmed differences."""
         self._confirmed = {finding.differences for finding in self._findings.values() if finding.confirmed}
         self._fetched = {}
         for page in self._pages:
@@ -245,5 +244,5 @@ class AliasLearner:
 
 
 def _is_probe(url: Url) -> bool:
-    """Whether a URL is fetched whatever was learned."""
+    """Whether a URL is always fetched, to test the findings."""
     return xxhash.xxh32_intdigest(path_and_query(url).encode()) % PROBED == 0

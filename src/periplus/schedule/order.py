@@ -1,4 +1,4 @@
-"""Which page of a site promises the most new links, by its address and the first link to it."""
+"""Orders the pages of a site by expected new links, predicted from the URL and the first link to each page."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from periplus.model.web import Url
 from periplus.urls.hosts import path_and_query
 from periplus.values import frozen
 
-# What is known of a page before it is asked for: its path, the words of it and of the links to it, where these links
-# stand, which page showed it first and what that page brought. Each of these is a feature with a weight; a page's
-# promise is the sum of the weights of its features, with a premium for those that are little known. A page that was
-# read moves the weights of its features (linear regression of ln(1 + new links), Bayesian with independent weights, as
-# in AROW). Siblings thus speak for one another: they share directory, words and source.
-# Before anything is known the order is breadth first, but for a few words that often stand over lists of links.
+# Known before a page is fetched: its path, the words of the path and of the first link's anchor, the position of that
+# link, the page that has it and the new links of that page. Each of these is a feature with a weight. The promise of a
+# page is the sum of its weights, with a premium for features with few observations. Reading a page updates the weights
+# of its features (Bayesian linear regression of ln(1 + new links) with independent weights, as in AROW). Pages in the
+# same directory share features, so a result for one updates the others.
+# Without observations the order is breadth first, except for a few words that often label lists of links.
 
-# Set on 19 manuals other than those that are reported (docs/rules-of-choice.md).
+# Tuned on 19 manuals other than the reported ones (docs/rules-of-choice.md).
 SLOTS = 1 << 15  # weights of one site: 0.5 MB; a manual of 4,000 pages has some 9,000 features
-MOST_FEATURES = 24  # of one page
-PREMIUM = 0.3  # for little known features, in standard deviations of the promise
+MOST_FEATURES = 24  # per page
+PREMIUM = 0.3  # for features with few observations, in standard deviations of the promise
 SPREAD = 0.35  # prior standard deviation of a weight
 NOISE = 0.8  # standard deviation of ln(1 + new links) that features do not explain
-INTERLEAVE = 5  # each fifth page is the first in breadth-first order: whatever was learned, something else is tried
-SHORT_LIST = 64  # pages whose promises are reckoned anew for each choice; all of them each REFRESH choices
+INTERLEAVE = 5  # every fifth page is the first in breadth-first order, for exploration
+SHORT_LIST = 64  # pages whose promises are computed again for each choice; all of them every REFRESH choices
 REFRESH = 16
-LATER = 1e-4  # what each place further back in breadth-first order costs: it decides where nothing else does
+LATER = 1e-4  # penalty per place in breadth-first order: breaks ties
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DIGITS = re.compile(r"\d+")
 
-# Words of paths and anchors, with what they add to ln(1 + new links): rounded means over the manuals, and a few that
-# were not met in them, for lists of links on other kinds of sites in the languages of the first users.
+# Words of paths and anchors by what they add to ln(1 + new links): rounded means over the manuals, and a few further
+# words for lists of links on other kinds of sites, in the languages of the first users.
 _ADDED = {
     1.0: "changelog",
     0.5: (
@@ -60,17 +60,16 @@ class Sighting:
     url: Url
     anchor: str
     position: str
-    source: int  # number of the page that showed it; -1: none did
+    source: int  # number of the page with the link; -1: none
     source_links: int  # new external links of that page
     depth: int
 
 
 @dataclass(slots=True)
 class PageOrder:
-    """The pages of one site that were seen and not yet asked for.
+    """The pages of one site that were discovered and not yet fetched.
 
-    Only what was offered, dropped and learned changes the order; asking for it does not.
-    Numbers count pages in the order in which they were offered.
+    The order depends only on calls of `offer`, `drop` and `learn`. Pages are numbered in the order of `offer`.
     """
 
     premium: float = PREMIUM
@@ -85,10 +84,10 @@ class PageOrder:
     _asked: int = 0
 
     def __post_init__(self) -> None:
-        self._variances[SLOTS] = 0.0  # the empty place of pages with few features
+        self._variances[SLOTS] = 0.0  # padding of pages with fewer features
 
     def offer(self, sighting: Sighting) -> int:
-        """Its number."""
+        """Adds a page. Returns its number."""
         number = self._offered
         if number == len(self._waiting):
             self._features = np.concatenate([self._features, np.full_like(self._features, SLOTS)])
@@ -107,13 +106,13 @@ class PageOrder:
         return number
 
     def best(self) -> Ints:
-        """The numbers of the pages that wait, the most promising first; each fifth time the one offered first."""
+        """The numbers of the waiting pages, most promising first; every fifth time in the order of `offer`."""
         waiting = np.flatnonzero(self._waiting[: self._offered])
         best: Ints = waiting[np.argsort(-self._promise[waiting], kind="stable")]
         return waiting if (self._asked + 1) % INTERLEAVE == 0 else best
 
     def drop(self, number: int) -> None:
-        """Page `number` waits no longer."""
+        """Removes a page from the queue."""
         self._waiting[number] = False
 
     def _promises(self, numbers: Ints) -> Floats:
@@ -124,7 +123,7 @@ class PageOrder:
         return promises
 
     def learn(self, number: int, new_links: int) -> None:
-        """What page `number` brought, that was asked for."""
+        """Updates the weights by the number of new links on a fetched page."""
         slots, share = self._features[number], self._share[number]
         variances = self._variances[slots]
         total = variances.sum() * share**2 + NOISE**2
@@ -135,7 +134,7 @@ class PageOrder:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Reckons the promises anew, of many pages each time those of the best alone."""
+        """Computes promises again: of many pages, only those of the best, and all every REFRESH pages."""
         near = np.flatnonzero(self._waiting[: self._offered])
         if self._asked % REFRESH and len(near) > SHORT_LIST:
             near = near[np.argpartition(self._promise[near], -SHORT_LIST)[-SHORT_LIST:]]
@@ -143,7 +142,7 @@ class PageOrder:
 
 
 def features(sighting: Sighting) -> tuple[list[str], set[str]]:
-    """Names of features, and the words of path and anchor."""
+    """(names of features, words of path and anchor)."""
     path = path_and_query(sighting.url)
     steps = path.split("?")[0].strip("/").split("/")
     places = ["/".join(steps[:depth]) for depth in range(1, min(len(steps), 5))]

@@ -1,6 +1,6 @@
-"""Remembers which lines a host has shown, by 32-bit keys, and judges what a text says beside them.
+"""Remembers the lines of a host's pages by 32-bit keys, and finds out what is new in a text.
 
-Compiled where there is a C compiler; shown_lines.pxd gives the types.
+Compiled if there is a C compiler; shown_lines.pxd has the types.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ KINDS = bytes(
     DIGIT if chr(code).isdigit() else JOINT if chr(code) in ".,:" else NEWLINE if code == 10 else GAP
     for code in range(256)
 )  # fmt: skip
-END, WORD, NUMBER, DAY = range(4)  # what `_next` finds; DAY: a number that a calendar's grid may hold
+END, WORD, NUMBER, DAY = range(4)  # kinds of tokens that `_next` finds; DAY: a number that may be in a calendar
 NOTHING, COPY, NUMBERS, WORDS = range(4)
-"""What a text says that its host had not shown: nothing; a line that was shown once before; numbers; words."""
+"""What is new in a text: nothing; a line that was seen once before; numbers; words."""
 
-FREE = 0  # a slot without a key; the one key of this value is held as the next one
+FREE = 0  # an empty slot; key 0 is stored as key 1
 MASK_32, MASK_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-# of the slots: Python's own hash is another one in each process, so nobody can prepare keys that collide
+# multiplier of the hash table: Python's hash differs in each process, so keys that collide cannot be prepared
 FACTOR = hash("lines") & MASK_64 | 1
 SMALLEST_BITS = 6
 SEED, PRIME = 2166136261, 16777619  # of FNV-1a
-MIX_1, MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # of MurmurHash3's last step
-SHORT = 12  # words: a longer line is compared by its pairs of words too, for it may be a piece of a longer text
-PAIR_MASK = 1  # of the pairs half are kept, chosen by their keys
-MOST_PAIRS = 1024  # of a line
+MIX_1, MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # of the finalizer of MurmurHash3
+SHORT = 12  # words; longer lines are compared by pairs of words too, since they may be parts of longer texts
+PAIR_MASK = 1  # half of the pairs are kept, selected by key
+MOST_PAIRS = 1024  # per line
 SIEVE = 4096
 ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR = 48, 31, 1000, 2999, 100_000_000, 100
-# added to keys of other kinds than lines
+# added to keys that are not of lines
 TWICE, LETTERS, PAIR, ADDRESS = 0x9E3779B9, 0x7F4A7C15, 0x51ED270B, 0x2545F491
 CALENDAR_NAMES = """
     january february march april may june july august september october november december
@@ -51,7 +51,7 @@ CALENDAR_NAMES = """
 
 
 class KeySet:
-    """Keys of 32 bits, in a table that is never more than half full."""
+    """A set of 32-bit keys: an open-addressing hash table, at most half full."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,11 +59,10 @@ class KeySet:
         self.slots = memoryview(bytearray(4 << self.bits)).cast("I")
 
     def has(self, key: int) -> bool:
-        """Whether the key is in the set."""
         return self.slots[self._place(self.slots, key or 1)] != FREE
 
     def add(self, key: int) -> bool:
-        """Adds the key. False: it was in the set."""
+        """Adds the key; False if it was in the set before."""
         key = key or 1
         place = self._place(self.slots, key)
         if self.slots[place] != FREE:
@@ -75,7 +74,7 @@ class KeySet:
         return True
 
     def _place(self, slots: Sequence[int], key: int) -> int:
-        """Where the key stands, or would stand."""
+        """The slot of the key, or the free slot for it."""
         most = (1 << self.bits) - 1
         place = (key * FACTOR & MASK_64) >> (64 - self.bits)
         while slots[place] != FREE and slots[place] != key:
@@ -93,26 +92,26 @@ class KeySet:
 
 
 class LineMemory:
-    """Keys of lines that a host has shown, in order; those of the last `generation` to twice as many are in memory.
+    """Keys of a host's lines in order; the last `generation` to 2 * `generation` of them are in memory.
 
-    Which these are follows from the sequence of keys alone, so whoever is given it again has the same.
+    The content depends only on the sequence of keys, so it can be restored from the stored sequence.
     """
 
     def __init__(self, generation: int, first: int, keys: Sequence[int]) -> None:
-        """keys: the latest of the sequence, those of number `first` and on."""
+        """keys: the stored end of the sequence, from number `first` on."""
         self.generation = generation
         self.shown = first
         self.young = KeySet()
         self.old = KeySet()
         self.new = array("I")
         self.pairs = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
-        self.kind = END  # of the word that `_next` found
+        self.kind = END  # of the token that `_next` found
         self.word = 0  # its key
-        self.value = 0  # where it is a number without other characters
-        self.own = KeySet()  # words of the page's address
+        self.value = 0  # if it is a number without other characters
+        self.own = KeySet()  # words of the page's URL
         self.sieve = memoryview(bytearray(SIEVE))
-        self.place = 0  # the last number of the address: those near to it say where in a list the page stands
-        self.line = self.letters = self.words = self.figures = self.count = 0  # of the line that was read
+        self.place = 0  # the last number of the URL; numbers close to it are links of a pager
+        self.line = self.letters = self.words = self.figures = self.count = 0  # of the current line
         for at in range(len(keys)):
             self._add(keys[at])
 
@@ -124,7 +123,7 @@ class LineMemory:
         return 0
 
     def _meet(self, key: int) -> bool:
-        """Whether the key is in memory; it is afterwards, and as one of the latest."""
+        """Whether the key is in memory. Adds it, or moves it to the young generation."""
         if self.young.has(key):
             return True
         is_known = self.old.has(key)
@@ -133,14 +132,14 @@ class LineMemory:
         return is_known
 
     def read(self, written: bytes, address: bytes, counted: bytes, most: int) -> int:
-        """What a page says that its host had not shown: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
+        """What is new in a page: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
 
-        written: the text in UTF-8, in lower case, of which `most` lines are read. address: of the page, in lower case;
-        its words do not count. counted: for each line whether it counts at all; lines beyond its end do.
+        written: the text in UTF-8 and lower case, of which `most` lines are read. address: the URL in lower case; its
+        words are ignored. counted: by line, 0 to ignore it; lines beyond its end are read.
 
-        Words and numbers that a calendar's grid is made of do not count. A line that is new but for its numbers brings
-        numbers; a page brings them when it has two or more, for one alone is a counter. A long line of which most
-        pairs of words were shown brings nothing: it is a piece of another text.
+        Words and numbers of calendars are ignored. A line that is new only in its numbers has new numbers; a page needs
+        two or more, since a single one is a counter. A long line with mostly known pairs of words is a part of another
+        text and has nothing new.
         """
         chars, flags, at, end = written, counted, 0, len(written)
         self._learn_address(address, len(address))
@@ -169,7 +168,7 @@ class LineMemory:
         return WORDS if fresh else NUMBERS if numbers > max(1, pieces) else COPY if copies > pieces else NOTHING
 
     def _learn_address(self, chars: Sequence[int], end: int) -> int:
-        """Sets which words are the page's own."""
+        """Sets the words and the last number of the page's URL."""
         self.own, self.sieve, self.place, at = KeySet(), memoryview(bytearray(CALENDAR_SIEVE)), -NEAR, 0
         while True:
             at = self._next(chars, at, end)
@@ -181,7 +180,7 @@ class LineMemory:
                 self.place = self.value
 
     def _read_line(self, chars: Sequence[int], at: int, end: int) -> int:
-        """Sets the keys of a line, of its letters and of its pairs of words. Returns where the next begins."""
+        """Sets the keys of a line, of its words and of its pairs of words. Returns the start of the next line."""
         whole = undated = letters = former = SEED
         days, has_calendar = 0, False
         self.words = self.figures = self.count = 0
@@ -221,7 +220,7 @@ class LineMemory:
         return at
 
     def adds(self, addresses: bytes) -> bool:
-        """Whether one of some addresses, a line each, was not shown before."""
+        """Whether an address is new; addresses are separated by line breaks. Remembers them."""
         is_new = False
         for address in addresses.split(b"\n"):
             key = SEED
@@ -231,7 +230,7 @@ class LineMemory:
         return is_new
 
     def _next(self, chars: Sequence[int], at: int, end: int) -> int:
-        """Goes to the next word of a line, and says its `kind` and key. Returns where it ends."""
+        """Sets `kind`, `word` and `value` of the next token of a line. Returns its end."""
         kind = GAP
         while at < end:
             kind = KINDS[chars[at]]
@@ -270,25 +269,25 @@ class LineMemory:
         return at
 
     def take_new(self) -> array[int]:
-        """The keys added since last asked."""
+        """The keys added since the last call."""
         new, self.new = self.new, array("I")
         return new
 
 
 def joined(key: int, word: int) -> int:
-    """The key of some words and one more."""
+    """The key of a sequence of words (key) with another word appended."""
     return ((key << 5 | key >> 27) ^ word) * PRIME & MASK_32
 
 
 def mixed(key: int) -> int:
-    """A key of which each bit depends on all."""
+    """The finalizer of MurmurHash3: each bit of the result depends on all bits of the key."""
     key = (key ^ key >> 16) * MIX_1 & MASK_32
     key = (key ^ key >> 13) * MIX_2 & MASK_32
     return key ^ key >> 16
 
 
 def calendar() -> tuple[KeySet, bytes]:
-    """The keys of names in calendars, and a sieve for them."""
+    """The keys of calendar names, and a sieve (a Bloom filter) for them."""
     names, sieve, memory = KeySet(), bytearray(SIEVE), LineMemory(1, 0, ())
     written, at = CALENDAR_NAMES.replace("\n", " ").encode(), 0
     while True:

@@ -1,4 +1,4 @@
-"""A survey as the policy of a crawl: its units, which page of which site is next, and what every page brought."""
+"""A survey as the policy of a crawl: its units, the choice of the next site and page, and the yield of every page."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ from periplus.urls.units import root_of, unit_finder
 
 ITEMS = ("page", "host", "domain")
 WITHIN = ("breadth", "learned")
-MOST_LEARNED = 1_000  # sites up to which the order within is learned unless told otherwise: each takes half a megabyte
-MOST_HELD = 128  # hosts leased at a time: each commit tells how all of them stand, and each choice compares them
-COMPANION_PAGES = 10  # of a companion before the next one: its front page and what that shows, where links back stand
-REST = 8  # choices that pass a site over after a failure: about as many seconds as the wait before another attempt
+MOST_LEARNED = 1_000  # up to so many sites, the order within is learned by default: each takes half a megabyte
+MOST_HELD = 128  # hosts leased at a time: each commit writes the state of all, and each choice compares them
+COMPANION_PAGES = 10  # of a companion before the next one: the front page and pages linked there have the backlinks
+REST = 8  # choices for which a site rests after a failure: about as many seconds as the wait before a retry
 
 
 # The plan -------------------------------------------------------------------------------------------------------------
 
 
 def checked(campaign: Campaign) -> Campaign:
-    """The campaign, if it can be. Raises UsageError."""
+    """The campaign unchanged, if it is valid. Raises UsageError."""
     if campaign.item not in ITEMS:
-        raise UsageError(f"a survey harvests by {', '.join(ITEMS)}, not by {campaign.item!r}")
+        raise UsageError(f"a survey counts links by {', '.join(ITEMS)}, not by {campaign.item!r}")
     if campaign.within not in ("", *WITHIN):
-        raise UsageError(f"pages within a site are read by {' or '.join(WITHIN)}, not by {campaign.within!r}")
+        raise UsageError(f"the order within a site is {' or '.join(WITHIN)}, not {campaign.within!r}")
     if campaign.pages < 0 or campaign.at_once < 0:
-        raise UsageError("pages are counted from 0: no limit; so are those at once: as many as suits the budget")
+        raise UsageError("pages and at-once must not be negative; 0 means no limit of pages, and at-once by the budget")
     rule_named(campaign.rule, campaign.pages, max(len(campaign.units), 1))
     if campaign.least_pages < 0 or campaign.read_companions < 0:
-        raise UsageError("the least pages of a site and the pages of companions are counted from 0")
+        raise UsageError("the least pages of a site and the pages of companions must not be negative")
     if campaign.read_companions and campaign.read_companions >= campaign.pages:
         raise UsageError(
-            f"the {campaign.read_companions:,} pages of companions are part of all pages: give more pages in all "
-            f"than that; now they are {campaign.pages:,}"
+            f"the {campaign.read_companions:,} pages of companions are part of the total of {campaign.pages:,} pages: "
+            "give a larger total"
         )
     if campaign.pages and campaign.least_pages * len(campaign.units) > target_pages(campaign):
         raise UsageError(
-            f"{campaign.least_pages:,} pages of each of {len(campaign.units):,} sites are more than the "
-            f"{target_pages(campaign):,} pages that there are for them: give more pages, or fewer of each site"
+            f"{campaign.least_pages:,} pages of each of {len(campaign.units):,} sites exceed the budget of "
+            f"{target_pages(campaign):,} pages: give more pages, or fewer of each site"
         )
     for name, times in Counter(unit.name for unit in campaign.units).items():
         if times > 1:
-            raise UsageError(f"two sites have the name {name}: name one of them otherwise")
+            raise UsageError(f"two sites have the name {name}: rename one of them")
     UnitScope(campaign.units, Scope())
     for unit in campaign.units:
         start_of(unit)
@@ -77,24 +77,24 @@ def target_pages(campaign: Campaign) -> int:
 
 
 def within_of(campaign: Campaign) -> str:
-    """The order within a site that holds."""
+    """The order within a site: as set, else by the number of sites."""
     return campaign.within or ("learned" if len(campaign.units) <= MOST_LEARNED else "breadth")
 
 
 def start_of(unit: Unit) -> Url:
-    """Where its reading begins."""
+    """The start URL of a unit."""
     return canonical(unit.start or f"https://{unit.prefixes[0].removeprefix('*.')}/")
 
 
 def plan_text(campaign: Campaign) -> str:
-    """As the plan is stored: JSON."""
+    """The stored form of the plan: JSON."""
     return json.dumps(dataclasses.asdict(campaign), ensure_ascii=False)
 
 
 def campaign_from(text: str, place: object) -> Campaign:
-    """The campaign that `plan_text` wrote. Raises UsageError for an empty text: there is none. place: for the error."""
+    """Parses the output of `plan_text`. Raises UsageError for an empty text. place: for the error message."""
     if not text:
-        raise UsageError(f"{place} holds no survey: `periplus survey create -c {place} ADDRESS...` makes one of it")
+        raise UsageError(f"{place} holds no survey; create one with `periplus survey create -c {place} ADDRESS...`")
     values = json.loads(text)
     units, companions = (
         tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop(name, ()))
@@ -104,7 +104,7 @@ def campaign_from(text: str, place: object) -> Campaign:
 
 
 def read_units(campaign: Campaign) -> tuple[Unit, ...]:
-    """The survey's sites, then the companions that are read. One that joined the survey is no companion."""
+    """The survey's sites, then the companions that are read, without those that were added to the survey."""
     if not campaign.companions:
         return campaign.units
     scope = UnitScope(campaign.units, Scope())
@@ -118,11 +118,11 @@ def read_units(campaign: Campaign) -> tuple[Unit, ...]:
 class UnitScope:
     """`model.ports.CrawlScope` of units.
 
-    Units that share a host are one site to whoever chooses, for a host is asked as a whole.
+    Units that share a host count as one site in choices, since politeness is per host.
     """
 
     def __init__(self, units: Sequence[Unit], rules: Scope) -> None:
-        """Raises UsageError for a prefix that two units claim, and for an expression that is none."""
+        """Raises UsageError for a prefix of two units, and for an invalid expression in the rules."""
         self._base: SiteScope = site_scope(
             [Url(unit.start) for unit in units if unit.start], dataclasses.replace(rules, scope="any")
         )
@@ -158,7 +158,7 @@ class UnitScope:
         return isinstance(self._unit(url), str) and url not in self._base.starts
 
     def _wild_site(self, host: SiteKey) -> SiteKey:
-        """The site of the nearest `*.` prefix around a host; the host itself where there is none."""
+        """The site of the longest `*.` prefix that contains the host; the host itself if there is none."""
         name = str(host) if self._wild else ""
         while name and f"*.{name}" not in self._of_host:
             name = name.partition(".")[2]
@@ -166,12 +166,12 @@ class UnitScope:
 
 
 def host_of(prefix: str) -> str:
-    """The host of a prefix, its `*.` included."""
+    """The host of a prefix, including `*.`."""
     return prefix.partition("/")[0]
 
 
 def _sites(units: Sequence[Unit]) -> tuple[SiteKey, ...]:
-    """Of each unit: the host of its first prefix, or that of the first unit that it is tied to by a shared host."""
+    """Site of each unit: the host of its first prefix, or of the first unit with which it shares a host."""
     leader = list(range(len(units)))
 
     def top(place: int) -> int:
@@ -180,8 +180,8 @@ def _sites(units: Sequence[Unit]) -> tuple[SiteKey, ...]:
             place = leader[place]
         return place
 
-    def tie(one: int, other: int) -> None:
-        first, second = sorted((top(one), top(other)))
+    def tie(place: int, other: int) -> None:
+        first, second = sorted((top(place), top(other)))
         leader[second] = first
 
     holders: dict[str, int] = {}
@@ -195,7 +195,7 @@ def _sites(units: Sequence[Unit]) -> tuple[SiteKey, ...]:
 
 
 def _wild_around(unit: Unit, holders: dict[str, int]) -> list[str]:
-    """The `*.` prefixes around hosts of which the unit has only a folder: the rest of such a host is theirs."""
+    """The `*.` prefixes that contain a host of which the unit has only a folder: the rest of the host is theirs."""
     around = []
     for prefix in unit.prefixes:
         host, slash, _ = prefix.partition("/")
@@ -212,7 +212,7 @@ def _wild_around(unit: Unit, holders: dict[str, int]) -> list[str]:
 
 @dataclass(slots=True)
 class _Host:
-    """The pages of one host in the order in which they were offered."""
+    """The pages of one host, numbered in the order of `offer`."""
 
     order: PageOrder = field(default_factory=PageOrder)
     urls: list[Url] = field(default_factory=list)
@@ -241,13 +241,14 @@ class PageOrders:
             host.depths[number] = min(host.depths[number], sighting.depth)
 
     def best(self, host: HostKey) -> Iterator[Url]:
-        """The pages of a host that wait, the most promising first."""
+        """The waiting pages of a host, most promising first."""
         if (pages := self._hosts.get(host)) is not None:
             yield from (pages.urls[number] for number in pages.order.best())
 
     def learn(self, visit: PageVisit, new_links: int) -> None:
-        """What a page brought, and which pages it shows. Depths are those along the links that were learned: what is
-        stored of a page may change after it was read.
+        """Learns the new links of a page, and offers the pages that it links to.
+
+        Depths are counted along the learned links, since stored depths may change after a page was read.
         """
         pages = self._hosts.get(host_key(visit.url))
         number = pages.numbers.get(visit.url) if pages else None
@@ -264,19 +265,19 @@ class PageOrders:
             self._show(sorted(visit.links), site, source, new_links, depth + 1)
 
     def _show(self, links: Iterable[LinkSighting], site: SiteKey, source: int, new_links: int, depth: int) -> None:
-        """Offers the targets on the same site. By target, for so they can be had again from what is stored."""
+        """Offers the targets on the same site. Callers sort links, so that stored links give the same order again."""
         for link in links:
             follow = link.kind in CLICK_KINDS and not link.nofollow
             if follow and self._scope.site_of(link.target) == site and self._scope.decide(link.target) is None:
                 self._offer(Sighting(link.target, link.anchor, link.position, source, new_links, depth))
 
 
-# What every page brought ----------------------------------------------------------------------------------------------
+# The yield of every page ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class YieldRecord:
-    """What every page brought, for curves and estimates: 8 bytes a link."""
+    """The items that every page links to, for curves and estimates: 8 bytes per link."""
 
     sites: dict[SiteKey, int] = field(default_factory=dict)
     site: array[int] = field(default_factory=lambda: array("q"))  # of each page
@@ -288,7 +289,7 @@ class YieldRecord:
     _outside_numbers: dict[str, int] = field(default_factory=dict)
 
     def book(self, site: SiteKey, targets: Iterable[int | str], outside: Iterable[SiteKey]) -> None:
-        """The next page."""
+        """Adds the next page."""
         page = len(self.site)
         self.site.append(self.sites.setdefault(site, len(self.sites)))
         for target in targets:
@@ -299,7 +300,7 @@ class YieldRecord:
             self.outside.append(self._outside_numbers.setdefault(name, len(self._outside_numbers)))
 
     def pairs(self, *, outside: bool = False) -> tuple[Ints, Ints]:
-        """(pages, items on them), or the sites outside in place of the items."""
+        """(page, item) pairs as two arrays; with outside=True, (page, site outside the survey)."""
         pages, items = (self.outside_page, self.outside) if outside else (self.page, self.item)
         return np.array(pages, np.int64), np.array(items, np.int64)
 
@@ -308,39 +309,39 @@ class YieldRecord:
 class SurveyPolicy:
     """`model.ports.Policy` of a campaign: a rule of choice among its sites, and an order of the pages of each.
 
-    Only `learn` changes it: what is known follows from the plan and the stored visits in their order, whether this
-    process, another or an earlier one stored them.
+    Only `learn` changes it: its state follows from the plan and the stored visits in their order, by whichever process
+    they were stored.
 
-    A site whose page failed so that a later attempt may end better rests while others can be asked: for REST choices,
-    twice as many with each further failure in a row. Choices are counted, not seconds.
+    After a failure that may pass, a site rests for REST choices, twice as many with each further failure in a row,
+    unless no other site is ready. Rests are counted in choices, not seconds.
     """
 
     rule: SitePolicy
     scope: UnitScope
-    orders: PageOrders | None  # None: pages come by depth
+    orders: PageOrders | None  # None: pages by depth
     window: int
     most_held: int = MOST_HELD
     record: YieldRecord = field(default_factory=YieldRecord)
     mark: int = 0
-    # the companions that are read, the strongest first, each with the pages asked for; their turn comes after
-    # companions_from pages of the survey's sites
+    # number of requested pages by companion, the strongest first; companions are read after companions_from pages of
+    # the survey's sites
     companions: dict[SiteKey, int] = field(default_factory=dict)
     companions_from: int = 0
     reads_text: ClassVar[bool] = False
-    _asked: int = 0  # pages, those of companions among them
-    _rests: dict[SiteKey, tuple[int, int]] = field(default_factory=dict)  # (failures in a row, until so many are asked)
+    _asked: int = 0  # requested pages, with those of companions
+    _rests: dict[SiteKey, tuple[int, int]] = field(default_factory=dict)  # (failures in a row, end as value of _asked)
     _sites: dict[HostKey, SiteKey] = field(default_factory=dict)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        groups: tuple[list[ReadyHost], list[ReadyHost]] = ([], [])  # those that rest come last
+        groups: tuple[list[ReadyHost], list[ReadyHost]] = ([], [])  # (active, resting)
         for host in ready:
-            site = self.site_of(host.host)  # a store may have met the host before its site belonged to the survey
+            site = self.site_of(host.host)  # the store may have assigned the host before its site joined the survey
             rests = self._rests.get(site, (0, 0))[1] > self._asked
             groups[rests].append(host if host.site == site else dataclasses.replace(host, site=site))
         return [host_id for group in groups if group for host_id in self._ranked(group, most)][:most]
 
     def _ranked(self, hosts: list[ReadyHost], most: int) -> Sequence[int]:
-        # whoever goes on with a survey is offered the same hosts in another order
+        # the store may return the same hosts in another order when a survey is continued
         hosts.sort(key=lambda host: (self.scope.order.get(host.site, -1), host.host))
         rank = {site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())}
         own = self.rule.choose([host for host in hosts if host.site not in rank], most)
@@ -349,18 +350,18 @@ class SurveyPolicy:
         return [*own, *others] if len(self.record.site) < self.companions_from else [*others, *own]
 
     def site_of(self, host: HostKey) -> SiteKey:
-        """By the scope."""
+        """The host's site in the scope."""
         site = self._sites.get(host)
         if site is None:
             site = self._sites[host] = self.scope.site_of(root_of(host))
         return site
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        """By the learned order. Without one, and of what it does not know, pages come by depth."""
+        """Pages by the learned order. Without it, and for pages unknown to it, the store chooses by depth."""
         return iter(()) if self.orders is None else self.orders.best(host)
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
-        """Takes 0.1 ms a link."""
+        """Takes 0.1 ms per link."""
         for visit in visits:
             self.mark = max(self.mark, visit.id)
             site = self.scope.site_of(visit.url)
@@ -379,7 +380,7 @@ class SurveyPolicy:
             self._rests.pop(site, None)
 
     def _book_companion(self, site: SiteKey, visit: PageVisit) -> None:
-        """A page is worth the sites of the survey that it links to."""
+        """The yield of a companion's page is the number of survey sites that it links to."""
         self.companions[site] += visit.asked
         if self.orders is not None:
             ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICKED}
@@ -393,7 +394,7 @@ class SurveyPolicy:
             self.orders.learn(visit, new)
 
     def book(self, site: SiteKey, ends: Sequence[Url], took_s: float) -> int:
-        """A page with the ends of its links; returns how many are new."""
+        """Records a page with the targets of its links; returns how many are new."""
         targets = self.rule.novelty.targets(site, ends)
         new = self.rule.novelty.count(site, targets)
         self.rule.book(site, float(new), took_s)
@@ -410,7 +411,7 @@ class SurveyPolicy:
 
 
 def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
-    """The campaign's policy before its first page. Raises UsageError."""
+    """The campaign's policy in its initial state. Raises UsageError."""
     units = read_units(campaign)
     scope = UnitScope(units, settings.scope)
     companions = scope.site_of_unit[len(campaign.units) :]
@@ -419,7 +420,7 @@ def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
     rule = rule_named(campaign.rule, target_pages(campaign), max(len(scope.sites) - len(companions), 1))
     rule = dataclasses.replace(rule, first=max(rule.first, campaign.least_pages))
     sites = SitePolicy(rule, novelty, campaign.seed, cost)
-    for site in scope.order:  # all at once: how far scores lag behind must not depend on when each was met
+    for site in scope.order:  # all at once: the staleness of scores must not depend on when sites were discovered
         if site not in companions:
             sites.place(site)
     learned = within_of(campaign) == "learned"

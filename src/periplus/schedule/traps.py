@@ -1,20 +1,23 @@
-"""Tells which URLs of a host belong to an endless series: calendars, facets, searches, reply forms, session ids.
+"""Detects URLs of a host that belong to an endless series: calendars, facets, searches, reply forms, session ids.
 
-The rule. (1) A page *brings content* when one of its lines, or a picture or file, was on no page of its host before.
-Words and numbers of its own URL, names and numbers of a calendar, lines that are nothing but links, and pieces of
-longer texts do not count. (2) A page brings content too when it is the first to link to pages of a series that does.
-A page that leads to such pages later, by whatever redirects, gets the credit then. (3) A URL is *listed* when a page
-that brings content, a sitemap, a feed or another host names it; all others are *doubtful*. (4) A series is all URLs of
-one pattern (`urls.patterns`), or of a wider one. It is *in doubt* when `trap_window` of its pages in a row brought
-nothing, and a quarter as many of such pages led on to more of it. Each wider pattern may have a window more, and each
-series a page more for four that brought content. (5) Of a series in doubt, doubtful URLs are put off; listed ones only
-where they have a query, and are named by a window of pages. Where three windows of pages in a row have one text, or
-are redirects, all are put off. (6) What is put off is asked for last: a quarter as many pages as were asked for in
-vain, and more as long as these bring numbers, at most `max_doubtful`. A page that brings content reopens its series.
+The rule:  (1) A page *has content* if one of its lines, images or files was on no earlier page of its host. Not
+counted: words and numbers of its own URL, calendar names and numbers, lines that consist of links, and parts of longer
+texts that were seen before.  (2) A page also has content if it is the first to link to pages of a series with content.
+If a page leads to such pages later, also through redirects, it is credited then.  (3) A URL is *listed* if a page with
+content, a sitemap, a feed or another host links to it; all other URLs are *doubtful*.  (4) A series is the set of URLs
+of a pattern (`urls.url_patterns`); a URL belongs to its narrowest pattern and to wider ones. A series is *in doubt* if
+`trap_window` of its pages in a row had no content, and a fifth as many of such pages linked to new URLs of it. Each
+wider pattern is allowed one more window, and each series one more page for five with content; a wider pattern does not
+count while the narrow one has content.  (5) In a series in doubt, doubtful URLs are postponed. Listed
+URLs are only if URLs of their narrowest pattern or of the one above it were listed by `trap_window` pages (and without
+a query they are allowed one more window): a list on one page ends. If three windows of pages in a row have the same
+text or are redirects, all URLs are postponed.  (6) Postponed URLs are fetched last: a fifth as many as the pages allowed
+before, more as long as these have new numbers, and at most `max_doubtful` of a host. A page with content reopens its
+series.
 
-So a list that ends is read to its end. What no such rule can see is a tree that writes ever new words on ever new
-pages; it looks like a site, and only budgets end it. Apart from that, a page is not asked for again under another
-session id, once a few such pairs had the same text.
+So finite lists are read to their end. The rule cannot detect a generator of random text on endless new pages; only
+budgets end it. In addition, a page is not fetched again under another session id, after a few such pairs had equal
+text.
 """
 
 from __future__ import annotations
@@ -40,35 +43,35 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import root_of
 from periplus.urls.url_patterns import ROOT, is_paging, plain, url_patterns
 
-FIFTH = 5  # pages with content that allow for one without, and pages without of which one must lead on
-ALIKE = 3  # windows, of pages that say the same, or redirect
-SCRIPT = 2  # the narrowest patterns, which may stand for one script: of parameters, of a path, of a folder
-GENERATIONS_CREDITED = 4  # an archive's years lead to months, these to days, these to stories
-CONFIRMATIONS = 3  # equal texts under two values of a well-known session name before it is believed
-# the same where only the value looks like a session's: a few log-in forms in a row are alike by chance
+FIFTH = 5  # pages with content that allow one page without; and one of so many pages without must link to more
+ALIKE = 3  # windows of pages with equal text, or of redirects
+SCRIPT = 2  # number of the narrowest patterns, which may be one script: of parameters, of a path, of a folder
+GENERATIONS_CREDITED = 4  # an archive's years lead to months, months to days, days to stories
+CONFIRMATIONS = 3  # pairs of equal texts under two values of a well-known session name before it is ignored
+# the same if only the value looks like a session id: a few log-in forms in a row may be equal by chance
 GUESS_CONFIRMATIONS = 8
 MAX_PATTERNS = 4096  # kept per host: about 1 MB
-MAX_DOUBTFUL = 200_000  # of which a host's detector knows that they are: some 20 MB
-MAX_LINES = 2000  # of one page are looked at
-GENERATION = 1 << 17  # keys of lines remembered of a host, in two generations: 2 MB, and 1 MB in the store
+MAX_DOUBTFUL = 200_000  # doubtful URLs remembered per host: some 20 MB
+MAX_LINES = 2000  # read per page
+GENERATION = 1 << 17  # keys of lines remembered per host, in two generations: 2 MB, and 1 MB in the store
 
 _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4",
     ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 _FOLLOWED = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
-# feeds, translations, next and previous: no sign of endlessness
+# feeds, translations, next and previous: no evidence of an endless series
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
 _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"}
 )
-_REDIRECT = "redirect"  # stands for the text of an answer that has none
+_REDIRECT = "redirect"  # in place of the text digest of a redirect
 _NO_CHANGES = TrapChanges()
 
 
 @dataclass(slots=True)
 class _Series:
-    """What the pages of one URL pattern brought; fields as in `PatternRecord`."""
+    """Counts of the pages of one URL pattern; fields as in `PatternRecord`."""
 
     fresh: int = 0
     useful: int = 0
@@ -83,11 +86,11 @@ class _Series:
 
     @property
     def brings(self) -> bool:
-        """Whether a new URL of it is likely to have content."""
+        """Whether a new URL of the series is likely to have content."""
         return self.fresh > self.idle
 
     def allows(self, window: int) -> int:
-        """How many pages in a row may bring nothing, where one window is granted."""
+        """How many pages in a row may have no content, for the given window."""
         return window + (self.fresh + self.useful) // FIFTH
 
     def credit(self) -> None:
@@ -98,7 +101,7 @@ _NO_SERIES = _Series()
 
 
 class Lesson(NamedTuple):
-    """What a page taught. vouched_for: URLs met before, as doubtful, that are listed now."""
+    """The result of a page. vouched_for: URLs that were doubtful before and are listed now."""
 
     fresh: bool
     candidates: tuple[Candidate, ...]
@@ -106,19 +109,19 @@ class Lesson(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What an answer means. text: the start of its digest; empty: it is compared with no other."""
+    """The facts about an answer. text: the start of its digest; empty: not compared with other answers."""
 
     brings: int
     text: str = ""
-    # targets that are as doubtful as the page itself, and no sign of endlessness
+    # targets that are as doubtful as the page itself, and no evidence of an endless series
     companions: Collection[Url] = ()
-    linked: Sequence[Url] | None = None  # targets, of which one may make the page useful; None: it lists all
+    linked: Sequence[Url] | None = None  # targets that may make the page useful; None: the page has content
 
 
 class _Sessions:
-    """Which names and values in URLs name no other page: learned from equal texts of URLs that differ in them only.
+    """Session parameters of a host, learned from equal texts of URLs that differ only in them.
 
-    Made anew from the host's stored pages: (URL, digest of its text) in the order in which they were read.
+    Rebuilt from the host's stored pages: (URL, digest of its text) in the order in which they were read.
     """
 
     def __init__(self, past: HostPast) -> None:
@@ -137,7 +140,7 @@ class _Sessions:
             counts[bare.names] = counts.get(bare.names, 0) + 1
 
     def refused(self, url: Url, refusal: str | None) -> str | None:
-        """refusal: why its series puts the URL off; a well-known name of a session then says more."""
+        """Why a URL is postponed, or None. refusal: the reason by its series; a session parameter explains more."""
         bare = plain(url)
         if not bare.names:
             return refusal
@@ -149,7 +152,7 @@ class _Sessions:
         return refusal
 
     def _load(self) -> None:
-        """Only when the host shows the first URL with a session id: most never do."""
+        """Reads stored texts at the first URL with a session id, since most hosts have none."""
         past, self._past = self._past, None
         for url, digest in past.texts() if past is not None else ():
             self.read(url, digest)
@@ -160,18 +163,15 @@ class _Sessions:
 
 
 class TrapDetector:
-    """What one host's series have brought, and which of its URLs are put off. See the rule above.
+    """The series of one host, and which of its URLs are postponed. See the rule above. One object per held host.
 
-    One object per host, held by its worker.
-
-    Always: (1) window 0 refuses nothing; (2) a listed URL without a query is refused only where a run of answers was
-    alike; (3) the answers follow from what the store keeps and from the pages read since, so a crawl that was killed
-    goes on as if it had not been; (4) memory is bounded, whatever comes.
-    Not its business: fetching, the seen set, other hosts, robots.
+    Invariants: (1) window 0 refuses nothing; (2) a listed URL is refused only if a window of pages lists its pattern,
+    or after a run of equal answers; (3) the state follows from the store and the pages read since, so a resumed crawl decides as
+    if it had not been interrupted; (4) memory is bounded.
     """
 
     def __init__(self, window: int, most: int, memory: TrapMemory, past: HostPast) -> None:
-        """most: URLs in doubt that are read. memory: as the store keeps it; past: what it can be asked beside."""
+        """most: limit of pages read in doubt. memory: the stored state; past: stored texts and URLs of the host."""
         self._window, self._most = window, most
         self._past = past
         self._series = {record.key: _Series(*astuple(record)[1:]) for record in memory.patterns}
@@ -183,10 +183,10 @@ class TrapDetector:
         self._changed_doubts: dict[UrlId, int] = {}
 
     def admit(self, url: Url, doubt: int, *, last: bool = False) -> str | None:
-        """None when the URL may be fetched; else why not, in words for users.
+        """None if the URL may be fetched; else the reason, as a text for users.
 
-        doubt: as stored. last: the host has nothing else left. A refusal holds for now: ask again when nothing else
-        is left, and once more after a page that brought content.
+        doubt: as stored. last: the host has no other URLs left. A refusal is temporary: call again when no other URLs
+        are left, and after a page with content.
         """
         if not self._window:
             return None
@@ -204,14 +204,14 @@ class TrapDetector:
             sample = allowed // FIFTH if last and not is_spent else 0
             vain = series.dull if sample else series.idle
             if width <= SCRIPT and not brought and series.alike >= series.allows(self._window * ALIKE) + sample:
-                return f"{key}: {series.alike} pages in a row said the same"
+                return f"{key}: {series.alike} pages in a row had the same text"
             if (
                 not brought
                 and vain >= allowed + sample
                 and series.bred * FIFTH >= self._window
                 and is_open
             ):
-                return f"{key}: {vain} pages in a row brought nothing new"
+                return f"{key}: {vain} pages in a row had nothing new"
             if width <= SCRIPT:
                 brought |= series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
         return None
@@ -221,28 +221,28 @@ class TrapDetector:
         return self._series.setdefault(ROOT, _Series())
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> Lesson:
-        """Books one page that was read.
+        """Records a page that was read.
 
-        doubt: the URL's own. candidates: what its links offer; returned with whether the page lists them.
+        doubt: of the URL. candidates: from its links; returned with `vouched` False if the page does not list them.
         """
         if not self._window:
             return Lesson(True, candidates)
         self._learn_session(url, document)
-        brings = max(self._says(url, document), WORDS * self._shows_resource(document))
+        brings = max(self._new_text(url, document), WORDS * self._shows_resource(document))
         if brings == WORDS or (not doubt and document.media_type in _FEEDS):
             lesson = self._book(url, doubt, candidates, _Answer(brings))
-            return lesson._replace(vouched_for=self._vouched_by(url, document))
+            return lesson._replace(vouched_for=self._listed_by(url, document))
         links, text = document.links, "" if document.needs_script else document.digests.text.hex()[:8]
         return self._book(
             url, doubt, candidates, _Answer(brings, text, set(links.targets_of(_COMPANIONS)), links.targets)
         )
 
     def redirected(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> Lesson:
-        """Books a redirect as a page without lines: what its target brings is its credit."""
+        """Records a redirect as a page without lines; it is credited with the content of its target."""
         home = root_of(url)
-        if not self._window or not any(one.url.startswith(home) for one in candidates):
+        if not self._window or not any(candidate.url.startswith(home) for candidate in candidates):
             return Lesson(True, candidates)
-        targets = [one.url for one in candidates]
+        targets = [candidate.url for candidate in candidates]
         return self._book(url, doubt, candidates, _Answer(NOTHING, _REDIRECT, set(targets), targets))
 
     def _book(self, url: Url, doubt: int, candidates: tuple[Candidate, ...], answer: _Answer) -> Lesson:
@@ -251,8 +251,8 @@ class TrapDetector:
         if self._doubts.pop(url_id(url), None):
             self._changed_doubts[url_id(url)] = 0
         linked = answer.linked
-        is_useful = linked is not None and self._is_useful(own, [one for one in linked if one.startswith(home)])
-        named = [one for one in candidates if one.reason is Reason.WAITING and one.url.startswith(home)]
+        is_useful = linked is not None and self._is_useful(own, [link for link in linked if link.startswith(home)])
+        named = [new for new in candidates if new.reason is Reason.WAITING and new.url.startswith(home)]
         doubted = self._name(url, doubt, named, answer, is_useful=is_useful) if named else frozenset[UrlId]()
         has_content = brings == WORDS or is_useful
         for key in own:
@@ -268,39 +268,39 @@ class TrapDetector:
             self._compare(self._of(key), answer.text)
         self._of(ROOT).spent += in_doubt
         if has_content:
-            self._credit_those_that_led_to(own[0])
+            self._credit_sources(own[0])
         if len(self._series) > MAX_PATTERNS:
             self._forget()
         if doubted:
-            candidates = tuple(replace(one, vouched=False) if one.url_id in doubted else one for one in candidates)
+            candidates = tuple(replace(new, vouched=False) if new.url_id in doubted else new for new in candidates)
         return Lesson(has_content or brings == NUMBERS, candidates)
 
     def _name(
         self, url: Url, doubt: int, named: Sequence[Candidate], answer: _Answer, *, is_useful: bool
     ) -> Collection[UrlId]:
-        """Books the URLs that a page names, and returns those that it does not list."""
+        """Records the URLs that a page links to, and returns the ones that it does not list."""
         own, path, lists = url_patterns(url), url.partition("?")[0], answer.linked is None
-        # what is new to a worker that had the host from its first page on, is new
-        known = self._past.seen([one.url_id for one in named]) if self._is_resumed else frozenset()
+        # if this worker has held the host since its first page, all candidates are new
+        known = self._past.seen([new.url_id for new in named]) if self._is_resumed else frozenset()
         doubted, listed, bred = set[UrlId](), set[str](), set[str]()
-        for one in named:
-            patterns = url_patterns(one.url)
+        for new in named:
+            patterns = url_patterns(new.url)
             leaf, is_list = patterns[0], is_paging(patterns[0])
-            if lists and (is_list or one.url.partition("?")[0] != path):  # a page does not list variants of itself
-                listed.update(patterns if one.url_id not in known else ())
+            if lists and (is_list or new.url.partition("?")[0] != path):  # a page does not list variants of itself
+                listed.update(patterns if new.url_id not in known else ())
                 continue
-            if one.url_id in known:
-                doubted.add(one.url_id)
+            if new.url_id in known:
+                doubted.add(new.url_id)
                 continue
-            is_companion = one.url in answer.companions and (answer.text == _REDIRECT or not is_list)
+            is_companion = new.url in answer.companions and (answer.text == _REDIRECT or not is_list)
             if not (is_companion or is_useful or answer.brings == COPY):
                 bred.update(patterns if is_list else (*patterns, *own))
             if doubt or not is_companion:
                 if leaf != own[0] and not lists:
                     self._of(leaf).led_from = own[0]
                 if leaf == own[0] or not self._series.get(leaf, _NO_SERIES).brings:
-                    doubted.add(one.url_id)
-                    self._note(one.url_id)
+                    doubted.add(new.url_id)
+                    self._note(new.url_id)
         for key in sorted(listed):
             self._of(key).listed += 1
         for key in sorted(bred):
@@ -308,9 +308,9 @@ class TrapDetector:
         return doubted
 
     def _is_useful(self, own: Sequence[str], links: Sequence[Url]) -> bool:
-        """Whether a page is the first of its series to link to a page of another that brings content.
+        """Whether a page is the first of its series to link to some page of another series with content.
 
-        Pages with a query are of one series with all others of their path, for facets are many.
+        Pages with a query count as one series with all others of their path, since there are many facets.
         """
         is_useful, is_list = False, is_paging(own[0]) or "?" not in own[0]
         home, former = own[not is_list], self._series.get(own[0], _NO_SERIES)
@@ -323,7 +323,7 @@ class TrapDetector:
         return is_useful
 
     def _compare(self, series: _Series, text: str) -> None:
-        """Counts the pages whose text is the one that most of the series have; empty: it is another each time."""
+        """Counts pages in a row with the series' most frequent text (Boyer-Moore vote); empty texts never agree."""
         if text and series.text == text:
             series.alike += 1
         elif series.alike:
@@ -336,16 +336,16 @@ class TrapDetector:
         return self._series.setdefault(key, _Series())
 
     def changes(self) -> TrapChanges:
-        """What changed since this was last asked; given back as `memory` it goes on where this stopped."""
+        """The changes since the last call, for the store; they restore the state when passed back as `memory`."""
         if not (self._changed or self._changed_doubts or self._lines.new):
-            return _NO_CHANGES  # of most hosts at most commits
+            return _NO_CHANGES  # the usual case
         changed, self._changed = sorted(self._changed), set()
         doubts, self._changed_doubts = self._changed_doubts, {}
         records = [PatternRecord(key, *astuple(self._series[key])) for key in changed if key in self._series]
         return TrapChanges(tuple(records), self._line_changes(), tuple(sorted(doubts.items())))
 
     def _line_changes(self) -> ShownLines:
-        """What was added since last asked. Lines before `needed_from` are needed no longer."""
+        """The lines added since the last call. Lines before `needed_from` may be deleted."""
         new, count = self._lines.take_new(), self._lines.shown
         return ShownLines(
             count - len(new),
@@ -354,28 +354,26 @@ class TrapDetector:
         )
 
     def _learn_session(self, url: Url, document: Document) -> None:
-        """Pages without a session id teach too, once a host has shown one: the same page may have both addresses."""
+        """Once the host has had a session id, pages without one are learned too: they may be the same pages."""
         if self._sessions.is_watching or "?" in url or ";" in url or "/(" in url:
             self._sessions.read(url, document.digests.text)
 
-    def _says(self, url: Url, document: Document) -> int:
-        """What the text says that the host had not shown. All of it is remembered."""
+    def _new_text(self, url: Url, document: Document) -> int:
+        """NOTHING, COPY, NUMBERS or WORDS, by what is new in the text. Remembers its lines."""
         text = document.text
         written = text.lower().encode() if text.isascii() else _lower().fold(text.encode("utf-8", "replace"))
         address = unquote_to_bytes(url.partition("//")[2].partition("/")[2])
         return self._lines.read(written, _lower().fold(address), _counted(document.blocks), MAX_LINES)
 
     def _shows_resource(self, document: Document) -> bool:
-        """Whether there is a new picture or file among the links; its parameters aside,
-        which often only defeat caches.
-        """
+        """Whether the links have a new image or file. Ignores query strings, which often only defeat caches."""
         targets = {target.partition("?")[0] for target in document.links.targets}
         resources = {target for target in targets if target.lower().endswith(_RESOURCE)}
         resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
         return bool(resources and self._lines.adds("\n".join(sorted(resources)).encode("utf-8", "replace")))
 
-    def _vouched_by(self, url: Url, document: Document) -> tuple[Url, ...]:
-        """The URLs known as doubtful that a page lists."""
+    def _listed_by(self, url: Url, document: Document) -> tuple[Url, ...]:
+        """The URLs remembered as doubtful that a page lists; they are doubtful no longer."""
         if not self._doubts:
             return ()
         links, path, cleared = document.links, url.partition("?")[0], dict[Url, None]()
@@ -391,13 +389,11 @@ class TrapDetector:
         if identity not in self._doubts and len(self._doubts) < MAX_DOUBTFUL:
             self._changed_doubts[identity] = self._doubts[identity] = 1
 
-    def _credit_those_that_led_to(self, key: str) -> None:
-        """Pages that said nothing new led to a page that does: they were worth their fetch,
-        and so were those that led to them.
-        """
+    def _credit_sources(self, key: str) -> None:
+        """Credits the series of pages without content that led to a page with content, over several generations."""
         for _ in range(GENERATIONS_CREDITED):
             former = self._of(key)
-            key, former.led_from = former.led_from, ""  # once for each page that led to more
+            key, former.led_from = former.led_from, ""  # each source is credited once
             if key not in self._series:
                 return
             series = self._of(key)
@@ -405,14 +401,14 @@ class TrapDetector:
             series.useful += 1
 
     def _forget(self) -> None:
-        """Drops half of the series: those that bring content first, among equals the oldest."""
+        """Drops up to half of the series: first the ones with recent content, then the oldest."""
         keys = sorted((key for key in self._series if key != ROOT), key=lambda key: self._series[key].idle > 0)
         for key in keys[: MAX_PATTERNS // 2]:
             del self._series[key]
 
 
 def _counted(blocks: Blocks) -> bytes:
-    """For each line of a text 0 where its block is nothing but links; empty: all count."""
+    """By line of a text: 0 if its block consists of links only, else 1; empty: all lines count."""
     if not blocks.shares:
         return b""
     flags: Iterable[bytes] = map((b"\0", b"\1").__getitem__, map(bool, blocks.shares))
@@ -423,12 +419,12 @@ def _counted(blocks: Blocks) -> bytes:
 
 @cache
 def _lower() -> Folding:
-    """Each character in lower case."""
+    """Folds characters to lower case."""
     return Folding(str.lower)
 
 
 def _in_disk_order(stored: bytes) -> array[int]:
-    """uint32, little-endian on every machine."""
+    """uint32 values, little-endian on every machine."""
     keys = array("I")
     keys.frombytes(stored)
     if sys.byteorder == "big":

@@ -1,6 +1,6 @@
-"""Whose turn it is among the sites of a crawl, and which page a host was given by name.
+"""The default policy, turns of a crawl's sites, and the chosen page of each host.
 
-Apart from `order`, whose arrays no plain crawl needs: loading NumPy takes as long as a sixth of a crawl's start.
+Separate from `order`, which needs NumPy: loading NumPy takes a sixth of a crawl's start, and most crawls do without.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from periplus.values import frozen
 
 @frozen
 class SiteTurns:
-    """`model.ports.Policy`: sites that had fewer quanta of pages go first; within a quantum, who is due first.
+    """`model.ports.Policy`: sites with fewer fetched quanta of pages go first; within a quantum, hosts by due time.
 
-    The order within a site is the store's: by depth.
+    The store orders the pages within a site, by depth.
     """
 
     quantum: int  # pages
@@ -35,21 +35,21 @@ class SiteTurns:
         return iter(())
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
-        """What a page brought changes no turn."""
+        """Does nothing: turns do not depend on the content of pages."""
 
 
 @dataclass(slots=True)
 class GivenPages:
-    """The page that each host was last given by name. It is named again until it was visited, or waits no longer."""
+    """The page last chosen for each host. It is returned again until it was visited or is no longer in the queue."""
 
     _given: dict[HostKey, Url] = field(default_factory=dict)
 
     def next(self, host: HostKey, take: Callable[[HostKey], Url | None]) -> Iterator[Url]:
-        """The host's pages, best first, for `Policy.next`. take: the next of a host, taken from what waits."""
+        """The host's pages, best first, for `Policy.next`. take: removes a host's next page from the queue."""
         while (url := self._given.get(host) or take(host)) is not None:
             self._given[host] = url
             yield url
-            self._given.pop(host, None)  # whoever asks for another one found that it does not wait
+            self._given.pop(host, None)  # the caller asks for another page because this one is not in the store's queue
 
     def visited(self, url: Url) -> None:
         host = host_key(url)

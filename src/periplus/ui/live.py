@@ -21,7 +21,7 @@ from periplus.api.logins import login_of
 from periplus.api.overview import Overview
 from periplus.api.segments import replace_text, rules_file, write_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
-from periplus.jobs.presets import gone_on
+from periplus.jobs.presets import resume_order
 from periplus.jobs.setting_fields import (
     EVERYDAY,
     PREFIX,
@@ -302,7 +302,7 @@ def resume(request: Request) -> Response:
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = consents or any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not homes.home_of(place).resume(now()):
-        order = gone_on(_last_crawl(state, name, folder), form, local=not state.locks.others_can_ask)
+        order = resume_order(_last_crawl(state, name, folder), form, local=not state.locks.others_can_ask)
         if is_changed:
             state.stop_jobs(name)
         state.add_job(_allowing(order) if consents else order)

@@ -1,1 +1,1 @@
-"""Rules on the text of URLs: what is the same URL, host, site; what lies within a crawl. Pure."""
+"""Rules on the text of URLs, without I/O: canonical URLs, hosts, sites, and the scope of a crawl."""

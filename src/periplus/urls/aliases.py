@@ -1,8 +1,8 @@
-"""The differences between addresses of one page, and URLs without them.
+"""Differences between URLs of the same page, and keys of URLs without them. No I/O.
 
-A *difference* is one way in which addresses of one page differ: a parameter, the order of parameters, `www.`, the
-scheme, a last slash, an index file, a `;name=value` in the path. What a site's differences mean is never guessed here:
-whoever compares the contents of pages learns it. Pure: text in, values out.
+A *difference* is a way in which URLs of the same page may differ: a parameter, the order of parameters, `www.`, the
+scheme, a final slash, an index file, a `;name=value` in the path. Whether a difference matters on a site is decided by
+comparing the content of pages, not here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from periplus.urls.scope import site_key
 from periplus.urls.url_patterns import SESSION_NAMES, mask
 from periplus.values import Pairs, Row
 
-COPY = "same bytes and links as"  # an alias elsewhere than at its page's place
-MOST_DIFFERENCES = 4  # that may be judged as one: more say that two addresses have little in common
+COPY = "same bytes and links as"  # reason of an alias with another path than its page
+MOST_DIFFERENCES = 4  # in one finding: URLs with more differences have little in common
 
 
 class Difference(NamedTuple):
-    """One way in which addresses of one page differ.
+    """A way in which URLs of the same page differ.
 
     kind: parameter, path-parameter, order, www, scheme, slash or index.
     """
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A URL taken apart along its possible differences."""
+    """A URL split into its possible differences."""
 
     scheme: str
     www: bool
@@ -48,9 +48,9 @@ class Shape(NamedTuple):
 ORDER, WWW, SCHEME, SLASH = Difference("order"), Difference("www"), Difference("scheme"), Difference("slash")
 
 
-@lru_cache(maxsize=32_768)  # some 30 MB of parts when full; each page is looked at once for each finding
+@lru_cache(maxsize=32_768)  # some 30 MB when full; each page is read once for each finding
 def shape(url: Url) -> Shape:
-    """The URL in parts; equal for equal URLs only, save for empty pairs in the query (`?a&&b`)."""
+    """Splits a URL. Only equal URLs have equal shapes, except for empty pairs in the query (`?a&&b`)."""
     address, _, query = url.partition("?")
     start = address.index("//") + 2
     cut = address.index("/", start)
@@ -88,7 +88,7 @@ def _without_extras(path: str) -> tuple[str, Pairs]:
 
 
 def differences_of(url: Url) -> frozenset[Difference]:
-    """All differences that this URL has or may lack, parameters by name."""
+    """The differences that a URL contains: its parameters by name and its index file."""
     parts = shape(url)
     named = {Difference("parameter", name) for name, _ in parts.pairs} | {
         Difference("path-parameter", name) for name, _ in parts.path_parameters
@@ -96,9 +96,9 @@ def differences_of(url: Url) -> frozenset[Difference]:
     return frozenset(named | ({Difference("index", parts.index_file)} if parts.index_file else set()))
 
 
-def differences_between(one: Url, other: Url) -> frozenset[Difference] | None:
-    """The differences that tell one URL from the other; None: they differ in more, or not at all."""
-    a, b = shape(one), shape(other)
+def differences_between(url: Url, other: Url) -> frozenset[Difference] | None:
+    """The differences between two URLs; None: their host or path differs too, or they are equal."""
+    a, b = shape(url), shape(other)
     if a.host != b.host or a.path != b.path:
         return None
     differences = {Difference("parameter", name) for name in _changed(a.pairs, b.pairs)}
@@ -121,17 +121,17 @@ def differences_between(one: Url, other: Url) -> frozenset[Difference] | None:
 
 
 def _changed(a: Pairs, b: Pairs) -> set[str]:
-    """Names whose values are not the same in both."""
+    """Names with different values in a and b."""
     if a == b:
         return set()
     names = {name for name, _ in (*a, *b)}
     return {
-        name for name in names if [rest for one, rest in a if one == name] != [rest for one, rest in b if one == name]
+        name for name in names if [rest for key, rest in a if key == name] != [rest for key, rest in b if key == name]
     }
 
 
 def without(url: Url, differences: Set[Difference]) -> str:
-    """What is left of a URL when these differences do not count: a key, not an address to fetch."""
+    """A key of the URL that ignores the given differences; not a URL to fetch."""
     parts = shape(url)
     pairs = [pair for pair in parts.pairs if Difference("parameter", pair[0]) not in differences]
     if ORDER in differences:
@@ -151,9 +151,9 @@ def without(url: Url, differences: Set[Difference]) -> str:
 
 
 def place(url: Url, differences: Set[Difference]) -> str:
-    """Where a finding about these differences holds, as a path pattern: the whole site for `www.`, scheme, slash and
-    index files; the script (its numbers masked) when parameters remain that make pages; else its folder, for there
-    each page has its own path.
+    """The path pattern for which a finding about these differences holds: the whole site for `www.`, scheme, slash and
+    index files; the script (with masked numbers) if the URL has other parameters; else its folder, since there each
+    page has its own path.
     """
     for difference in differences:
         if difference.kind in _OF_PARAMETERS:
@@ -167,7 +167,7 @@ _OF_PARAMETERS = frozenset({"parameter", "path-parameter", "order"})
 
 @lru_cache(maxsize=32_768)
 def _places(url: Url) -> tuple[frozenset[Difference], str, str]:
-    """A URL's parameters as differences, its script, and its folder."""
+    """(parameters of a URL as differences, pattern of its script, pattern of its folder)."""
     parts = shape(url)
     head, _, last = parts.path.rpartition("/")
     folder = "/".join(mask(segment) for segment in head.split("/"))
@@ -181,7 +181,7 @@ def _places(url: Url) -> tuple[frozenset[Difference], str, str]:
 
 
 def is_well_known(differences: Set[Difference]) -> bool:
-    """Whether all are parameters by which servers track visitors, and nothing else: sessions and campaigns."""
+    """Whether all differences are session or campaign parameters."""
     return all(
         difference.kind in ("parameter", "path-parameter")
         and (difference.name.lower() in SESSION_NAMES or TRACKING.fullmatch(difference.name) is not None)
@@ -190,7 +190,7 @@ def is_well_known(differences: Set[Difference]) -> bool:
 
 
 def words(differences: Set[Difference]) -> str:
-    """For users: `sid, order of parameters, last slash`."""
+    """A text for users: `sid, the order of parameters, a last slash`."""
     named = {"order": "the order of parameters", "www": "www.", "scheme": "http or https", "slash": "a last slash"}
     return ", ".join(
         sorted(
@@ -201,23 +201,23 @@ def words(differences: Set[Difference]) -> str:
 
 
 class AliasPage(NamedTuple):
-    """A page that was fetched, as far as it takes to tell whether it is the same as another."""
+    """The facts about a fetched page that are needed to compare it with others."""
 
     url_id: UrlId
     url: Url
     depth: int | None
     body: bytes  # digest
     text: bytes  # digest
-    canonical: str  # that it names; empty: none
-    has_text: bool = True  # and needs no script for it: else equal bytes do not tell that pages are the same
+    canonical: str  # its rel=canonical target; empty: none
+    has_text: bool = True  # without a script; else equal bytes do not mean equal pages
 
 
 LinksOf = Callable[[Sequence[UrlId]], Iterable[tuple[int, Iterable[int]]]]
-"""(page, ids of what some of its links lead to) of these pages, in any order; a page may come several times."""
+"""(page, link targets by id) of the given pages, in any order; a page may occur several times, with a part each."""
 
 
 class Merger(NamedTuple):
-    """A fetched page that is another address of a page. why: what says so."""
+    """A fetched page that is an alias of another page. why: the evidence."""
 
     alias: AliasPage
     page: AliasPage
@@ -225,13 +225,13 @@ class Merger(NamedTuple):
 
 
 def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> list[Merger]:
-    """Which of these pages are the same, by URL. starts: of the crawl.
+    """Finds aliases among fetched pages; sorted by URL. starts: of the crawl.
 
-    Pages are the same when their bytes are and their addresses differ in the scheme, in `www.` or in an index
-    file only; when they are of one site, their bytes are the same and their links lead to the same pages (SPEC C6); and
-    when one names the other of its site as canonical, which says the same text and names no third. Of them the page is
-    the one that others name as canonical, else the one that is a start, has a start's scheme and `www.`, is fetched by
-    https, names no index file, is nearest to the start: never the one that was fetched first. O(pages log pages).
+    Pages are the same (1) if their bytes are equal and their URLs differ only in scheme, `www.` or index file; (2) if
+    they are on the same site, their bytes are equal and their links lead to the same pages (SPEC C6); (3) if one has
+    the other as its canonical on the same site, which has equal text and no other canonical. The main page of a group
+    is a canonical target, else a start URL, else by a start's scheme and `www.`, https, no index file, smallest depth;
+    it does not depend on the order of fetching. O(pages log pages).
     """
     by_url = {page.url: page for page in pages}
     groups: dict[Row, list[Url]] = {}
@@ -244,7 +244,7 @@ def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> l
     named: set[Url] = set()
     for url, page in by_url.items():
         target = by_url.get(Url(page.canonical))
-        if target is not None and target.url != url and target.text == page.text and _vouches(page, target):
+        if target is not None and target.url != url and target.text == page.text and _is_valid_canonical(page, target):
             named.add(target.url)
             _join(leader, url, target.url)
     sets: dict[Url, list[Url]] = {}
@@ -275,10 +275,10 @@ def _why(alias: AliasPage, page: AliasPage) -> str:
 
 
 def _copies(pages: Iterable[AliasPage], links_of: LinksOf) -> list[list[Url]]:
-    """Pages of a site with equal bytes whose links lead to the same pages, where copies count as one page.
+    """Groups of pages of a site with equal bytes whose links lead to the same pages; copies count as the same page.
 
-    Equal bytes, read as equal text, make groups first. A group is parted where members link to other groups, or to
-    other single URLs, until none is: so copies of a whole folder that link to one another are the same, page by page.
+    Partition refinement: pages with equal bytes and text form the first groups. Groups are split by the groups and
+    single URLs that their pages link to, until nothing changes. So all pages of a copied folder match their originals.
     """
     members: dict[object, list[AliasPage]] = {}
     for page in pages:
@@ -305,12 +305,12 @@ def _plain_differences(url: Url) -> frozenset[Difference]:
     return frozenset((SCHEME, WWW, Difference("index", shape(url).index_file)))
 
 
-def _vouches(page: AliasPage, target: AliasPage) -> bool:
+def _is_valid_canonical(page: AliasPage, target: AliasPage) -> bool:
     return target.canonical in ("", target.url) and site_key(page.url) == site_key(target.url)
 
 
-def _join(leader: dict[Url, Url], one: Url, other: Url) -> None:
-    first, second = sorted((_leader_of(leader, one), _leader_of(leader, other)))
+def _join(leader: dict[Url, Url], url: Url, other: Url) -> None:
+    first, second = sorted((_leader_of(leader, url), _leader_of(leader, other)))
     leader[second] = first
 
 
@@ -335,7 +335,7 @@ def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> Row:
 
 
 def cores_shared(urls: Iterable[Url]) -> set[Url]:
-    """Those of which another one has the same host and path, differences aside: only they can be aliases."""
+    """The URLs that share host and path with another one, without regard to differences: only these can be aliases."""
     first: dict[tuple[str, str], Url] = {}
     shared: set[Url] = set()
     for url in urls:

@@ -1,4 +1,4 @@
-"""Captures of a URL in a web archive: the key that they share, and which of them is nearest to a time."""
+"""Captures of a URL in a web archive: their sort key, and their order by distance to a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from periplus.urls.canonical import canonical
 
 
 class Capture(NamedTuple):
-    """One line of an archive's index. taken: seconds since the epoch, UTC; status: 0 where it is not known, as of a
-    revisit; place: where its bytes are, in the words of whoever made this.
+    """A line of an archive's index. taken: seconds since the epoch, UTC; status: 0 if unknown, as for revisits; place:
+    the location of its bytes, in the format of the source.
     """
 
     url: str
@@ -25,17 +25,17 @@ class Capture(NamedTuple):
 
 
 def by_nearness(captures: Iterable[Capture], url: Url, at: float) -> list[Capture]:
-    """The captures of a URL, those nearest to a time first; at: seconds since the epoch, infinite: the latest.
+    """The captures of a URL, nearest to a time first. at: seconds since the epoch; infinity: latest first.
 
-    Those of another spelling with the same key (http for https, with www. or without) come last, as do refusals and
-    failures of the server (429, 5xx) among those of one spelling.
+    Captures of other URLs with the same key (http for https, with or without www.) come last. Within both groups
+    refusals and server errors (429, 5xx) come last.
     """
     return sorted(
         captures,
-        key=lambda one: (
-            not _is_of(one, url),
-            one.status == 429 or one.status >= 500,
-            abs(one.taken - at) if at < math.inf else -one.taken,
+        key=lambda capture: (
+            not _is_of(capture, url),
+            capture.status == 429 or capture.status >= 500,
+            abs(capture.taken - at) if at < math.inf else -capture.taken,
         ),
     )
 
@@ -47,8 +47,8 @@ def _is_of(capture: Capture, url: Url) -> bool:
         return False
 
 
-_KEPT = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("%", "")  # what stands in a key as it is
-# Sessions in paths of ASP.NET and in queries, as the Wayback Machine's keys leave them out.
+_KEPT = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("%", "")  # characters that are not escaped
+# Session ids in ASP.NET paths and in queries, which the Wayback Machine removes from its keys.
 _PATH_SESSION = re.compile(r"/\((?:[0-9a-z]{24}|(?:[a-z]\([0-9a-z]{24}\))+)\)(?=/[^?]+\.aspx)")
 _QUERY_SESSION = re.compile(
     r"(?:^|(?<=&))(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)"
@@ -57,10 +57,10 @@ _QUERY_SESSION = re.compile(
 
 
 def capture_key(url: str) -> str:
-    """The URL as CDXJ sorts it: `org,example)/path?a=1&b=2`.
+    """The URL's sort key (SURT) in CDXJ: `org,example)/path?a=1&b=2`.
 
-    Lower case, escaped anew, www., sessions, the scheme and its port dropped, the query sorted: equal to the keys of
-    the Wayback Machine, pywb and cdxj-indexer. Total for http and https URLs in canonical form.
+    In lower case and escaped again, without www., session ids, scheme and default port, with a sorted query: equal to
+    the keys of the Wayback Machine, pywb and cdxj-indexer. Never raises for canonical http and https URLs.
     """
     parts = urlsplit(url)
     host = re.sub(r"^www\d*\.", "", (parts.hostname or "").rstrip("."))
@@ -72,7 +72,7 @@ def capture_key(url: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Unescaped until nothing changes, then escaped once, in lower case."""
+    """Unescapes until nothing changes, then escapes once, in lower case."""
     data = text.encode("utf-8", "replace")
     while (bare := unquote_to_bytes(data)) != data:
         data = bare
@@ -80,7 +80,7 @@ def _escaped(text: str) -> str:
 
 
 def _resolved(path: str) -> str:
-    """A path without dots and doubled slashes."""
+    """A path without dot segments and double slashes."""
     places: list[str] = []
     for place in path.split("/"):
         if place == ".." and places:

@@ -1,4 +1,4 @@
-"""URLs as names of files that every file system takes: Windows, macOS and Linux, and a zip file for any of them."""
+"""File names for URLs that are valid on Windows, macOS and Linux, and in zip files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import xxhash
 
 from periplus.model.web import Url
 
-# Forbidden on Windows: these signs, controls, a dot or a blank at the end, and names of devices with any ending.
-# Source: Microsoft, Naming Files, Paths, and Namespaces. Names are NFC, as links in pages are: macOS compares either.
+# Forbidden on Windows: these characters, control characters, a final dot or blank, and device names with any extension.
+# Source: Microsoft, Naming Files, Paths, and Namespaces. Names are in NFC, as links in pages are; macOS accepts both
+# forms.
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]')
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\u00b9\u00b2\u00b3])(?=$|\.)")
-PLACE_BYTES = 100  # of one name, in UTF-8: file systems take 255 bytes or letters, eCryptfs 143
-PATH_CHARS = 180  # of a path: Windows takes 260 with the folder that it is in
+PLACE_BYTES = 100  # of one name, in UTF-8: file systems allow 255 bytes or characters, eCryptfs 143
+PATH_CHARS = 180  # of a path: Windows allows 260 including the folder
 ENDINGS = {
     "text/html": (".html", ".htm"),
     "application/xhtml+xml": (".xhtml",),
@@ -42,22 +43,22 @@ ENDINGS = {
     "font/ttf": (".ttf",),
     "font/otf": (".otf",),
 }
-"""Of media types, the endings by which a browser knows a file of them; the first is added where there is none."""
+"""Extensions by which browsers recognise a media type; the first one is added if a name has none of them."""
 
 
 _OPENED_AS_PAGES = frozenset({"html", "htm", "xhtml", "xht", "shtml", "shtm", "mht", "mhtml", "svgz", "hta"})
 
 
 class FileNames:
-    """Gives each URL a path of its own, whatever the case of letters; the same URLs in the same order get the same."""
+    """Unique paths for URLs, also on case-insensitive systems. The same URLs in the same order get the same paths."""
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
-        """taken: paths that no URL gets."""
+        """taken: paths that are not used for URLs."""
         self._files = {_folded(path) for path in taken}
         self._folders: set[str] = set()
 
     def of(self, url: Url, media_type: str) -> str:
-        """A path with `/` between its places, relative, at most PATH_CHARS long."""
+        """A relative path with `/` as separator, at most PATH_CHARS long."""
         path = file_path(url, media_type)
         if len(path) > PATH_CHARS or self._is_taken(path):
             stem, dot, ending = path.rpartition(".")
@@ -65,7 +66,7 @@ class FileNames:
             if len(path) > PATH_CHARS:
                 stem = path.split("/")[0] + "/long"
             path = f"{stem}~{_digest(url)}{ending[:20]}"
-            if self._is_taken(path):  # a folder on the way has the name of a file
+            if self._is_taken(path):  # a folder of the path has the name of a file
                 path = f"{path.split('/')[0]}~/{_digest(url)}{ending[:20]}"
         folded = _folded(path)
         self._files.add(folded)
@@ -86,18 +87,18 @@ class FileNames:
 
 
 def file_path(url: Url, media_type: str) -> str:
-    """`example.org/a/b.html` for `https://example.org/a/b`: places safe, a folder's page index.html, the query in the
-    name, an ending that tells the type. Two URLs may get one path.
+    """`example.org/a/b.html` for `https://example.org/a/b`: valid names, index.html for folders, the query in the file
+    name, an extension by media type. Two URLs may get the same path.
     """
     parts = urlsplit(url)
     host = _safe(parts.netloc.replace(":", "-").strip("[]"))
     *folders, name = [_safe(_text(place)) for place in parts.path.removeprefix("/").split("/")]
-    # an empty place in the middle is one of its own: /a//b is not /a/b
+    # empty segments are kept: /a//b is not /a/b
     return "/".join([host, *(folder or "_" for folder in folders), _name(name or "index", parts.query, media_type)])
 
 
 def _name(name: str, query: str, media_type: str) -> str:
-    """With the query behind a tilde, and an ending that is one of the type's; other types keep what they have."""
+    """Adds the query after a tilde, and an extension of the media type; other types keep their extension."""
     endings = ENDINGS.get(media_type, ())
     stem, dot, last = name.rpartition(".")
     ending = dot + last if stem and (dot + last).lower() in endings else ""
@@ -106,7 +107,7 @@ def _name(name: str, query: str, media_type: str) -> str:
         text = _safe(_text(query))
         stem += "~" + (text if len(text) <= 40 and text == _text(query) else _digest(query))
     if not endings and stem.rpartition(".")[2].lower() in _OPENED_AS_PAGES:
-        return _safe(stem + ".bin")  # its server did not say that it is a page, but its name would
+        return _safe(stem + ".bin")  # the server did not send it as a page, but browsers would open it as one
     return _safe(stem) + (ending or (endings[0] if endings else ""))
 
 
@@ -119,7 +120,7 @@ def _text(place: str) -> str:
 
 
 def _safe(name: str) -> str:
-    """A name of one place in a path that every file system takes, and no program as an option; empty stays empty."""
+    """A name that is valid on every file system and is not taken for an option of a command; empty stays empty."""
     safe = _FORBIDDEN.sub("_", name)
     if len(safe.encode()) > PLACE_BYTES:
         safe = safe.encode()[: PLACE_BYTES - 20].decode("utf-8", "ignore") + "~" + _digest(name)

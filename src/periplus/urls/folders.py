@@ -1,7 +1,7 @@
-"""Local folders as hosts: a folder's address, the file that a URL names, and the path that stands for a URL on screens.
+"""Local folders as hosts: URLs of files, files of URLs, and paths shown instead of URLs.
 
-A folder `docs` is the host `docs.alt`. Names below .alt are for use outside of DNS, and no server can have one
-(RFC 9476); the map between host and folder is a setting of the crawl, so nothing but it leads to a file.
+A folder `docs` is the host `docs.alt`. Names below .alt are reserved for use outside of DNS, so no server can have one
+(RFC 9476). The map from host to folder is a setting of the crawl, so pages cannot link to other files.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ADDRESS = re.compile(r"http://([a-z0-9-]+\.alt)(/[^\s\"'<>|\\^`{}]*)?")
 
 
 def folder_host(folder: Path) -> str:
-    """The name of a folder as a host, a DNS label of its last part: `docs.alt`, `q2-report.alt`; `folder.alt` where
-    nothing of it is left.
+    """The host of a folder, a DNS label made of its name: `docs.alt`, `q2-report.alt`; `folder.alt` if no valid
+    character is left.
     """
     plain = unicodedata.normalize("NFKD", folder.name).lower()
     label = _NO_LABEL.sub("-", plain.encode("ascii", "ignore").decode()).strip("-")[:60].strip("-")
@@ -33,30 +33,30 @@ def folder_host(folder: Path) -> str:
 
 
 def folders_of(entries: Iterable[str]) -> dict[HostKey, Path]:
-    """The folder of each host, from the setting `folders`. Raises UsageError for an entry that is none."""
+    """The folder of each host, from the setting `folders`. Raises UsageError for an invalid entry."""
     folders: dict[HostKey, Path] = {}
     for entry in entries:
         name, _, path = entry.partition("=")
         if not _NAME.fullmatch(name) or not Path(path).is_absolute():
-            raise UsageError(f"folders takes NAME{FOLDER_DOMAIN}=/FOLDER, not {entry!r}")
+            raise UsageError(f"folders expects NAME{FOLDER_DOMAIN}=/FOLDER, not {entry!r}")
         if folders.setdefault(HostKey(f"{name}:80"), Path(path)) != Path(path):
-            raise UsageError(f"two folders are called {name}: give each a collection of its own")
+            raise UsageError(f"two folders have the name {name}: use a separate collection for each")
     return folders
 
 
 def is_folder_host(host: HostKey) -> bool:
-    """Whether the host is a local folder, or none at all: nobody is to be spared there."""
+    """Whether the host is a local folder, which needs no delay."""
     return host.endswith(FOLDER_DOMAIN + ":80")
 
 
 def url_of_path(host: str, parts: Iterable[str], *, is_folder: bool) -> str:
-    """The address of a file or folder below a host; parts: the names on the way from the folder."""
+    """The URL of a file or folder. parts: its path relative to the host's folder."""
     path = "/".join(quote(os.fsencode(part), safe="!$&'()*+,;=:@~") for part in parts)
     return f"http://{host}/{path}" + ("/" if is_folder and path else "")
 
 
 def parts_of(path: str) -> tuple[str, ...] | None:
-    """The names on the way to a file, from a URL's path; None: no file can be called so."""
+    """The parts of a file's path, from a URL's path; None: no file can have this name."""
     names = []
     for segment in path.split("/"):
         name = os.fsdecode(_decoded(segment))
@@ -72,23 +72,24 @@ def _decoded(segment: str) -> bytes:
 
 
 def paths_shown(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], str]:
-    """What puts in any text paths in place of the addresses of local files: `docs/guide/a b.html#top`, seen from the
-    folder `here`, absolute for a folder that does not lie below it. Nothing changes where there are no folders.
+    """A function that replaces URLs of local files in a text by paths, such as `docs/guide/a b.html#top`.
+
+    Paths are relative to `here`, and absolute for folders that are not below it. Without folders the text is unchanged.
     """
-    roots = {host.removesuffix(":80"): _seen_from(folder, here) for host, folder in folders.items()}
+    roots = {host.removesuffix(":80"): _relative_prefix(folder, here) for host, folder in folders.items()}
 
     def path(match: re.Match[str]) -> str:
         root = roots.get(match[1])
         if root is None:
             return match[0]
-        address, sign, rest = _parted(match[2] or "/")
+        address, sign, rest = _split_suffix(match[2] or "/")
         return (root + unquote(address).removeprefix("/") or ".") + sign + rest
 
     return (lambda text: _ADDRESS.sub(path, text)) if roots else (lambda text: text)
 
 
 def address_of_path(folders: Mapping[HostKey, Path], path: str, here: Path) -> str | None:
-    """The address of a local file or folder by its path, seen from the folder `here`; None: it lies in none of them."""
+    """The URL of a local file or folder by its path, relative to `here`; None: it is in none of the folders."""
     full = Path(os.path.normpath(here / path))
     for host, folder in folders.items():
         if full.is_relative_to(folder):
@@ -97,20 +98,20 @@ def address_of_path(folders: Mapping[HostKey, Path], path: str, here: Path) -> s
     return None
 
 
-def _parted(address: str) -> tuple[str, str, str]:
-    """(path, `?` or `#` or nothing, the rest)."""
+def _split_suffix(address: str) -> tuple[str, str, str]:
+    """(path, `?` or `#` or "", rest)."""
     match = re.search(r"[?#]", address)
     return (address[: match.start()], match[0], address[match.end() :]) if match else (address, "", "")
 
 
-def _seen_from(folder: Path, here: Path) -> str:
-    """With a slash at its end; empty for `here` itself."""
+def _relative_prefix(folder: Path, here: Path) -> str:
+    """The folder's path with a final slash; empty for `here` itself."""
     text = str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
     return "" if text == "." else text.rstrip("/") + "/"
 
 
 def as_file_links(folders: Mapping[HostKey, Path], html: str) -> str:
-    """A page of ours with addresses of local files as `file:` URLs, which a browser opens."""
+    """A generated page with `file:` URLs for local files, which browsers open."""
     for host, folder in folders.items():
         name = host.removesuffix(":80")
         html = html.replace(f"http://{name}/", folder.as_uri().rstrip("/") + "/").replace(name, escape(folder.name))

@@ -1,4 +1,4 @@
-"""Hosts that URLs name, whether one lies within another, and which addresses are not of the public internet."""
+"""Hosts of URLs, registered domains, and IP addresses that are not public."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from publicsuffixlist import PublicSuffixList
 
 from periplus.model.web import HostKey, Origin, Url
 
-# The only place where hosts are compared. Functions that take a `Url` rely on its canonical form (a host in lower case,
-# a path, no userinfo) and are plain work on text, since they run once a link: 0.2 to 0.4 us.
+# The only module that compares hosts. Functions with a `Url` argument rely on its canonical form (host in lower case, a
+# path, no userinfo) and use string operations only, since they run for every link: 0.2 to 0.4 us.
 
-HOSTS_REMEMBERED = 65_536  # about 20 MB of text at worst; a crawl meets far fewer hosts at a time
+HOSTS_REMEMBERED = 65_536  # cache size: about 20 MB of text at most; a crawl has far fewer hosts at a time
 
 
 def _authority(url: Url) -> str:
-    """`name` or `name:port`; the host has at least one character, so that a search from 8 suits both schemes.
+    """`name` or `name:port`, without the final dot of a fully qualified name.
 
-    Without the dot that marks a name as complete: the two are one host.
+    The search from 8 works for both schemes, since the host has at least one character.
     """
     authority = url[8 if url[4] == "s" else 7 : url.find("/", 8)]
     if authority[-1] == "." or ".:" in authority:
         name, colon, port = authority.partition(":")
-        return _plain(name) + colon + port
+        return _without_dot(name) + colon + port
     return authority
 
 
@@ -34,7 +34,7 @@ def _has_port(authority: str) -> bool:
 
 
 def host_key(url: Url) -> HostKey:
-    """`name:port`, the port always said; IPv6 in brackets: `example.org:443`, `[::1]:8080`."""
+    """`name:port`, always with the port; IPv6 in brackets: `example.org:443`, `[::1]:8080`."""
     authority = _authority(url)
     if _has_port(authority):
         return HostKey(authority)
@@ -42,28 +42,28 @@ def host_key(url: Url) -> HostKey:
 
 
 def origin_of(url: Url) -> Origin:
-    """`scheme://name:port`, the port always said."""
+    """`scheme://name:port`, always with the port."""
     return Origin(("https://" if url[4] == "s" else "http://") + host_key(url))
 
 
 def root_of(url: Url) -> Url:
-    """The URL of the server's own first page: `https://example.org/`."""
+    """The root URL of the server: `https://example.org/`."""
     return Url(url[: url.index("/", 8) + 1])
 
 
 def host_name(url: Url) -> str:
-    """The host without its port and last dot, as the URL writes it: IPv6 in brackets."""
+    """The host without port and final dot, as in the URL: IPv6 in brackets."""
     authority = _authority(url)
     return authority[: authority.rindex(":")] if _has_port(authority) else authority
 
 
 def path_and_query(url: Url) -> str:
-    """What a request line and robots.txt see: starts with `/`."""
+    """The request target, as in the request line and robots.txt; starts with `/`."""
     return url[url.index("/", 8) :]
 
 
 def without_www(host: str) -> str:
-    """The host without a leading `www.`, unless nothing but a public suffix would be left (`www.com` stays)."""
+    """The host without a leading `www.`, unless only a public suffix would be left (`www.com` is unchanged)."""
     if not host.startswith("www."):
         return host
     rest = host[4:]
@@ -72,7 +72,7 @@ def without_www(host: str) -> str:
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def is_ip(host: str) -> bool:
-    """Whether the host is an address: IPv4 with dots, or IPv6 with or without brackets."""
+    """Whether the host is an IP address: IPv4, or IPv6 with or without brackets."""
     try:
         ipaddress.ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)
     except ValueError:
@@ -82,19 +82,18 @@ def is_ip(host: str) -> bool:
 
 @cache
 def _suffixes(encoded: bool) -> PublicSuffixList:
-    """The list that the package bundles, with names in punycode among it or without (17 ms to read instead of 50),
-    so only when it is first needed.
+    """The bundled public suffix list, loaded at first use: 50 ms with names in punycode, 17 ms without.
 
-    Its private part counts: alice.github.io and bob.github.io belong to different people.
+    It includes the private part: alice.github.io and bob.github.io have different owners.
     """
     return PublicSuffixList(accept_encoded_idn=encoded)
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def registered_domain(host: str) -> str:
-    """What somebody registered: `example.co.uk` for `a.b.example.co.uk`. Addresses, public suffixes and single names
-    (`localhost`) are their own. Source: publicsuffix.org, unknown top level domains by its rule `*`."""
-    name = _plain(host)
+    """The registered domain: `example.co.uk` for `a.b.example.co.uk`. IP addresses, public suffixes and single labels
+    (`localhost`) are returned unchanged. Source: publicsuffix.org, unknown top level domains by its rule `*`."""
+    name = _without_dot(host)
     if is_ip(name) or "." not in name:
         return name
     return _suffixes("xn--" in name).privatesuffix(name) or name
@@ -102,17 +101,17 @@ def registered_domain(host: str) -> str:
 
 @cache
 def _registries(encoded: bool) -> PublicSuffixList:
-    """The public part of the list alone: what registries run, without what others let below their own names."""
+    """The ICANN part of the list: suffixes of registries, without private ones."""
     return PublicSuffixList(accept_encoded_idn=encoded, only_icann=True)
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def registry_suffix(host: str) -> str:
-    """Under what a registry registered the host's name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`.
+    """The registry's suffix of a host name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`.
 
-    Empty for addresses and single names.
+    Empty for IP addresses and single labels.
     """
-    name = _plain(host)
+    name = _without_dot(host)
     if is_ip(name) or "." not in name:
         return ""
     return _registries("xn--" in name).publicsuffix(name) or ""
@@ -124,16 +123,16 @@ def _is_public_suffix(name: str) -> bool:
 
 
 def is_within(host: str, domain: str) -> bool:
-    """Whether host is domain or lies below it, label by label: never `notexample.org` in `example.org`, never below a
-    public suffix (`example.com` is not within `com`) nor below an address. Case and one last dot do not count."""
-    host, domain = _plain(host), _plain(domain)
+    """Whether host is the domain or a subdomain of it. Public suffixes and IP addresses have no subdomains
+    (`example.com` is not within `com`). Ignores case and a final dot."""
+    host, domain = _without_dot(host), _without_dot(domain)
     if host == domain:
         return domain != ""
     return host.endswith("." + domain) and not is_ip(domain) and not is_ip(host) and not _is_public_suffix(domain)
 
 
 def is_named(host: HostKey, names: frozenset[str]) -> bool:
-    """Whether names, as `scope.own_hosts` writes them, has the host: itself, with its port, or what it lies below."""
+    """Whether names, in the form of `scope.own_hosts`, include the host, with or without port, or a `*.` above it."""
     name = host.rpartition(":")[0]
     if not names.isdisjoint((host, name)):
         return True
@@ -142,38 +141,38 @@ def is_named(host: HostKey, names: frozenset[str]) -> bool:
 
 @cache
 def _suffixes_listed() -> PublicSuffixList:
-    """Without the rule that an unknown top level domain is a suffix too."""
+    """The list without the rule `*`, by which unknown top level domains are suffixes."""
     return PublicSuffixList(accept_unknown=False)
 
 
 def is_listed_suffix(name: str) -> bool:
-    """Whether the public suffix list has this name: `com`, `co.uk`, `github.io`, and not `intranet`."""
+    """Whether the name is in the public suffix list: `com`, `co.uk`, `github.io`, but not `intranet`."""
     return _suffixes_listed().publicsuffix(name) == name
 
 
-def _plain(host: str) -> str:
-    """Lower case, without the dot that marks a name as complete."""
-    return host.lower().removesuffix(".") or host  # `http://./` names a host, oddly enough
+def _without_dot(host: str) -> str:
+    """The host in lower case, without a final dot."""
+    return host.lower().removesuffix(".") or host  # `http://./` is a valid URL
 
 
-# A table of our own: that of Python's `ipaddress` differs by its release, and lets through what
-# has been special for years.
+# Our own table of special networks: the one in Python's `ipaddress` depends on its release, and lacks blocks that have
+# been special for years.
 #
 # Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2025-10-09, every block that is not globally
-# reachable; multicast and reserved space from the IANA address space registries; what cloud providers document of their
-# metadata services. Of IPv6 only 2000::/3 has ever been given out (RFC 4291, 2.4), so all else is refused, named here
-# or not. The few reachable addresses within 192.0.0.0/24 and 2001::/23 are anycast for other protocols than HTTP, and
-# are refused with their block.
+# reachable; multicast and reserved space from the IANA address space registries; the documentation of cloud providers
+# on metadata services. Only 2000::/3 of IPv6 is allocated (RFC 4291, 2.4), so all else is refused, listed here or not.
+# The few reachable addresses within 192.0.0.0/24 and 2001::/23 are anycast for protocols other than HTTP, and are
+# refused with their block.
 
-METADATA = "cloud metadata"  # gives credentials of the machine to whoever asks from it
+METADATA = "cloud metadata"  # returns credentials of the machine to any program on it
 NOT_GIVEN_OUT = "not global unicast"
 
-_IPV4 = [  # the first that holds an address names it
+_IPV4 = [  # the first matching block counts
     (IPv4Network(block), name)
     for block, name in (
         ("169.254.169.254", METADATA),  # of most providers
         ("169.254.170.2", METADATA),  # of containers at Amazon
-        ("168.63.129.16", METADATA),  # the host of a machine at Azure; an address of public space
+        ("168.63.129.16", METADATA),  # the host of a virtual machine at Azure; a public address
         ("100.100.100.200", METADATA),  # of Alibaba
         ("192.0.0.192", METADATA),  # of Oracle
         ("0.0.0.0/8", "this network"),
@@ -202,7 +201,7 @@ _IPV6 = [
         ("::", "unspecified"),
         ("::1", "loopback"),
         ("::/96", "IPv4-compatible"),  # deprecated by RFC 4291, 2.5.5.1
-        ("::ffff:0:0:0/96", "IPv4-translated"),  # RFC 2765; such addresses belong on no wire
+        ("::ffff:0:0:0/96", "IPv4-translated"),  # RFC 2765
         ("100::/64", "discard-only"),
         ("100:0:0:1::/64", "dummy prefix"),
         ("2001::/23", "protocol assignments"),
@@ -211,7 +210,7 @@ _IPV6 = [
         ("5f00::/16", "segment routing"),
         ("fc00::/7", "private use"),  # the registry calls it unique-local
         ("fe80::/10", "link-local"),
-        ("fec0::/10", "site-local"),  # deprecated by RFC 3879, and still routed within sites
+        ("fec0::/10", "site-local"),  # deprecated by RFC 3879, but still routed within sites
         ("ff00::/8", "multicast"),
     )
 ]
@@ -224,11 +223,11 @@ _LOCAL_NAT64, _TEREDO, _6TO4 = (
 )
 
 
-@lru_cache(maxsize=1024)  # 12 us a page where all hosts are on one machine
+@lru_cache(maxsize=1024)  # saves 12 us per page if all hosts are on one machine
 def special_network(address: str) -> str:
-    """Which special network an IP address lies in, or leads into by an IPv4 address within it; empty: it is public.
+    """The special network of an IP address, or of an IPv4 address embedded in it; empty: it is public.
 
-    `%zone` does not count.
+    A `%zone` is ignored.
     """
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv4Address):
@@ -240,16 +239,16 @@ def special_network(address: str) -> str:
 
 
 def _ipv4_within(octets: bytes) -> Iterator[bytes]:
-    """The IPv4 addresses to which an IPv6 address may be translated or tunnelled; most have none."""
+    """The IPv4 addresses that are embedded in an IPv6 address for translation or tunnelling."""
     if octets.startswith((_MAPPED, _NAT64)):
         yield octets[12:]
-    elif octets.startswith(_LOCAL_NAT64):  # whoever runs it chooses the length of its prefix: RFC 6052, 2.2
+    elif octets.startswith(_LOCAL_NAT64):  # the operator chooses the length of the prefix: RFC 6052, 2.2
         yield octets[12:]
-        for prefix in (6, 7, 8):  # octets; the ninth is left out, and nothing but zeros follows the address
+        for prefix in (6, 7, 8):  # octets; the ninth is skipped, and zeros follow the address
             if not any(octets[prefix + 5 :]):
                 yield (octets[prefix:8] + octets[9:])[:4]
     elif octets.startswith(_6TO4):
         yield octets[2:6]
-    elif octets.startswith(_TEREDO):  # the server, and the client with its bits turned over: RFC 4380, 4
+    elif octets.startswith(_TEREDO):  # the server, and the client with inverted bits: RFC 4380, 4
         yield octets[4:8]
         yield bytes(octet ^ 0xFF for octet in octets[12:])

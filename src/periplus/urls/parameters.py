@@ -1,4 +1,4 @@
-"""The page's one URL by the collection's rules, and the rules as tables of periplus.toml."""
+"""Canonical URLs by the collection's rules, which are tables of periplus.toml."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from periplus.urls.scope import site_key
 from periplus.urls.user_patterns import UserPattern, user_pattern
 from periplus.values import frozen
 
-# A site's rule says what never matters on a site (`www.`, a last slash, index files, session ids); a script's rule says
-# which parameters make a page of one script, as the site mapper's A3 has it: required, required of a set, optional,
-# optional with a default; unlisted ones fall away, the rest is sorted by name. A URL that breaks its script's rule is
-# excluded, and the rule is the reason. The rules of a site come first, then the first script whose path fits. Without
-# rules a URL is left as it is.
+# A site rule removes parts of URLs that never matter on a site (`www.`, a final slash, index files, session ids). A
+# script rule lists the parameters of one script: required, required with one of several values, optional, optional with
+# a default; other parameters are removed, and the rest is sorted by name. A URL that breaks its script rule is
+# excluded, with the rule as the reason. Site rules are applied first, then the first script rule whose path matches.
+# Without rules URLs are unchanged.
 
-Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as the query spells them
+Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as spelled in the query
 
 
 @frozen
 class SiteRule:
-    """What never makes another page on a site. site: empty for every site of the collection."""
+    """Parts of URLs that never matter on a site. site: empty for all sites of the collection."""
 
     site: SiteKey | str = ""
     scheme: str = ""  # https or http: the one to use on standard ports
     www: str = ""  # drop or add
-    slash: str = ""  # drop or add: the last one of a path
-    index: frozenset[str] = frozenset()  # file names that a folder shows by itself
+    slash: str = ""  # drop or add: the final one of a path
+    index: frozenset[str] = frozenset()  # names of index files
     ignored: UserPattern | None = None  # names of parameters
     path_ignored: UserPattern | None = None  # `;name=value` within a path
     sort: bool = False  # parameters by name
@@ -44,22 +44,22 @@ class SiteRule:
 
 @frozen
 class ScriptRule:
-    """Which parameters make a page of one script. Names are spelled as queries spell them; values are plain text."""
+    """The parameters of a script. Names are percent-encoded as in queries; values are plain text."""
 
-    path: str  # as the user wrote it, for messages
+    path: str  # as written by the user, for messages
     pattern: UserPattern
     site: SiteKey | str = ""
     required: frozenset[str] = frozenset()
     one_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     optional: frozenset[str] = frozenset()
     default: Mapping[str, str] = field(default_factory=dict)
-    ignored: UserPattern | None = None  # when given, only these fall away, not all that are unlisted
+    ignored: UserPattern | None = None  # if set, only these are removed, not all unlisted ones
     sort: bool = True
 
 
 @frozen
 class Rules:
-    """A collection's rules. All site rules that fit hold, in order; of the scripts the first that fits."""
+    """A collection's rules. All matching site rules apply, in order; then the first matching script rule."""
 
     sites: tuple[SiteRule, ...] = ()
     scripts: tuple[ScriptRule, ...] = ()
@@ -69,57 +69,57 @@ class Rules:
 
 
 NO_RULES = Rules()
-ROUNDS = 8  # more site rules that wait for one another than anybody writes
+ROUNDS = 8  # upper bound of passes; more site rules than this hardly ever depend on each other
 
 
 @frozen
 class Applied:
-    """What becomes of a URL."""
+    """The result of applying rules to a URL."""
 
-    url: Url | None  # the page's one URL; None: excluded
-    rule: str = ""  # what made it so, in words for users; empty when the URL stays as it is
-    steps: tuple[str, ...] = ()  # one for each thing that changed or was looked at, in order
+    url: Url | None  # the canonical URL; None: excluded
+    rule: str = ""  # the reason, as a text for users; empty if the URL is unchanged
+    steps: tuple[str, ...] = ()  # each change and each matching rule, in order
 
 
 def apply(url: Url, rules: Rules) -> Applied:
-    """The page's one URL, or the rule that it breaks.
+    """The canonical URL of the page, or the rule that excludes it.
 
-    Idempotent; the result is canonical. Some 5 us with rules, none without.
+    Idempotent; the result is canonical. Takes some 5 us with rules.
     """
     if not rules:
         return Applied(url)
     steps: list[str] = []
     site = site_key(url)
     seen = url
-    url = _on_sites(url, [rule for rule in rules.sites if rule.site in ("", site)], steps)
+    url = _apply_site_rules(url, [rule for rule in rules.sites if rule.site in ("", site)], steps)
     address, _, query = url.partition("?")
     path = address[address.index("/", 8) :]
     for script in rules.scripts:
         if script.site in ("", site) and script.pattern.fits(path):
             steps.append(f"script {script.path} fits")
-            broken, query = _on_script(query, script, steps)
+            broken, query = _apply_script_rule(query, script, steps)
             if broken:
                 return Applied(None, f"{script.path}: {broken}", (*steps, f"excluded: {broken}"))
             url = Url(f"{address}?{query}" if query else address)
             break
     if url == seen:
-        return Applied(url, "", tuple(steps) or ("no rule concerns it",))
+        return Applied(url, "", tuple(steps) or ("no rule applies",))
     return Applied(url, "; ".join(step for step in steps if not step.endswith(" fits")), tuple(steps))
 
 
-def _on_sites(url: Url, fitting: list[SiteRule], steps: list[str]) -> Url:
-    """All rules, again until nothing changes: a later one may bare what an earlier one looks for."""
+def _apply_site_rules(url: Url, fitting: list[SiteRule], steps: list[str]) -> Url:
+    """Applies all rules repeatedly until nothing changes, since one rule may make another one match."""
     for _ in range(ROUNDS):
         before, done = url, len(steps)
         for rule in fitting:
-            url = _on_site(url, rule, steps)
+            url = _apply_site_rule(url, rule, steps)
         if url == before:
-            del steps[done:]  # rules that undo one another
+            del steps[done:]  # the rules undid each other's changes
             break
     return url
 
 
-def _on_site(url: Url, rule: SiteRule, steps: list[str]) -> Url:
+def _apply_site_rule(url: Url, rule: SiteRule, steps: list[str]) -> Url:
     address, mark, query = url.partition("?")
     start = address.index("//") + 2
     slash = address.index("/", start)
@@ -131,7 +131,7 @@ def _on_site(url: Url, rule: SiteRule, steps: list[str]) -> Url:
         query = _query(query, rule, steps)
         mark = "?" if query else ""
     changed = origin + shorter + mark + query
-    if rule.path_ignored and ";" in path:  # only then dots may come to stand alone in the path
+    if rule.path_ignored and ";" in path:  # removing parameters may leave dot segments
         changed = canonical(changed)
     return Url(changed)
 
@@ -154,7 +154,7 @@ def _origin(scheme: str, authority: str, rule: SiteRule, steps: list[str]) -> st
 
 
 def _path(path: str, rule: SiteRule) -> str:
-    """The path without what never matters; again until nothing changes, for one step may bare another."""
+    """Applies a rule to a path, repeatedly until nothing changes."""
     while True:
         before = path
         if rule.path_ignored and ";" in path:
@@ -188,8 +188,8 @@ def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
     return _joined(in_order)
 
 
-def _on_script(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str]:
-    """(what is broken, the query). One of the two is empty, or both."""
+def _apply_script_rule(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str]:
+    """(violation, query). At least one of them is empty."""
     pairs = [(_as_listed(name, rule), rest) for name, rest in _pairs(query)]
     names = {name for name, _ in pairs}
     missing = sorted((rule.required | rule.one_of.keys()) - names)
@@ -217,7 +217,7 @@ def _is_kept(name: str, rule: ScriptRule) -> bool:
 
 
 def _as_listed(name: str, rule: ScriptRule) -> str:
-    """The name as the rule's own spelling has it: `%63lanek` is clanek, to every server."""
+    """The name in the rule's spelling, if the rule lists it: `%63lanek` becomes clanek."""
     if "%" not in name and "+" not in name:
         return name
     spelled = quote(unquote_plus(name), safe="")
@@ -237,7 +237,7 @@ def _name(pair: tuple[str, str]) -> str:
     return pair[0]
 
 
-@lru_cache(maxsize=4096)  # values of sets are few, and met on every link
+@lru_cache(maxsize=4096)  # few different values, repeated in many links
 def _value(rest: str) -> str:
     return unquote_plus(rest[1:])
 
@@ -247,18 +247,18 @@ def _shown(names: Iterable[str]) -> str:
 
 
 def query_name(text: str) -> str:
-    """A parameter's name as a query spells it: what is not plain is percent-encoded."""
+    """A parameter name in percent-encoded form."""
     return quote(text, safe="")
 
 
 def names_pattern(names: Iterable[str]) -> UserPattern | None:
-    """One expression for names, in which `*` stands for anything: `utm_*`. None for no names."""
+    """An expression that matches any of the names, with `*` as a wildcard: `utm_*`. None without names."""
     parts = ["[^&=]*".join(re.escape(quote(part, safe="")) for part in name.split("*")) for name in sorted(names)]
     return user_pattern("|".join(parts), "ignored") if parts else None
 
 
 def path_pattern(paths: Iterable[str]) -> UserPattern:
-    """One expression for paths, in which `*` stands for anything but a slash and `**` for anything at all."""
+    """An expression that matches any of the paths; `*` matches anything but a slash, `**` anything."""
     parts = ("".join(_path_part(part) for part in re.split(r"(\*\*?)", path)) for path in paths)
     return user_pattern("|".join(parts), "path")
 
@@ -269,13 +269,13 @@ def _path_part(part: str) -> str:
 
 
 def plain_path(text: str) -> str:
-    """A path as users write it in the spelling of canonical URLs: what has to be is percent-encoded."""
+    """A user's path in the form of canonical URLs, percent-encoded as needed."""
     return quote(text, safe="/:;@!$&'()+,=~-._%|[]^{}")
 
 
-# [[site]]                          # what never makes another page, on every site or on one
-# site = "example.org"              # as `periplus status` writes it; without it: every site
-# ignored = ["utm_*", "PHPSESSID"]  # parameters that fall away
+# [[site]]                          # parts of URLs that never matter, on all sites or on one
+# site = "example.org"              # as shown by `periplus status`; without it: all sites
+# ignored = ["utm_*", "PHPSESSID"]  # parameters that are removed
 # path_ignored = ["jsessionid"]     # as in /page;jsessionid=1
 # index = ["index.html"]            # /docs/index.html is /docs/
 # slash = "drop"                    # /docs/ is /docs; or "add"
@@ -283,13 +283,13 @@ def plain_path(text: str) -> str:
 # scheme = "https"                  # http:// is https://; or "http"
 # sort = true                       # the order of parameters does not matter
 #
-# [[script]]                        # which parameters make a page of one script
+# [[script]]                        # the parameters of a script
 # path = "/tisk.php"                # or a list of paths; * is anything but a slash, ** anything
 # required = ["clanek"]             # without it a URL is excluded
 # one_of = { rubrika = ["sport", "kultura"] }    # required, with one of these values
 # optional = ["strana"]
-# default = { jazyk = "cz" }        # filled in where it is missing
-#                                   # all other parameters fall away; with ignored = [...] only those do
+# default = { jazyk = "cz" }        # added if it is missing
+#                                   # all other parameters are removed; with ignored = [...] only the listed ones
 # sort = false                      # by default parameters are sorted by name
 
 _SITE_FIELDS = ("site", "scheme", "www", "slash", "index", "ignored", "path_ignored", "sort")
@@ -298,7 +298,7 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(site|script)[ \t]*\]\]", re.MULTILINE)
 
 
 def rules_of(text: str, where: str = "periplus.toml") -> Rules:
-    """The rules in a TOML text; other tables are others' business. Raises UsageError, naming line and field."""
+    """Parses the rules in a TOML text, and ignores its other tables. Raises UsageError with line and field."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -318,7 +318,7 @@ def rules_of(text: str, where: str = "periplus.toml") -> Rules:
 
 
 def rules_key(text: str) -> str:
-    """The rules of a TOML text in one spelling, whatever stands around them: equal for equal rules. Empty for none."""
+    """A key that is equal for equal rules, without regard to other tables of the TOML text. Empty without rules."""
     content = tomllib.loads(text)
     tables = {name: content[name] for name in ("site", "script") if content.get(name)}
     return json.dumps(tables, sort_keys=True) if tables else ""
@@ -332,19 +332,19 @@ def _place(where: str, name: str, number: int, lines: list[int]) -> str:
 def _tables(content: Mapping[str, Any], name: str, where: str) -> list[Any]:
     tables = content.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise UsageError(f"{where}: {name} is written as [[{name}]], once for each rule")
+        raise UsageError(f"{where}: write [[{name}]] for each rule, not {name} = ...")
     return tables
 
 
 class _Table:
-    """One table of the file, asked for its fields by type."""
+    """A table of the file, with typed access to its fields."""
 
     def __init__(self, name: str, values: Mapping[str, Any], place: str) -> None:
         self.name, self._values, self._place = name, values, place
         fields = _SITE_FIELDS if name == "site" else _SCRIPT_FIELDS
         unknown = [field for field in values if field not in fields]
         if unknown:
-            raise self.error(f"there is no field {', '.join(unknown)}: choose among {', '.join(fields)}")
+            raise self.error(f"unknown field {', '.join(unknown)}: choose among {', '.join(fields)}")
 
     def error(self, what: str) -> UsageError:
         return UsageError(f"{self._place}: {what}")
@@ -355,19 +355,19 @@ class _Table:
     def text(self, field: str, choices: tuple[str, ...] = ()) -> str:
         value = self._values.get(field, "")
         if not isinstance(value, str) or (choices and value and value not in choices):
-            raise self.error(f"{field} is {' or '.join(map(repr, choices)) if choices else 'a text'}, not {value!r}")
+            raise self.error(f"{field} must be {' or '.join(map(repr, choices)) if choices else 'text'}, not {value!r}")
         return value
 
     def flag(self, field: str, default: bool) -> bool:
         value = self._values.get(field, default)
         if not isinstance(value, bool):
-            raise self.error(f"{field} is true or false, not {value!r}")
+            raise self.error(f"{field} must be true or false, not {value!r}")
         return value
 
     def names(self, field: str, value: Any = None) -> tuple[str, ...]:
         value = self._values.get(field, []) if value is None else value
         if not isinstance(value, list) or not all(isinstance(part, str) and part for part in value):
-            raise self.error(f'{field} is a list of texts, as in ["one", "two"], not {value!r}')
+            raise self.error(f'{field} must be a list of texts such as ["one", "two"], not {value!r}')
         return tuple(value)
 
     def paths(self) -> tuple[str, ...]:
@@ -375,13 +375,13 @@ class _Table:
         paths = self.names("path") if isinstance(value, list) else (self.text("path"),)
         for each in paths or ("",):
             if not each.startswith(("/", "*")):
-                raise self.error(f"path begins with a slash, as in /tisk.php, not {each!r}")
+                raise self.error(f"path must begin with a slash, as in /tisk.php, not {each!r}")
         return paths
 
     def table(self, field: str) -> Mapping[str, Any]:
         value = self._values.get(field, {})
         if not isinstance(value, dict):
-            raise self.error(f"{field} is a table, as in {{ name = ... }}, not {value!r}")
+            raise self.error(f"{field} must be a table such as {{ name = ... }}, not {value!r}")
         return value
 
 
@@ -403,11 +403,11 @@ def _script_rule(table: _Table) -> ScriptRule:
     one_of = {name: frozenset(table.names(f"one_of.{name}", values)) for name, values in table.table("one_of").items()}
     default = table.table("default")
     if not all(isinstance(value, str) for value in default.values()):
-        raise table.error("default takes texts, in quotation marks")
+        raise table.error("the values of default must be texts in quotation marks")
     listed = [*table.names("required"), *one_of, *table.names("optional"), *default]
     for name in listed:
         if listed.count(name) > 1:
-            raise table.error(f"{name} is listed twice; it has one of required, one_of, optional and default")
+            raise table.error(f"{name} is listed twice; list it in only one of required, one_of, optional and default")
     ignored = names_pattern(table.names("ignored")) or user_pattern("&", "ignored") if table.has("ignored") else None
     return ScriptRule(
         path=", ".join(path),

@@ -1,4 +1,4 @@
-"""Which collection crawls a host, of those that share a web."""
+"""Assigns hosts to the collections that share a crawl of the web."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from periplus.errors import UsageError
 from periplus.model.web import HostKey
 from periplus.urls.hosts import HOSTS_REMEMBERED, registered_domain
 
-MOST_PARTS = 10_000  # each has a folder or a schema, and a line to each other one
+MOST_PARTS = 10_000  # each part has a folder or a schema, and exchanges messages with every other part
 
 
 class WebPart(NamedTuple):
-    """WebPart `number` of the `of` collections that share a web, counted from 1."""
+    """Part `number` of `of` collections that share a crawl, counted from 1."""
 
     number: int
     of: int
@@ -29,22 +29,22 @@ class WebPart(NamedTuple):
 
 
 def part_named(text: str) -> WebPart:
-    """`2/4` as a part. Raises UsageError."""
+    """Parses `2/4`. Raises UsageError."""
     number, slash, of = text.partition("/")
     if slash and all(word.isascii() and word.isdigit() and len(word) < 6 for word in (number, of)):
         part = WebPart(int(number), int(of))
         if 1 <= part.number <= part.of <= MOST_PARTS:
             return part
-    raise UsageError(f"{text!r} is no part: write 2/4 for the second of four (at most {MOST_PARTS:,})")
+    raise UsageError(f"{text!r} is not a part: write 2/4 for the second of four (at most {MOST_PARTS:,})")
 
 
 @lru_cache(maxsize=HOSTS_REMEMBERED)
 def part_of(host: HostKey, parts: int) -> int:
-    """The number of the part whose host this is, 1 to `parts`.
+    """The number of the part to which a host belongs, 1 to `parts`.
 
-    By its registered domain, so that all of an owner's hosts lie together: part k has the k-th of equal ranges of
-    64-bit hashes, xxh3 with seed 0 of the domain in UTF-8. Collections on disk were divided by it. With twice as many
-    parts each range is halved.
+    By registered domain, so that all hosts of an owner are in the same part: part k has the k-th of equal ranges of
+    64-bit hashes (xxh3, seed 0, of the domain in UTF-8). Stored collections depend on this function. Doubling the
+    number of parts halves each range.
     """
     domain = registered_domain(host.rpartition(":")[0])
     return (xxhash.xxh3_64_intdigest(domain.encode("utf-8", "surrogatepass")) * parts >> 64) + 1

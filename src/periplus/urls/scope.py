@@ -1,4 +1,4 @@
-"""Decides whether a URL belongs to the crawl, and by which rule."""
+"""The scope of a crawl: whether a URL belongs to it, and by which rule."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from periplus.values import frozen
 
 
 def site_key(url: Url) -> SiteKey:
-    """The host without `www.`; with `:port` unless it is 80 or 443. http and https are one site."""
+    """The host without `www.`; with `:port` unless it is 80 or 443. http and https are the same site."""
     return _site_of_host(hosts.host_key(url))
 
 
 def site_name(url: Url) -> str:
-    """The site's key as the name of a file: without colons and brackets; of a local folder the folder's name."""
+    """The site's key as a file name: without colons and brackets; for local folders the folder's name."""
     return site_key(url).removesuffix(FOLDER_DOMAIN).replace(":", "-").strip("[]")
 
 
-@lru_cache(maxsize=65_536)  # as many as `hosts` remembers; with it a URL is decided in 0.8 us instead of 1.9
+@lru_cache(maxsize=65_536)  # as in `hosts`; a URL is decided in 0.8 us instead of 1.9
 def _site_of_host(host: HostKey) -> SiteKey:
     name, _, port = host.rpartition(":")
     name = hosts.without_www(name)
@@ -36,9 +36,10 @@ def _site_of_host(host: HostKey) -> SiteKey:
 
 @frozen
 class SiteScope:
-    """What the starts and the settings make of "the crawl". Made by `site_scope`.
+    """`model.ports.CrawlScope` by start URLs and settings. Made by `site_scope`.
 
-    First match decides: a start is always in; then the length, `exclude`, `include`, and last the place.
+    The first match decides: start URLs are always in scope; then the length, `exclude`, `include`, and last the host
+    and path.
     """
 
     rules: Scope
@@ -50,18 +51,18 @@ class SiteScope:
     exclude: tuple[UserPattern, ...]
 
     def decide(self, url: Url) -> Reason | None:
-        """None: in scope. Runs once for each new link: 1 to 2 us and what the user's expressions take."""
+        """None: in scope. Runs once for each new link: 1 to 2 us, plus the user's expressions."""
         return None if self._ruling(url)[0] else Reason.SCOPE
 
     def rule_for(self, url: Url) -> str:
-        """The rule that decided, in words for users."""
+        """The rule that decided, as a text for users."""
         return self._ruling(url)[1]
 
     def site_of(self, url: Url) -> SiteKey:
         return site_key(url)
 
     def refused(self, url: Url) -> str:
-        """What the user's own limits say against a URL, wherever it lies, in words; empty: nothing."""
+        """Which of the user's limits excludes a URL, as a text for users; empty: none."""
         if url in self.starts:
             return ""
         if len(url) > self.rules.url_bytes:  # canonical URLs are ASCII
@@ -97,7 +98,7 @@ class SiteScope:
 
 
 def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
-    """The scope of a crawl from starts. Raises UsageError for an expression that is none, naming it."""
+    """The scope of a crawl. Raises UsageError for an invalid expression."""
     urls = frozenset(starts)
     sites = frozenset(map(site_key, urls))
     domains = frozenset(hosts.registered_domain(hosts.host_name(url)) for url in urls)
@@ -108,8 +109,8 @@ def site_scope(starts: Iterable[Url], rules: Scope) -> SiteScope:
 
 
 def _folder(start: Url) -> str:
-    """`/docs/` for `/docs/intro.html`; `/docs` for itself, since a last segment without a dot names a folder more often
-    than a page, and who starts at /docs does not mean the whole host."""
+    """`/docs/` for `/docs/intro.html`; `/docs` for `/docs`, since a last segment without a dot is more often a folder
+    than a page, and the whole host is rarely meant."""
     path = hosts.path_and_query(start).partition("?")[0]
     head, _, last = path.rpartition("/")
     return f"{head}/" if "." in last else path
@@ -120,9 +121,9 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def own_hosts(names: Iterable[str]) -> tuple[str, ...]:
-    """The hosts that a user names, as URLs write them: `example.org`, `example.org:8080`, `*.example.org` (all below).
+    """The user's own hosts in canonical form: `example.org`, `example.org:8080`, `*.example.org` (all subdomains).
 
-    Raises UsageError for what is none of them, and for all names below a public suffix, which belong to many.
+    Raises UsageError for other texts, and for the subdomains of a public suffix, which have many owners.
     """
     return tuple(_own_host(text) for text in names)
 
@@ -134,9 +135,9 @@ def _own_host(text: str) -> str:
         url = canonical(f"http://{rest}/")
     if url is None or any(mark in rest for mark in "*/@?# ") or (star and ":" in rest):
         raise UsageError(
-            f"{text!r} is no host: write example.org, example.org:8080, or *.example.org for all that lie below"
+            f"{text!r} is not a host: write example.org, example.org:8080, or *.example.org for all subdomains"
         )
     if star and hosts.is_listed_suffix(hosts.host_name(url)):
-        raise UsageError(f"{text!r} cannot be one's own: what lies below {rest} belongs to many")
+        raise UsageError(f"{text!r} cannot be your own: the subdomains of {rest} have many owners")
     has_port = not rest.endswith("]") and ":" in rest
     return star + (hosts.host_key(url) if has_port else hosts.host_name(url))

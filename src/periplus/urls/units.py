@@ -1,4 +1,4 @@
-"""Units of a survey: read from a file, and found for a URL by the longest matching prefix."""
+"""Units (sites) of a survey: parsing lists of them, and the unit of a URL by the longest matching prefix."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from periplus.urls.hosts import host_name, registered_domain
 from periplus.urls.scope import site_key
 from periplus.values import Pairs, frozen
 
-if TYPE_CHECKING:  # a crawl starts without the values of surveys
+if TYPE_CHECKING:  # not imported at the start of a crawl
     from periplus.model.arrays import Ints32
 
 EVERY_HOST = "*"
-# Places that host other people's sites: what of a path names a site. Of subdomains (github.io,
-# blogspot.com) each is a site anyway.
+# Hosting platforms with many sites per host: the part of the path that identifies a site. Platforms with subdomains
+# (github.io, blogspot.com) need no entry.
 PLATFORMS: Mapping[str, str] = {
-    EVERY_HOST: r"/(?:~|%7[Ee])[^/?]+",  # the home pages of a university's people
+    EVERY_HOST: r"/(?:~|%7[Ee])[^/?]+",  # personal home pages at universities
     "github.com": r"/(?!(?:about|apps|features|login|marketplace|orgs|pricing|search|site|topics)(?:[/?]|$))[^/?]+",
     "gitlab.com": r"/(?!(?:explore|help|users)(?:[/?]|$))[^/?]+",
     "bitbucket.org": r"/[^/?]+",
@@ -37,12 +37,12 @@ PLATFORMS: Mapping[str, str] = {
     "geocities.com": r"/[^/?]+",
 }
 Path = str
-Found = int | str  # a target unit's number, or the name of a site that was met
+UnitKey = int | str  # index of a target unit, or the name of another site
 
 
 @frozen
 class UnitChoice:
-    """How sites that no unit claims are told apart.
+    """How URLs outside of all units are grouped into sites.
 
     met_by: `host` (without www.) or `domain` (registered); platforms: see PLATFORMS.
     """
@@ -53,17 +53,17 @@ class UnitChoice:
 
 @frozen
 class UnitsOfUrls:
-    """units: the targets as given, then the sites met, by name. numbers: of each URL, its place in units."""
+    """units: the given targets, then other sites by name. numbers: index in units of each URL."""
 
     units: tuple[Unit, ...]
     numbers: Ints32
 
 
 def prefix_of(text: str) -> str:
-    """A prefix as units keep it: no scheme, no `www.`, no slash at the end; `example.org:8080`, `example.org/~ann`,
+    """A prefix in canonical form, without scheme, `www.` and final slash: `example.org:8080`, `example.org/~ann`,
     `*.example.org`.
 
-    Raises UsageError (InvalidUrl) for what is no URL.
+    Raises UsageError (InvalidUrl) for invalid URLs.
     """
     bare = text.strip().partition("://")[2] or text.strip()
     below = bare.startswith("*.")
@@ -74,7 +74,7 @@ def prefix_of(text: str) -> str:
 
 
 def root_of(host: HostKey) -> Url:
-    """Some URL of the host: which scheme it is told by does not matter to sites, its port does."""
+    """A root URL of the host. Only its port matters to sites, not its scheme."""
     name, _, port = host.rpartition(":")
     return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
 
@@ -88,9 +88,9 @@ def unit_of(
     bundle: str = "",
     official: bool = True,
 ) -> Unit:
-    """A unit of a start address.
+    """A unit by its start URL.
 
-    Without prefixes: the start's host, or the folder below it that a platform makes a site.
+    The default prefix is the start's host, or its folder that is a site on a hosting platform.
     """
     url = canonical(start if "://" in start else f"https://{start}")
     own = tuple(dict.fromkeys(map(prefix_of, prefixes))) or (_default_prefix(url),)
@@ -108,32 +108,29 @@ def _default_prefix(url: Url) -> str:
 
 
 def promoted(met: Unit, start: str = "") -> Unit:
-    """A site that was met as one of the target set: crawled from its own front page, or from start."""
+    """Turns a discovered site into a target unit, crawled from its front page or from `start`."""
     return replace(met, start=canonical(start or f"https://{met.prefixes[0].removeprefix('*.')}/"))
 
 
 def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | None = None) -> UnitsOfUrls:
-    """The unit of each URL: about 0.5 us each, whatever the number of units.
+    """The unit of each URL: about 0.5 us per URL, for any number of units.
 
-    Raises UsageError for a prefix that two units claim.
+    Raises UsageError if two units have the same prefix.
     """
     places = list(map(unit_finder(targets, choice), urls))
     met = sorted({name for name in places if isinstance(name, str)})
-    numbers: dict[Found, int] = {name: len(targets) + place for place, name in enumerate(met)}
+    numbers: dict[UnitKey, int] = {name: len(targets) + place for place, name in enumerate(met)}
     numbers |= {place: place for place in range(len(targets))}
     units = (*targets, *(Unit(name, _short(name), "", (name,)) for name in met))
     return UnitsOfUrls(units, np.fromiter(map(numbers.__getitem__, places), np.int32, len(places)))
 
 
-def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Callable[[Url], Found]:
-    """What tells the target unit (its place) or the name of the site that a URL belongs to.
-
-    Remembers each host that it met.
-    """
+def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Callable[[Url], UnitKey]:
+    """A function that returns the index of a URL's target unit, or the name of its site. It caches hosts."""
     finder = _finder(targets, choice or UnitChoice())
-    entries: dict[str, Callable[[Path], Found] | Found] = {}
+    entries: dict[str, Callable[[Path], UnitKey] | UnitKey] = {}
 
-    def unit(url: Url) -> Found:
+    def unit(url: Url) -> UnitKey:
         end = url.find("/", 8)
         entry = entries.get(url[:end])
         if entry is None:
@@ -143,23 +140,23 @@ def unit_finder(targets: Sequence[Unit], choice: UnitChoice | None = None) -> Ca
     return unit
 
 
-def _finder(targets: Sequence[Unit], choice: UnitChoice) -> Callable[[Url], Callable[[Path], Found] | Found]:
-    """What tells, of a host's root, the unit of all its URLs, or what tells it from the path."""
+def _finder(targets: Sequence[Unit], choice: UnitChoice) -> Callable[[Url], Callable[[Path], UnitKey] | UnitKey]:
+    """A function from a host's root URL to the unit of all its URLs, or to a function from their paths to units."""
     if choice.met_by not in ("host", "domain"):
-        raise UsageError(f"sites that are met are told apart by host or domain, not by {choice.met_by!r}")
+        raise UsageError(f"other sites are grouped by host or domain, not by {choice.met_by!r}")
     claims = _claims(targets)
     patterns = _patterns(choice.platforms)
 
-    def of_host(root: Url) -> Callable[[Path], Found] | Found:
+    def of_host(root: Url) -> Callable[[Path], UnitKey] | UnitKey:
         site = site_key(root)
         name = registered_domain(host_name(root)) if choice.met_by == "domain" else site
         paths = sorted(_of_host(site, claims), key=lambda claim: -len(claim[0]))
         if paths and not paths[0][0]:
-            return paths[0][1]  # the host as a whole and no path of it: the common case
+            return paths[0][1]  # the whole host without paths: the usual case
         whole = next((unit for path, unit in paths if not path), None)
         deeper = [claim for claim in paths if claim[0]]
 
-        def of_path(path: Path) -> Found:
+        def of_path(path: Path) -> UnitKey:
             for prefix, unit in deeper:
                 if _is_below(path, prefix):
                     return unit
@@ -171,7 +168,7 @@ def _finder(targets: Sequence[Unit], choice: UnitChoice) -> Callable[[Url], Call
 
 
 def _claims(targets: Iterable[Unit]) -> dict[str, list[tuple[Path, int]]]:
-    """By host (or `*.host`): each path below it that is a unit's prefix."""
+    """By host (or `*.host`): (path of a prefix, index of its unit)."""
     claims: dict[str, list[tuple[Path, int]]] = {}
     owner: dict[str, str] = {}
     for place, unit in enumerate(targets):
@@ -187,9 +184,7 @@ def _claims(targets: Iterable[Unit]) -> dict[str, list[tuple[Path, int]]]:
 
 
 def _of_host(site: str, claims: Mapping[str, list[tuple[Path, int]]]) -> list[tuple[Path, int]]:
-    """The claims on a host: its own, then those of `*.` domains around it, the nearest first;
-    of equal paths the first counts.
-    """
+    """The claims on a host: its own, then those of enclosing `*.` domains, nearest first; without duplicate paths."""
     around = list(claims.get(site, ()))
     name = site
     while name:
@@ -199,7 +194,7 @@ def _of_host(site: str, claims: Mapping[str, list[tuple[Path, int]]]) -> list[tu
 
 
 def _is_below(path: Path, prefix: Path) -> bool:
-    """Folder by folder: `/ann` holds `/ann/x` and `/ann?q`, not `/anna`."""
+    """Compares whole segments: `/ann/x` and `/ann?q` are below `/ann`, `/anna` is not."""
     return path.startswith(prefix) and (len(path) == len(prefix) or path[len(prefix)] in "/?")
 
 
@@ -208,7 +203,7 @@ def _patterns(platforms: Iterable[tuple[str, str]]) -> dict[str, re.Pattern[str]
 
 
 def _platform_site(site: str, path: Path, patterns: Mapping[str, re.Pattern[str]]) -> str:
-    """The site below a hosting platform that a path belongs to; empty: none."""
+    """The site of a path on a hosting platform; empty: none."""
     pattern = patterns.get(site) or patterns.get(EVERY_HOST)
     match = pattern.match(path) if pattern else None
     return site + match[0].replace("%7E", "~").replace("%7e", "~") if match else ""
@@ -219,15 +214,15 @@ _NO = frozenset({"no", "false", "0"})
 
 
 def unit_list(text: str) -> tuple[Unit, ...]:
-    """The units of a file: columns COLUMNS in any order, of which only `start` must be there;
-    prefixes parted by blanks.
+    """Parses a list of units: CSV with COLUMNS in any order, of which only `start` is required; prefixes are separated
+    by blanks.
 
-    A file whose first line is no heading has an address a line; empty lines and those that begin with # are passed
-    over. Raises UsageError, naming the line.
+    Without a header line the list has one URL per line. Empty lines and lines that begin with # are ignored. Raises
+    UsageError with the line number.
     """
     lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
-        raise UsageError("the list of sites is empty: give an address a line, or CSV with the column `start`")
+        raise UsageError("the list of sites is empty: give one address per line, or CSV with the column `start`")
     mark = max(",;\t", key=lines[0].count)
     head = [cell.strip().lower() for cell in lines[0].split(mark)]
     if "start" not in head:
@@ -235,7 +230,7 @@ def unit_list(text: str) -> tuple[Unit, ...]:
     unknown = sorted(set(head) - set(COLUMNS))
     if unknown:
         raise UsageError(
-            f"the list of sites has columns that mean nothing: {', '.join(unknown)}. There are {', '.join(COLUMNS)}"
+            f"the list of sites has unknown columns: {', '.join(unknown)}. Known columns: {', '.join(COLUMNS)}"
         )
     rows = csv.DictReader(io.StringIO("\n".join(lines[1:])), fieldnames=head, delimiter=mark, restval="")
     return tuple(

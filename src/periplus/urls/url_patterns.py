@@ -1,10 +1,10 @@
-"""The patterns to which a URL belongs, judged by its text alone.
+"""The patterns of a URL, by its text only.
 
-A URL pattern stands for URLs that one program on the server very likely answers alike: a path whose numbers and tokens
-are masked, with the names (not the values) of its parameters; then its directory, and the directories above. Patterns
-are written as users read them: `/calendar?month=*&year=*`, `/shop?**` (that path, any parameters), `/tree/(a/b/)+`,
-`/wiki/**`. Session tokens have their own rule here, since a URL that differs only in one names no other page.
-Pure: text in, text out; any canonical URL has patterns, nothing raises.
+A URL pattern is a set of URLs that are probably handled by the same program on the server: a path with numbers and
+tokens masked and with the names (not the values) of its parameters; then its directory and the directories above.
+Patterns are shown to users in this form: `/calendar?month=*&year=*`, `/shop?**` (that path with any parameters),
+`/tree/(a/b/)+`, `/wiki/**`. Session tokens are handled here too, since URLs that differ only in one are the same page.
+No I/O; every canonical URL has patterns, and no function raises.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from functools import lru_cache
 from periplus.model.web import Url
 from periplus.values import frozen
 
-ROOT = "/**"  # the widest pattern: all of a host
-MAX_ANCESTORS = 6  # directories judged per URL: the outermost three and the innermost three; bounds work on 4 KB paths
-CYCLE_SEGMENTS = 4  # longest cycle looked for in a path; relative links gone wrong repeat one to three segments
+ROOT = "/**"  # the widest pattern: the whole host
+MAX_ANCESTORS = 6  # directories per URL: the outermost three and the innermost three; a bound for paths of 4 KB
+CYCLE_SEGMENTS = 4  # longest cycle detected in a path; wrong relative links repeat one to three segments
 
-# The names that application servers give by default: PHP, Java, ASP, ColdFusion, Perl and Python
-# shops, osCommerce, vBulletin.
+# Default names in application servers: PHP, Java, ASP, ColdFusion, Perl and Python shops, osCommerce, vBulletin.
 SESSION_NAMES = frozenset([
     "phpsessid", "jsessionid", "sessionid", "session_id", "sessid", "sess", "session", "sid", "zenid", "oscsid", "cfid",
     "cftoken", "s_id", "usersession", "xtcsid", "aspsessionid", "asp.net_sessionid", "viewstate", "token_session",
     "sessiontoken",
 ])  # fmt: skip
-# Names of a page's number, for patterns that have no other parameter.
+# Names of page numbers, for patterns without other parameters.
 PAGING_NAMES = frozenset([
     "page", "p", "pg", "paged", "pageno", "page_no", "pagenum", "offset", "start", "from", "skip", "seite", "pagina",
     "strana", "strona", "sida", "side", "sivu",
@@ -36,26 +35,26 @@ _NUMBER = re.compile(r"[0-9]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?=[a-fA-F]*[0-9])[0-9a-fA-F]{12,}(?![0-9A-Za-z])")
 _TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[0-9A-Za-z_.~-]{16,}\Z")  # 16 characters: 64 bits in hexadecimal
-_SESSION_TOKEN = re.compile(r"[0-9A-Za-z_.~!-]{6,}\Z")  # behind a session's name: story ids such as sid=421 are shorter
-# within a path: `;jsessionid=...`, and ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`
+_SESSION_TOKEN = re.compile(r"[0-9A-Za-z_.~!-]{6,}\Z")  # value of a session name: story ids such as sid=421 are shorter
+# in paths: `;jsessionid=...`, and ASP.NET's `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`
 _PATH_SESSION = re.compile(r";(?i:(jsessionid|phpsessid|sid))=([^;/?]*)|/(\([A-Z]\([0-9a-z]{24}\)\))(?=/)")
 
 
 @frozen
 class Plain:
-    """A URL without what may be a session's token.
+    """A URL without possible session tokens.
 
-    names: what was taken out, sorted, joined by "&"; empty when nothing was. values: the tokens.
+    names: the removed parameters, sorted and joined by "&"; empty if none was removed. values: the tokens.
     """
 
     url: Url
     names: str
-    well_known: bool  # each name is one of SESSION_NAMES; else a parameter whose value merely looks like a token
+    well_known: bool  # all names are in SESSION_NAMES; else some value only looks like a token
     values: tuple[str, ...] = ()
 
 
 def plain(url: Url) -> Plain:
-    """The URL without session tokens: a guess, to be confirmed by equal contents before anything is built on it."""
+    """The URL without session tokens. This is a guess: callers must confirm it by equal content."""
     head, mark, query = url.partition("?")
     names, values, pairs, well_known = set[str](), list[str](), list[str](), True
     if ";" in head or "/(" in head:
@@ -85,13 +84,13 @@ def _is_session_name(name: str) -> bool:
 
 
 def url_patterns(url: Url) -> tuple[str, ...]:
-    """The patterns of a URL, the narrowest first, ROOT last: parameters, path, then the directories upwards.
+    """The patterns of a URL, narrowest first, ROOT last: parameters, path, then the directories upwards.
 
-    A path whose last segment is a plain word is no pattern of its own (it would hold one page): all such
-    of its directory are one.
+    If the last segment of a path is a plain word, the path has no pattern (it would have a single page): all plain
+    words of a directory share the pattern `*`.
     """
     head, _, query = url.partition("?")
-    (directory, directories), leaf = _placed(head)
+    (directory, directories), leaf = _split_path(head)
     masked = mask(leaf)
     names = _names(query)
     if names:
@@ -102,12 +101,12 @@ def url_patterns(url: Url) -> tuple[str, ...]:
 
 
 def folder_of(url: Url) -> str:
-    """The directory that the URL's patterns lie in, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
-    return _placed(url.partition("?")[0])[0][0]
+    """The directory of the URL's patterns, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
+    return _split_path(url.partition("?")[0])[0][0]
 
 
-def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
-    """Of a URL without its query: the directory, masked, with the patterns above; and the last segment."""
+def _split_path(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
+    """((masked directory, patterns of the directories upwards), last segment) of a URL without its query."""
     start = head.find("/", head.find("://") + 3)
     if start < 0:
         return ("/", (ROOT,)), ""
@@ -119,7 +118,7 @@ def _placed(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
 
 
 def _names(query: str) -> str:
-    """The names of the parameters as a pattern shows them; `?bare` counts as a name, session names do not."""
+    """The parameter names in the form of patterns, without session names; `?bare` counts as a name."""
     if not query:
         return ""
     names = {mask(pair.partition("=")[0]) for pair in query.split("&") if pair}
@@ -127,8 +126,8 @@ def _names(query: str) -> str:
 
 
 def is_paging(pattern: str) -> bool:
-    """Whether the pattern is a numbered list: its only parameter is a page's number,
-    or that follows a folder of such a name.
+    """Whether the pattern is of a paged list: its only parameter is a page number, or the number follows a folder with
+    such a name.
     """
     if pattern.endswith("=*"):
         return pattern.partition("?")[2][:-2].lower() in PAGING_NAMES
@@ -136,7 +135,7 @@ def is_paging(pattern: str) -> bool:
 
 
 def mask(segment: str) -> str:
-    """The segment with numbers and tokens as `*`. Percent-encoded text is a word and stays: its digits mean letters."""
+    """The segment with numbers and tokens as `*`. Percent-encoded words are unchanged: their digits encode letters."""
     if segment.isalpha() or "%" in segment:
         return segment
     if len(segment) >= 16 and _TOKEN.match(segment) and len(_NUMBER.findall(segment)) > 2 and "." not in segment:
@@ -148,7 +147,7 @@ def mask(segment: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _directories(path: str) -> tuple[str, tuple[str, ...]]:
-    """A directory's path masked and with its cycles folded; and the patterns of it and of those above, ROOT last."""
+    """(path of a directory, masked and with cycles folded; its pattern and those of the directories above)."""
     segments = fold_cycles([mask(segment) for segment in path.split("/")[1:-1]])
     prefixes = ["/"]
     for segment in segments:
@@ -161,11 +160,10 @@ def _directories(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def fold_cycles(segments: list[str]) -> list[str]:
-    """Segments with each group that stands twice or more in a row folded: a b a b a -> (a/b/)+ a;
-    then a broken last turn.
+    """Folds groups of segments that repeat: a b a b -> (a/b/)+.
 
-    The shortest cycle is taken first, from the left; what is left of a last turn is dropped, so that all depths of one
-    endless path fold to one text.
+    The shortest cycle is folded first, from the left. An incomplete repetition at the end is dropped, so that all
+    depths of an endless path fold to the same text.
     """
     folded: list[str] = []
     at = 0

@@ -1,4 +1,4 @@
-"""What a topical crawl learns while it runs: how much each piece of evidence counts, and what pages lead to."""
+"""Online learning of a topical crawl: weights of the evidence, and numbers of relevant pages that pages lead to."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from periplus.model.arrays import Floats, Ints, Ints32, Mask
 
-# Tuned on the webs of `quality/topical/listweb.py` with seeds that are not reported (101, 102), and on the half of the
-# text graph's topics that is not: of the relevant, 10 % of the pages bring .57 and .30 in these webs (.23 and .21 with
-# fixed weights and no regard to what a page leads to), and .94 in the graph (.95).
-PULL = 5.0  # of the weights that the crawl began with; 1 forgets them too soon (.21 -> .14), 30 learns as 5 does
-ROWS = 1_024  # pages learned from: of more every second one, every fourth, and so on
-FITTED_LEAST, FITTED_GROWTH = 16, 32  # fitted anew when the pages read grew by one in so many: as a queue is reckoned
-NEWTON_STEPS, HALVINGS = 8, 8  # the slope is then below .01, from whatever start
+# Tuned on the webs of `quality/topical/listweb.py` with seeds that are not reported (101, 102), and on the unreported
+# half of the text graph's topics. Recall of relevant pages after 10 % of the pages: .57 and .30 in these webs (.23 and
+# .21 with fixed weights and without leads), .94 in the graph (.95).
+PULL = 5.0  # ridge penalty towards the initial weights; 1 forgets them too soon (.21 -> .14), 30 performs like 5
+ROWS = 1_024  # pages learned from; with more, every second page, every fourth, and so on
+FITTED_LEAST, FITTED_GROWTH = 16, 32  # fitted again when the number of read pages has grown by 1/32, as the queue is
+NEWTON_STEPS, HALVINGS = 8, 8  # the gradient is then below .01, from any start
 
 
 def chances_of(odds: Floats) -> Floats:
@@ -25,9 +25,9 @@ def chances_of(odds: Floats) -> Floats:
 
 @dataclass(slots=True)
 class EvidenceWeights:
-    """Logistic regression of whether pages were relevant on what was known of them before they were read.
+    """Logistic regression of the relevance of pages on the evidence known before they were read.
 
-    Ridge draws the weights to `start`, which holds as long as little was read.
+    A ridge penalty shrinks the weights towards `start`, which dominates while few pages were read.
     """
 
     start: Floats
@@ -35,17 +35,17 @@ class EvidenceWeights:
     _rows: list[Floats] = field(default_factory=list)
     _labels: list[bool] = field(default_factory=list)
     _every: int = 1
-    _fitted: int = 0  # pages read when it was last fitted
+    _fitted: int = 0  # pages read at the last fit
 
     def __post_init__(self) -> None:
         self.values = self.start
 
     def takes(self, read: int) -> bool:
-        """Whether the page after so many that were read is learned from."""
+        """Whether to learn from the page after `read` others."""
         return read % self._every == 0
 
     def book(self, read: int, row: Floats, relevant: bool) -> None:
-        """A page after so many others. row: its evidence before it was read."""
+        """Adds the page after `read` others. row: its evidence before it was read."""
         self._rows.append(row)
         self._labels.append(relevant)
         if len(self._rows) == ROWS:
@@ -56,7 +56,7 @@ class EvidenceWeights:
 
 
 def fitted_near(start: Floats, rows: Floats, labels: Mask) -> Floats:
-    """Weights by Newton's method from `start`, each step halved until it lowers the loss.
+    """Fits weights by Newton's method from `start`; each step is halved until it lowers the loss.
 
     rows: float64[n, evidence]. labels: n.
     """
@@ -79,26 +79,26 @@ def fitted_near(start: Floats, rows: Floats, labels: Mask) -> Floats:
     return weights
 
 
-DOUBT = 5.0  # pages of average worth that a trait's yield is mixed with
-NOISE = 0.05  # variance that a trait's pages have at the least, however alike they were
-USUAL_SIZE = 0.3  # what a page leads to, ln(1 + size), before any was read
-USUAL_PAGES = 5.0  # pages that it counts for
+DOUBT = 5.0  # weight of the prior of a trait's worth, in pages
+NOISE = 0.05  # minimum variance of a trait's pages
+USUAL_SIZE = 0.3  # prior mean of ln(1 + size), where size is the number of pages that a page leads to
+USUAL_PAGES = 5.0  # its weight, in pages
 
 
 @dataclass(slots=True)
 class LeadTally:
-    """What the pages with a trait led to: pages that were first met by them, or by what was first met by them, and that
-    were read. Of a page that others link to, too, a share.
+    """Counts the pages that pages with a trait led to: pages read that were discovered through them, directly or in two
+    steps. A page with several inlinks counts as a share.
 
-    A trait is a small number: a word of the links to a page or of its address, the pattern of its address, that of the
-    page which showed it. The greatest number stands for no trait.
+    A trait is a small number: a word of the links to a page or of its URL, the pattern of its URL, or the pattern of
+    the page on which it was discovered. The greatest number means no trait.
     """
 
     traits: int
     _read: Floats = field(init=False)  # pages with the trait that were read
-    _logs: Floats = field(init=False)  # sum of ln(1 + size) over them, where size is how many they led to
-    _squares: Floats = field(init=False)  # sum of its squares
-    # of each trait: how far its mean size is to be trusted, the same times that mean, pages led to, their worth
+    _logs: Floats = field(init=False)  # sum of ln(1 + size) over them, where size is the number of pages they led to
+    _squares: Floats = field(init=False)  # sum of the squares
+    # columns by trait: precision of its mean size, precision times mean, pages led to, sum of their worth
     _table: Floats = field(init=False)
     _all_read: int = 0
     _all_logs: float = 0.0
@@ -108,13 +108,13 @@ class LeadTally:
         self._table = np.zeros((self.traits + 1, 4))
 
     def book(self, traits: Ints) -> None:
-        """A page with these traits was read."""
+        """Adds a read page with these traits."""
         self._read[traits] += 1
         self._all_read += 1
         self._weigh(traits)
 
     def credit(self, traits: Ints, size: float, share: float, worth: float) -> None:
-        """A page with these traits, which led to so many pages (size), led to one more, or to a share of it."""
+        """Adds a page, or a share of it, to those that a page with these traits led to. size: their number before."""
         before, after = np.log1p(size), np.log1p(size + share)
         self._logs[traits] += after - before
         self._squares[traits] += after**2 - before**2
@@ -130,9 +130,9 @@ class LeadTally:
         self._table[traits, 0], self._table[traits, 1] = trust, trust * mean
 
     def expected(self, traits: Ints32, prior: float) -> tuple[Floats, Floats]:
-        """(how many pages each page leads to, their mean worth). traits: int32[pages, any]; prior: a page's mean worth.
+        """(number of pages that each page leads to, their mean worth). traits: int32[pages, any]; prior: mean worth.
 
-        A trait counts the more, the more alike its pages were, and the more of them there are.
+        The weight of a trait grows with the number of its pages and with their similarity.
         """
         rows = self._table.take(traits, axis=0)
         usual = (self._all_logs + USUAL_SIZE * USUAL_PAGES) / (self._all_read + USUAL_PAGES)

@@ -1,4 +1,4 @@
-"""Chooses the ready hosts whose waiting pages promise most to be on the topic, by an order over their evidence."""
+"""Chooses the ready hosts whose waiting pages are most likely on the topic, by an order that scores their evidence."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from periplus.schedule.topical.learning import EvidenceWeights, LeadTally, chanc
 from periplus.schedule.turns import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 
-# A page has a number, in the order in which it was first met. Its worth is how relevant its text was judged, 0 to 1,
-# once it was read. What is known of it before: the pages that link to it and their worth, the words of these links and
-# of its address, and what others brought that share its host, its directory, its words, or a page that links to both.
-# All in arrays, so that a million pages can be scored at once.
+# Pages are numbered in the order of discovery. The worth of a read page is the relevance of its text, 0 to 1. The
+# evidence before a page is read: the pages that link to it and their worth, the words of these links and of its URL,
+# and the worth of other pages that share its host, directory, words, or a page that links to both. All evidence is in
+# arrays, so that a million pages can be scored at once.
 
-MOST_PARENTS = 12  # of one page that are remembered one by one; of the others the sums
+MOST_PARENTS = 12  # parents of a page that are stored; of further ones only sums
 MOST_WORDS = 12
-# words are told apart by hash: a crawl's anchors have some 50,000, and who shares a slot shares a little luck
+# words are hashed to slots: a crawl's anchors have some 50,000 words, so there are few collisions
 WORD_SLOTS = 1 << 16
-TRAITS = 3  # of an address, beside its words: its pattern on its host, on any, and that of the page that showed it
-STEPS = 2  # that a page is worth what it leads to
-# of a page's credit that a page it links to inherits: after three pages off the topic nothing is left to speak of
+TRAITS = 3  # besides words: the URL's pattern on its host, its pattern on any host, the pattern of its first parent
+STEPS = 2  # links over which a page is credited for the pages that it leads to
+# share of a page's credit that pages linked from it inherit: after three pages off topic almost nothing is left
 FADING = 0.5
-RELEVANT = 0.5  # a page of this worth counts as relevant: it is rather on the topic than not
+RELEVANT = 0.5  # pages of at least this worth are relevant
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DIGITS = re.compile(r"\d+")
 
 
 class Pointer(NamedTuple):
-    """A link, as it speaks for its target."""
+    """A link as evidence for its target."""
 
     target: Url
-    words: str  # its anchor, and what stands around it
-    promise: float  # how relevant these words are by themselves, 0 to 1
+    words: str  # the anchor text
+    promise: float  # relevance of the words, 0 to 1
 
 
 NAMES = (
@@ -62,14 +62,14 @@ NAMES = (
     ),
     *("promise", "words", "best word", "credit", "promise under good parents", "nothing read of host"),
 )
-# Fitted (logistic regression) on crawls of six topics of a text graph and of two made webs, none of them among
-# those that are reported: docs/topical-crawl.md. A crawl begins with them, and learns its own.
+# Fitted by logistic regression on crawls of six topics of a text graph and of two synthetic webs, none of which are
+# among the reported ones: docs/topical-crawl.md. They are the initial weights of a crawl, which learns its own.
 WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
 
 
 @dataclass(slots=True)
 class KindTally:
-    """How many pages of each kind were read, and what they were worth together. Numbers of kinds are small integers."""
+    """Number and total worth of the read pages of each kind. Kinds are small integers."""
 
     pages: Floats = field(default_factory=lambda: np.zeros(64))
     worth: Floats = field(default_factory=lambda: np.zeros(64))
@@ -83,14 +83,14 @@ class KindTally:
         self.worth[kinds] += worth
 
     def mean(self, kinds: Ints, prior: Floats, weight: float) -> Floats:
-        """Posterior mean of each kind: as if `weight` pages of the prior's worth had been read before."""
+        """Posterior mean of each kind; the prior counts as `weight` pages."""
         means: Floats = (self.worth[kinds] + weight * prior) / (self.pages[kinds] + weight)
         return means
 
 
 @dataclass(slots=True)
 class TopicalPages:
-    """The pages that were met. Always: a page waits, or is under way, or was read; numbers stay what they are."""
+    """The discovered pages. Invariants: a page is waiting, in flight or read; its number never changes."""
 
     urls: list[Url] = field(default_factory=list)
     number_of: dict[Url, int] = field(default_factory=dict)
@@ -100,21 +100,21 @@ class TopicalPages:
     waits: Mask = field(default_factory=lambda: np.zeros(64, np.bool_))
     host: Ints = field(default_factory=lambda: np.zeros(64, np.int64))
     directory: Ints = field(default_factory=lambda: np.zeros(64, np.int64))
-    links: Floats = field(default_factory=lambda: np.zeros(64))  # pages that link to it
-    from_others: Floats = field(default_factory=lambda: np.zeros(64))  # of them, those on other hosts
+    links: Floats = field(default_factory=lambda: np.zeros(64))  # number of pages that link to it
+    from_others: Floats = field(default_factory=lambda: np.zeros(64))  # of these, on other hosts
     worth_sum: Floats = field(default_factory=lambda: np.zeros(64))  # over these pages
     worth_most: Floats = field(default_factory=lambda: np.zeros(64))
-    promise: Floats = field(default_factory=lambda: np.zeros(64))  # the best of what its links say of it
-    credit: Floats = field(default_factory=lambda: np.zeros(64))  # the best worth on a way to it, fading with each page
-    worth: Floats = field(default_factory=lambda: np.zeros(64))  # its own; nothing before it was read
+    promise: Floats = field(default_factory=lambda: np.zeros(64))  # greatest promise of its links
+    credit: Floats = field(default_factory=lambda: np.zeros(64))  # greatest worth on a path to it, fading per page
+    worth: Floats = field(default_factory=lambda: np.zeros(64))  # 0 before it was read
     parents: Ints32 = field(default_factory=lambda: np.full((64, MOST_PARENTS), -1, np.int32))
     words: Ints32 = field(default_factory=lambda: np.full((64, MOST_WORDS), WORD_SLOTS, np.int32))
     word_count: list[int] = field(default_factory=list)
     traits: Ints32 = field(default_factory=lambda: np.full((64, TRAITS), WORD_SLOTS, np.int32))
-    led_to: Floats = field(default_factory=lambda: np.zeros(64))  # pages read that were met by it, or two steps on
+    led_to: Floats = field(default_factory=lambda: np.zeros(64))  # read pages discovered through it, in STEPS links
     of_host: KindTally = field(default_factory=KindTally)
     of_directory: KindTally = field(default_factory=KindTally)
-    of_parent: KindTally = field(default_factory=KindTally)  # what pages were worth that a page links to
+    of_parent: KindTally = field(default_factory=KindTally)  # worth of the pages that a page links to
     of_word: KindTally = field(default_factory=KindTally)
     leads: LeadTally = field(default_factory=lambda: LeadTally(WORD_SLOTS))
     weights: EvidenceWeights = field(default_factory=lambda: EvidenceWeights(WEIGHTS))
@@ -129,11 +129,11 @@ class TopicalPages:
 
     @property
     def prior(self) -> float:
-        """What a page is worth on average; before the first ones are read, little."""
+        """Mean worth of a page, with a prior of 0.1 that counts as 2 pages."""
         return (self.worth_all + 0.2) / (self.read + 2.0)
 
     def meet(self, url: Url) -> int:
-        """The page's number; it waits when it was not met before."""
+        """The page's number. A new page is added to the waiting ones."""
         number = self.number_of.get(url)
         if number is None:
             number = self.number_of[url] = len(self.urls)
@@ -189,16 +189,13 @@ class TopicalPages:
         row[free:count] = list(slots)[free:count]
 
     def start(self, url: Url) -> int:
-        """A page to begin with: it is taken to be on the topic until it is read."""
+        """Adds a start URL, which is assumed to be on the topic until it is read."""
         number = self.meet(url)
         self.credit[number] = self.promise[number] = self.worth_most[number] = 1.0
         return number
 
     def move(self, source: Url, target: Url) -> int:
-        """A page lies elsewhere: what speaks for its old address speaks for the new one, unless that was met before.
-
-        Returns the new number.
-        """
+        """Replaces a page by its redirect target, which inherits its evidence if it is new. Returns its number."""
         is_old = target in self.number_of
         old, new = self.meet(source), self.meet(target)
         self.take(old)
@@ -218,11 +215,11 @@ class TopicalPages:
         return new
 
     def take(self, number: int) -> None:
-        """It waits no longer: it is under way, or it will not be fetched."""
+        """Marks a page as not waiting: it is in flight, or it will not be fetched."""
         self.waits[number] = False
 
     def book(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> list[int]:
-        """A page was read. Returns the numbers of the pages that it links to, each once."""
+        """Records a page that was read. Returns the numbers of the waiting pages that it links to."""
         number = self.meet(url)
         self.take(number)
         if self.weights.takes(self.read):
@@ -241,7 +238,7 @@ class TopicalPages:
         return self._point(number, worth, pointers)
 
     def _book_leads(self, number: int, worth: float) -> None:
-        """What the page was worth is credited to the one that it was met by, and to the one that this was met by."""
+        """Credits the page's worth to the page on which it was discovered, and to that page's own source."""
         self.leads.book(self._own_traits(number))
         share = 1.0
         for _ in range(STEPS):
@@ -259,7 +256,7 @@ class TopicalPages:
     def _point(self, source: int, worth: float, pointers: Sequence[Pointer]) -> list[int]:
         targets: dict[int, None] = {}
         credit, host = self.credit[source], self.host[source]
-        of_source = int(self.traits[source, 1]) ^ 1  # a slot of its own, beside that of the pattern itself
+        of_source = int(self.traits[source, 1]) ^ 1  # a slot that differs from that of the pattern itself
         for target, words, promise in pointers:
             number = self.meet(target)
             if number == source or not self.waits[number]:
@@ -287,13 +284,13 @@ def _slot(text: str) -> int:
 
 
 def evidence(seen: TopicalPages, numbers: Ints) -> Floats:
-    """float64[pages, NAMES]. Shares are log odds, so that what is independent adds up."""
+    """float64[pages, NAMES]. Shares are log odds, so that independent evidence adds up."""
     prior = seen.prior
-    some = np.full(len(numbers), prior)
+    priors = np.full(len(numbers), prior)
     links = seen.links[numbers]
     parents = (seen.worth_sum[numbers] + 0.5 * prior) / (links + 0.5)
     inherited, best = _yields(seen, numbers, prior)
-    host = seen.of_host.mean(seen.host[numbers], some, 2.0)
+    host = seen.of_host.mean(seen.host[numbers], priors, 2.0)
     directory = seen.of_directory.mean(seen.directory[numbers], host, 1.0)
     words, best_word = _words(seen, numbers, prior)
     promise = seen.promise[numbers]
@@ -327,26 +324,26 @@ def _odds(share: Floats) -> Floats:
 
 
 def _yields(seen: TopicalPages, numbers: Ints, prior: float) -> tuple[Floats, Floats]:
-    """(mean, greatest) share of relevant pages among those that a page's parents link to and that were read."""
+    """(mean, greatest) share of relevant pages among the read pages that a page's parents link to."""
     parents = seen.parents[numbers]
-    there = parents >= 0
-    each, counts = parents[there].astype(np.int64), there.sum(axis=1)
-    # a relevant page links to relevant ones rather
+    exists = parents >= 0
+    each, counts = parents[exists].astype(np.int64), exists.sum(axis=1)
+    # prior: relevant pages tend to link to relevant pages
     expected = 0.5 * prior + 0.5 * np.maximum(0.3 * seen.worth[each], prior)
     shares = seen.of_parent.mean(each, expected, 3.0)
     mean, most = np.full((2, len(numbers)), prior)
-    some = np.flatnonzero(counts)
-    if len(some):
-        starts = np.cumsum(counts[some]) - counts[some]
-        mean[some] = np.add.reduceat(shares, starts) / counts[some]
-        most[some] = np.maximum.reduceat(shares, starts)
+    rows = np.flatnonzero(counts)
+    if len(rows):
+        starts = np.cumsum(counts[rows]) - counts[rows]
+        mean[rows] = np.add.reduceat(shares, starts) / counts[rows]
+        most[rows] = np.maximum.reduceat(shares, starts)
     return mean, most
 
 
 def _words(seen: TopicalPages, numbers: Ints, prior: float) -> tuple[Floats, Floats]:
-    """(sum, greatest) of what a page's words add to the log odds, by the pages read that had them."""
+    """(normalized sum, greatest) of the log odds of a page's words, from the read pages that had them."""
     slots = seen.words[numbers].astype(np.int64)
-    if slots.size > WORD_SLOTS:  # of all words once is less than of each page's
+    if slots.size > WORD_SLOTS:  # cheaper for all words once than for the words of each page
         odds = _word_odds(seen, np.arange(WORD_SLOTS + 1), prior)[slots]
     else:
         odds = _word_odds(seen, slots, prior)
@@ -359,19 +356,19 @@ def _word_odds(seen: TopicalPages, slots: Ints, prior: float) -> Floats:
     return np.where(slots < WORD_SLOTS, odds, 0.0)
 
 
-EXPLORING = 0.1  # of a page's mean worth: the premium of a page none of whose siblings was read
+EXPLORING = 0.1  # premium of a page without read siblings, as a share of the mean worth
 
 
 def weighed(seen: TopicalPages, numbers: Ints) -> Floats:
-    """What share of fetches brings a relevant page, if one reads this page, or this and then what it leads to.
+    """The expected share of relevant pages when fetching this page, or this page and the pages that it leads to.
 
-    A list of relevant pages is worth what it leads to, whatever it is about itself. Of pages that promise alike, those
-    come first of whose kin little was read.
+    So lists of relevant pages score high even if they are off topic themselves. Of pages with equal scores, the ones
+    with few read siblings come first.
     """
     chances = chances_of(evidence(seen, numbers) @ seen.weights.values)
     traits = np.concatenate([seen.words[numbers], seen.traits[numbers]], axis=1)
     sizes, rates = seen.leads.expected(traits, seen.prior)
-    sizes = sizes**2 / (1 + sizes)  # one page or less is what any page leads to, and mostly by chance
+    sizes = sizes**2 / (1 + sizes)  # reduces sizes of 1 and less, which are mostly due to chance
     promises = np.maximum(chances, (chances + sizes * rates) / (1 + sizes)) + 1e-3 * chances
     parents = seen.parents[numbers]
     followed = np.where(parents >= 0, seen.of_parent.pages[parents], 0.0).max(axis=1)
@@ -379,21 +376,21 @@ def weighed(seen: TopicalPages, numbers: Ints) -> Floats:
     return explored
 
 
-Order = Callable[[TopicalPages, Ints], Floats]  # the promise of each of these pages: the greatest is next
+Order = Callable[[TopicalPages, Ints], Floats]  # scores of pages by number; the page with the greatest is next
 
 
 def breadth_first(seen: TopicalPages, numbers: Ints) -> Floats:
-    """As they were met."""
+    """In the order of discovery."""
     return -numbers.astype(np.float64)
 
 
 def best_parent(seen: TopicalPages, numbers: Ints) -> Floats:
-    """Best first, as published: by the best page that links to it."""
+    """Best-first search as published: by the worth of the best page that links to it."""
     return seen.worth_most[numbers] - 1e-9 * numbers
 
 
 def all_parents(seen: TopicalPages, numbers: Ints) -> Floats:
-    """By the mean over all pages that link to it, and how many they are."""
+    """By the mean worth and the number of the pages that link to it."""
     links = seen.links[numbers]
     promises: Floats = (
         (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5)
@@ -405,12 +402,12 @@ def all_parents(seen: TopicalPages, numbers: Ints) -> Floats:
 
 
 def shark(seen: TopicalPages, numbers: Ints) -> Floats:
-    """Half by what it inherits along links, half by what these links say."""
+    """Shark search: half by credit inherited along links, half by the relevance of the link texts."""
     return 0.5 * seen.credit[numbers] + 0.5 * seen.promise[numbers] - 1e-9 * numbers
 
 
 def of_site(seen: TopicalPages, numbers: Ints) -> Floats:
-    """By what its site's pages were worth so far."""
+    """By the mean worth of its site's pages so far."""
     prior = np.full(len(numbers), seen.prior)
     return seen.of_host.mean(seen.host[numbers], prior, 2.0) + 1e-3 * seen.worth_most[numbers] - 1e-9 * numbers
 
@@ -425,58 +422,58 @@ ORDERS: dict[str, Order] = {
 
 
 class TopicalQueue(Protocol):
-    """The pages that wait, in the order of a topical crawl. One suite of tests runs over every implementation.
+    """The waiting pages of a topical crawl in their order. One test suite runs over every implementation.
 
-    Always: a page waits from when it is first met until it is dropped or read, and never again.
+    Invariant: a page waits from its discovery until it is dropped or read, and never again.
     """
 
     def start(self, urls: Iterable[Url]) -> None:
-        """Pages to begin with."""
+        """Adds start URLs."""
 
     def add(self, urls: Iterable[Url]) -> None:
-        """Pages of which nothing is known but their address."""
+        """Adds pages of which only the URL is known."""
 
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
-        """A page was read. worth: how relevant it is, 0 to 1; pointers: its links."""
+        """Records a page that was read. worth: its relevance, 0 to 1; pointers: its links."""
 
     def moved(self, source: Url, target: Url) -> None:
-        """A page lies elsewhere: what speaks for its old address speaks for the new one."""
+        """Replaces a page by its redirect target, which inherits its evidence."""
 
     def peek(self, host: HostKey) -> Url | None:
-        """The best page of a host; it still waits."""
+        """The best page of a host; it stays in the queue."""
 
     def drop(self, url: Url) -> None:
-        """It waits no longer, for whatever reason."""
+        """Removes a URL from the queue."""
 
     def keep_only(self, waiting: Collection[Url]) -> None:
-        """Drops all others."""
+        """Drops all other pages."""
 
     def promise_of(self, host: HostKey) -> float | None:
-        """Of the host's best page; None: none waits; minus infinity: the host's turn has not come."""
+        """Score of the host's best page; None: no page waits; minus infinity: the host is not active."""
 
     def wake(self) -> None:
-        """No host whose turn has come has a page."""
+        """Called when no active host has a page; may activate others."""
 
 
-def taken_from(queue: TopicalQueue, host: HostKey) -> Url | None:
-    """The best page of a host; it waits no longer."""
+def take_page(queue: TopicalQueue, host: HostKey) -> Url | None:
+    """Removes the best page of a host from the queue, and returns it."""
     url = queue.peek(host)
     if url is not None:
         queue.drop(url)
     return url
 
 
-WINDOW = 500  # pages of the latest harvest rate: one since the start says how good the seeds were
-MOST_HELD = 256  # hosts leased at a time: each commit tells how all of them stand
+WINDOW = 500  # pages of the recent harvest rate; the rate since the start depends on the seeds
+MOST_HELD = 256  # hosts leased at a time: each commit writes the state of all
 
 Judge = Callable[[Sequence[str]], Floats]  # how relevant texts are, 0 to 1
 
 
 @dataclass(slots=True)
 class HarvestTally:
-    """What was fetched so far, in all runs of a topical crawl."""
+    """Counts of fetched and relevant pages over all runs of a topical crawl."""
 
-    pages: int = 0  # asked for
+    pages: int = 0  # requested
     relevant: int = 0
     worth: float = 0.0
     last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -489,29 +486,29 @@ class HarvestTally:
 
     @property
     def harvest(self) -> float:
-        """Relevant pages of those asked for."""
+        """Share of relevant pages among the requested ones."""
         return self.relevant / max(1, self.pages)
 
     @property
     def lately(self) -> float:
-        """The same of the last WINDOW pages."""
+        """The harvest rate of the last WINDOW pages."""
         return sum(self.last) / max(1, len(self.last))
 
 
 @dataclass(slots=True)
 class TopicalPolicy:
-    """`model.ports.Policy`: hosts by the promise of their best page; nobody is waited for while others are ready.
+    """`model.ports.Policy`: hosts by the score of their best page. Hosts that must wait come after ready ones.
 
-    Urgent hosts come first, for others may wait for what they are to be asked; last come those with tasks that are no
-    page of the queue (a second attempt, what looked like a trap). What it knows is made of the stored visits, in their
-    order, and judged by the topic as it is now.
+    Among them urgent hosts come first, since other hosts may wait for their requests; hosts whose tasks are not in the
+    queue (retries, suspected traps) come last. The state follows from the stored visits in their order, judged by the
+    current topic.
     """
 
     queue: TopicalQueue
     scope: CrawlScope
     judge: Judge
-    text_of: Callable[[PageVisit], str]  # what of a page is judged
-    urgent: Callable[[Sequence[int]], frozenset[int]]  # of hosts, those with something that others wait for
+    text_of: Callable[[PageVisit], str]  # the text of a page that is judged
+    urgent: Callable[[Sequence[int]], frozenset[int]]  # the hosts with requests that other hosts wait for
     tally: HarvestTally = field(default_factory=HarvestTally)
     window: int = 0
     most_held: int = MOST_HELD
@@ -535,7 +532,7 @@ class TopicalPolicy:
         return ranked
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        return self._given.next(host, lambda host: taken_from(self.queue, host))
+        return self._given.next(host, lambda host: take_page(self.queue, host))
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         for visit in visits:
@@ -550,7 +547,7 @@ class TopicalPolicy:
                 self.tally.book(worth)
 
     def pointers(self, links: Iterable[LinkSighting]) -> list[Pointer]:
-        """Of the links that are followed, in the order of their targets: the same whenever they are read."""
+        """The followed links in sorted order, so that stored links give the same result."""
         followed = sorted(
             link
             for link in links

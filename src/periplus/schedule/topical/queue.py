@@ -1,4 +1,4 @@
-"""Chooses the next page of a million that wait on hosts that may be asked only now and then."""
+"""Priority queues of a topical crawl: choose the next of up to a million pages on rate-limited hosts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from periplus.schedule.topical.policy import (
     Pointer,
     TopicalPages,
     TopicalQueue,
-    taken_from,
+    take_page,
     weighed,
 )
 from periplus.urls.hosts import host_key
 
-# States of a site:  referenced -> active, once THRESHOLD links from active sites lead to it. Only active sites are
-#                    asked. The starts' sites are active.
+# States of a site:  referenced -> active, after THRESHOLD links from active sites. The sites of start URLs are active.
+# Pages are requested from active sites only.
 # A site's waiting time is exp(narrowness x (1 - relevance)), where relevance is the share of its pages that were
-# relevant. The source has a decreasing function and no formula; with 5 this is the one served in trials, and at 5 the
-# narrowness begins. Time is that of the sites: it moves on to when the site that is served was due. So the crawl is
-# never idle, and never so late that all sites are overdue alike: their rates keep their proportion. Every WINDOW pages
-# it adapts to the harvest: after a fall the crawl narrows to relevant sites, after a rise it widens. Within a site
-# pages are read breadth first. When no active site has a page, the one with most links to it becomes active: the
-# threshold shall not end a crawl.
+# relevant. The source requires a decreasing function and gives no formula; narrowness starts at 5, which worked best in
+# trials. Time is virtual: it advances to the due time of the served site. So the crawl is never idle, and sites are
+# never all overdue: their rates keep their proportion. Every WINDOW pages the narrowness adapts to the harvest rate:
+# after a fall the crawl narrows to relevant sites, after a rise it widens. Within a site the order is breadth first. If
+# no active site has a page, the site with most links becomes active, so that the threshold does not end the crawl.
 
 THRESHOLD = 3
 NARROWNESS = 5.0
@@ -53,34 +52,34 @@ class _Site:
 
 @dataclass(slots=True)
 class SiteWaits:
-    """The pages that wait, in queues of their sites."""
+    """`TopicalQueue` with a queue per site."""
 
     threshold: int = THRESHOLD
     narrowness: float = NARROWNESS
     _sites: dict[HostKey, _Site] = field(default_factory=dict)
     _list: list[_Site] = field(default_factory=list)
-    _met: set[Url] = field(default_factory=set)
+    _discovered: set[Url] = field(default_factory=set)
     _gone: set[Url] = field(default_factory=set)
-    # of active sites with pages; passed over where it is no longer so
+    # heap of (due time, place) of active sites with pages; outdated entries are skipped
     _due: list[tuple[float, int]] = field(default_factory=list)
     _place: dict[HostKey, int] = field(default_factory=dict)
-    _now: float = 0.0  # when the site that was served last was due
+    _now: float = 0.0  # due time of the site that was served last
     _window: list[bool] = field(default_factory=list)
-    _harvest: float = -1.0  # of the window before
+    _harvest: float = -1.0  # of the previous window
 
     def start(self, urls: Iterable[Url]) -> None:
         for url in urls:
             site = self._site(url)
-            self._meet(url, site)
+            self._discover(url, site)
             self._activate(site)
 
     def add(self, urls: Iterable[Url]) -> None:
         for url in urls:
-            self._meet(url, self._site(url))
+            self._discover(url, self._site(url))
 
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
-        """A page was read, and was worth so much."""
-        self._met.add(url)
+        """Records a page that was read. worth: its relevance, 0 to 1."""
+        self._discovered.add(url)
         self._gone.add(url)
         site = self._site(url)
         site.pages += 1
@@ -88,7 +87,7 @@ class SiteWaits:
         self._book_window(worth >= RELEVANT)
         for target in dict.fromkeys(pointer.target for pointer in pointers):
             to = self._site(target)
-            self._meet(target, to)
+            self._discover(target, to)
             if to is not site and site.active:
                 to.links += 1
                 if to.links >= self.threshold:
@@ -105,77 +104,75 @@ class SiteWaits:
             self._window.clear()
 
     def take(self, resting: Ints | None = None) -> Url | None:
-        """The next page of the active site that is due longest, of those that do not rest (numbers of sites,
-        in the order they were met).
-        """
-        asleep = set() if resting is None else set(resting.tolist())
+        """The next page of the active site that has been due longest. resting: numbers of sites to skip."""
+        skipped = set() if resting is None else set(resting.tolist())
         put_back, page = [], None
-        if not self._next_active(asleep):
-            self._promote(asleep)
+        if not self._next_active(skipped):
+            self._promote(skipped)
         while self._due and page is None:
             due, place = heapq.heappop(self._due)
             site = self._list[place]
-            if site.due != due or not self._settled(site):
+            if site.due != due or not self._has_pages(site):
                 continue
-            if place in asleep:
+            if place in skipped:
                 put_back.append((due, place))
             else:
-                page = taken_from(self, site.key)
+                page = take_page(self, site.key)
         for entry in put_back:
             heapq.heappush(self._due, entry)
         return page
 
-    def _next_active(self, asleep: set[int]) -> bool:
+    def _next_active(self, skipped: set[int]) -> bool:
         while self._due and (
-            self._list[self._due[0][1]].due != self._due[0][0] or not self._settled(self._list[self._due[0][1]])
+            self._list[self._due[0][1]].due != self._due[0][0] or not self._has_pages(self._list[self._due[0][1]])
         ):
             heapq.heappop(self._due)
-        return any(place not in asleep and self._settled(self._list[place]) for _, place in self._due)
+        return any(place not in skipped and self._has_pages(self._list[place]) for _, place in self._due)
 
-    def _promote(self, asleep: set[int]) -> None:
+    def _promote(self, skipped: set[int]) -> None:
         candidates = [
             site
             for place, site in enumerate(self._list)
-            if not site.active and place not in asleep and self._settled(site)
+            if not site.active and place not in skipped and self._has_pages(site)
         ]
         if candidates:
             self._activate(max(candidates, key=lambda site: site.links))
 
     def peek(self, host: HostKey) -> Url | None:
         site = self._sites.get(host)
-        return site.waiting[0] if site is not None and self._settled(site) else None
+        return site.waiting[0] if site is not None and self._has_pages(site) else None
 
     def drop(self, url: Url) -> None:
-        """It waits no longer, for whatever reason; its site waits for its next turn."""
+        """Removes a URL from the queue, and sets the next due time of its site."""
         self._gone.add(url)
         site = self._site(url)
         self._now = max(self._now, site.due)
         relevance = (site.relevant + 0.5) / (site.pages + 1)
         site.due = self._now + float(np.exp(self.narrowness * (1 - relevance)))
-        if site.active and self._settled(site):
+        if site.active and self._has_pages(site):
             heapq.heappush(self._due, (site.due, self._place[site.key]))
 
     def promise_of(self, host: HostKey) -> float | None:
-        """The sooner it is due, the greater; minus infinity: it is not active; None: no page waits."""
+        """The greater, the sooner the site is due; minus infinity: not active; None: no page waits."""
         site = self._sites.get(host)
-        if site is None or not self._settled(site):
+        if site is None or not self._has_pages(site):
             return None
         return -site.due if site.active else -np.inf
 
     def moved(self, source: Url, target: Url) -> None:
-        """A page lies elsewhere, on a site that is as active as its own."""
+        """Replaces a page by its redirect target, whose site becomes active if the source's is."""
         self._gone.add(source)
         site = self._site(target)
-        self._meet(target, site)
+        self._discover(target, site)
         if self._site(source).active:
             self._activate(site)
 
     def keep_only(self, waiting: Collection[Url]) -> None:
-        """Drops all others."""
-        self._gone.update(self._met.difference(waiting))
+        """Drops all other pages."""
+        self._gone.update(self._discovered.difference(waiting))
 
     def wake(self) -> None:
-        """No active site that may be asked has a page."""
+        """Activates a site if no active one has a page."""
         if not self._next_active(set()):
             self._promote(set())
 
@@ -192,11 +189,11 @@ class SiteWaits:
         """The number of its site."""
         return self._place[host_key(url)]
 
-    def _meet(self, url: Url, site: _Site) -> None:
-        if url in self._met:
+    def _discover(self, url: Url, site: _Site) -> None:
+        if url in self._discovered:
             return
-        self._met.add(url)
-        was_empty = not self._settled(site)
+        self._discovered.add(url)
+        was_empty = not self._has_pages(site)
         site.waiting.append(url)
         if site.active and was_empty:
             heapq.heappush(self._due, (site.due, self._place[site.key]))
@@ -206,65 +203,65 @@ class SiteWaits:
             site.active, site.due = True, self._now
             heapq.heappush(self._due, (site.due, self._place[site.key]))
 
-    def _settled(self, site: _Site) -> bool:
+    def _has_pages(self, site: _Site) -> bool:
         """Whether a page of the site waits."""
         while site.waiting and site.waiting[0] in self._gone:
             site.waiting.popleft()
         return bool(site.waiting)
 
 
-# Each host has a heap of its pages, the best first, and the array of the hosts' best says who is best of those that may
-# be asked. What is read changes what others promise: of the pages that it links to at once, and of its host's best
-# SHORT_LIST before the next is taken from it. When the pages read have grown by a 32nd all are reckoned anew, or the
-# best MOST_ANEW where more wait; all again when they have doubled. An order whose promises change only with links (best
-# first) is so kept exactly.
+# Each host has a heap of its pages, and an array has the score of each host's best page. A page that is read changes
+# the scores of other pages: the pages that it links to are scored again at once, and the best SHORT_LIST of a host
+# before its next page is taken. When the number of read pages has grown by 1/32, all pages are scored again; if more
+# than MOST_ANEW wait, only the best MOST_ANEW, and all when the number has doubled. So orders whose scores change only
+# with links (best first) are exact.
 
 SHORT_LIST = 32
-GROWTH = 32  # all are scored anew when the pages read grew by one in so many
-QUEUE_LEAST = 16  # and at the earliest after so many pages
-MOST_ANEW = 50_000  # so that a million pages do not take a minute each time
+GROWTH = 32  # all pages are scored again when the number of read pages has grown by 1/32
+QUEUE_LEAST = 16  # but not before so many further pages
+MOST_ANEW = 50_000  # scoring a million pages each time would take a minute
 CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
-CLOSE = 0.005  # a host reckoned anew is chosen when no other promises more by so much: nobody knows it better
-TRIES = 8  # hosts whose best are reckoned anew for one choice
+CLOSE = 0.005  # a host with fresh scores is chosen if no other is better by more than this
+TRIES = 8  # hosts whose best pages are scored again for one choice
 NONE = -np.inf
 
 
 @dataclass(slots=True)
 class PageQueue:
-    """The pages that wait, by an order."""
+    """`TopicalQueue` by an order: a score for each page."""
 
     order: Order
     seen: TopicalPages = field(default_factory=TopicalPages)
-    # of each host, its best page's promise as last reckoned
+    # by host: the score of its best page, as last computed
     best: Floats = field(default_factory=lambda: np.full(64, NONE))
     _scores: Floats = field(default_factory=lambda: np.zeros(64))
     _heaps: list[list[tuple[float, int]]] = field(default_factory=list)
-    _read_at: list[int] = field(default_factory=list)  # pages read in all when the host's best were last reckoned
-    _anew_at: int = 0  # pages read when the best were last reckoned anew
-    _all_at: int = 0  # and all
+    _read_at: list[int] = field(default_factory=list)  # by host: total of read pages when its best were last scored
+    _anew_at: int = 0  # read pages when the best pages were last scored
+    _all_at: int = 0  # read pages when all pages were last scored
 
     def start(self, urls: Iterable[Url]) -> None:
-        """Pages to begin with."""
+        """Adds start URLs."""
         self._score([self.seen.start(url) for url in urls])
 
     def add(self, urls: Iterable[Url]) -> None:
-        """Pages of which nothing is known but their address."""
+        """Adds pages of which only the URL is known."""
         self._score([self.seen.meet(url) for url in urls])
 
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
-        """A page was read, and was worth so much."""
+        """Records a page that was read. worth: its relevance, 0 to 1."""
         touched = self.seen.book(url, worth, pointers)
         self._score(touched)
         if self.seen.read - self._anew_at >= max(QUEUE_LEAST, self._anew_at // GROWTH):
             waiting = np.flatnonzero(self.seen.waits[: len(self.seen)])
             if len(waiting) <= MOST_ANEW or self.seen.read >= 2 * self._all_at:
-                self.reckon_all()
+                self.score_all()
             else:
                 self._anew_at = self.seen.read
                 self._score(waiting[np.argpartition(-self._scores[waiting], MOST_ANEW)[:MOST_ANEW]].tolist())
 
-    def reckon_all(self) -> None:
-        """Every page that waits gets the promise that it has by now."""
+    def score_all(self) -> None:
+        """Scores every waiting page again."""
         self._all_at = self._anew_at = self.seen.read
         numbers = np.flatnonzero(self.seen.waits[: len(self.seen)])
         self._reach()
@@ -281,7 +278,7 @@ class PageQueue:
             self._read_at[host] = self.seen.read
 
     def take(self, resting: Ints | None = None) -> Url | None:
-        """The best page of the hosts that do not rest; it waits no longer."""
+        """Takes the best page from the queue. resting: numbers of hosts to skip."""
         best = self.best[: len(self._heaps)].copy()
         if resting is not None:
             best[resting] = NONE
@@ -296,10 +293,10 @@ class PageQueue:
                 break
         else:
             host = int(np.argmax(best))
-        return taken_from(self, self.seen.hosts[host])
+        return take_page(self, self.seen.hosts[host])
 
     def peek(self, host: HostKey) -> Url | None:
-        """The best page of a host."""
+        """The best page of a host; it stays in the queue."""
         place = self.seen.host_number.get(host)
         if place is None or place >= len(self._heaps):
             return None
@@ -310,20 +307,20 @@ class PageQueue:
         return self.seen.urls[heap[0][1]] if heap else None
 
     def drop(self, url: Url) -> None:
-        """It waits no longer, for whatever reason."""
+        """Removes a URL from the queue."""
         number = self.seen.number_of[url]
         self.seen.take(number)
         self._settle(int(self.seen.host[number]))
 
     def promise_of(self, host: HostKey) -> float | None:
-        """Of the host's best page, as last reckoned; None: none waits."""
+        """Score of the host's best page, as last computed; None: no page waits."""
         place = self.seen.host_number.get(host)
         if place is None or place >= len(self._heaps) or self.best[place] == NONE:
             return None
         return float(self.best[place])
 
     def moved(self, source: Url, target: Url) -> None:
-        """A page lies elsewhere: what speaks for its old address speaks for the new one."""
+        """Replaces a page by its redirect target, which inherits its evidence."""
         self._score([self.seen.move(source, target)])
 
     def place_of(self, url: Url) -> int:
@@ -331,14 +328,14 @@ class PageQueue:
         return int(self.seen.host[self.seen.number_of[url]])
 
     def keep_only(self, waiting: Collection[Url]) -> None:
-        """Drops all others."""
+        """Drops all other pages."""
         for number in np.flatnonzero(self.seen.waits[: len(self.seen)]).tolist():
             if self.seen.urls[number] not in waiting:
                 self.seen.take(number)
-        self.reckon_all()
+        self.score_all()
 
     def wake(self) -> None:
-        """Every host's turn has come here."""
+        """Does nothing: all hosts are active in this queue."""
 
     def _score(self, touched: list[int]) -> None:
         self._reach()
@@ -360,7 +357,7 @@ class PageQueue:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _renew(self, host: int) -> None:
-        """The host's best pages are reckoned anew, for what was read meanwhile."""
+        """Scores the host's best pages again, after other pages were read."""
         self._read_at[host] = self.seen.read
         heap = self._heaps[host]
         taken: list[int] = []
@@ -399,7 +396,7 @@ NAMES = (*_ORDERS, WAITS)
 
 
 def queue_named(name: str) -> TopicalQueue:
-    """An empty queue. Raises UsageError for a name that is none of NAMES."""
+    """An empty queue. Raises UsageError for a name that is not in NAMES."""
     if name == WAITS:
         return SiteWaits()
     if name not in _ORDERS:
