@@ -504,9 +504,7 @@ class Supervisor:
             cpu, waited = time.process_time(), waited_s()
             elapsed_s, used_s = now - self._measured, cpu - self._cpu
             busy = used_s > BUSY_SHARE * elapsed_s
-            share = (
-                used_s + waited - self._waited
-            ) / elapsed_s  # share of a processor that this process uses or waits for
+            share = (used_s + waited - self._waited) / elapsed_s  # of a processor: used or waited for
             self._gainful = max(self._processors, int(self._processors / max(share, 0.001)))
             self._measured, self._cpu, self._waited = now, cpu, waited
         if is_ordered:
@@ -582,7 +580,7 @@ def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress]
 
 def _budget_note(order: CrawlOrder, waiting: bool) -> str:
     pages = order.settings.budget.max_pages
-    return f"max-pages {pages} is reached" if waiting and pages else ""
+    return f"max-pages {pages} reached" if waiting and pages else ""
 
 
 def at_limit(state: str, note: str) -> bool:

@@ -228,7 +228,7 @@ class _Run:
             recall = self._recall(store)
         finally:
             store.close()
-        spent = f"max-pages {pages} are fetched" if pages and counts.fetched >= pages else ""
+        spent = f"max-pages {pages} reached" if pages and counts.fetched >= pages else ""
         state, text = judged(counts, waiting, self._why or note or spent, first)
         text = text or "nothing is left to fetch"
         home.end_run(run_id, state, text, clock.now())
