@@ -1,4 +1,4 @@
-"""Values of a site report: map, issues by cause, broken links, redirects, sizes and links to other sites."""
+"""Data of a site report: map, issues by cause, broken links, redirects, sizes and links to other sites."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
-MAP_NODES = 400  # of the report's map: it opens branch by branch
-BROKEN_NAMED = 2_000  # broken URLs with their pages: each page costs two look-ups
-HOLDERS_NAMED = 50  # pages named with one broken URL: a broken link in a menu is on every page
-FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
-ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
-ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the first may be the cause itself
+MAP_NODES = 400  # in the map, whose branches can be expanded
+BROKEN_NAMED = 2_000  # broken URLs listed with pages: each page costs two look-ups
+HOLDERS_NAMED = 50  # pages listed per broken URL: a broken link in a menu is on every page
+FAULTS_NAMED = 1_000  # per kind; `periplus check` lists all
+ISSUES_NAMED = 10  # per fault: a missing script affects every page
+ISSUES_PLACED = 2  # per fault with line and column: the first may be the cause itself
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
-SCREENSHOTS = 9  # some 30 KB each
-# those are our doing
+SCREENSHOTS = 9  # about 30 KB each
+# without BUG and PRIVATE, which this program causes
 DEAD = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
 _SEVERITIES = list(Severity)
 
@@ -79,10 +79,10 @@ def report_data(
     near: bool | None = None,
     rules: Sequence[SegmentRule] = (),
 ) -> ReportData:
-    """Everything that the report of a site shows.
+    """All data of the report of a site.
 
-    near: compare texts for near duplicates; None: where the site is small. rules: of its segments. Raises UsageError
-    for a site that is not there.
+    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. Raises UsageError for
+    an unknown site.
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
@@ -94,7 +94,7 @@ def report_data(
 
 
 def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
-    """What the report of a collection with several sites shows: of each the figures of its own report."""
+    """Data of the report of a collection with several sites: a summary of each."""
     sums, notes = [], list[str]()
     with reading.snapshot(connection):
         urls, blank = Urls(connection), unmeasured(connection)
@@ -120,13 +120,13 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
 def _looked_at(
     connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
-    """The site's rows (without links, which are 160 MB of ten million), its graph and its audit."""
+    """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(connection, start.site)]
     rows = read_site(connection, start, now, _to_pages(links[0]))
     analysis = analysed(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
-    # the last reference: the audit frees the links before it allocates
+    # last reference: popping it lets the audit free the links before it allocates
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
 
@@ -135,12 +135,12 @@ def _finished(rows: SiteRows) -> float:
 
 
 def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
-    pages_with = {(one.kind.code, one.severity): one.pages for one in groups}
+    pages_with = {(group.kind.code, group.severity): group.pages for group in groups}
     return graded(pages_with, len(audit.site.pages.place), blank)
 
 
 def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
-    """The id of the page of each issue."""
+    """Page ids of the issues, by severity."""
     kinds = issue_kinds()
     return {
         severity.value: np.concatenate(
@@ -156,7 +156,7 @@ def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
 
 
 def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
-    """The clicks, each pair once; as `FolderSite.links` reads them."""
+    """Clickable links without repetitions, as `FolderSite.links` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = site_rows.first_of_pairs(sources, targets)
@@ -177,7 +177,7 @@ def _gathered(
     return ReportData(
         about=about(rows, analysis.ranking, now),
         finished=_finished(rows),
-        # of all URLs, those outside included; only of the site's own where the collection has several sites
+        # of all URLs including other sites; only of this site if the collection has several
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
         ranked=tuple(ranked),
@@ -203,7 +203,7 @@ def _gathered(
 
 
 def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
-    """Of the first SCREENSHOTS pages that have one, the home page before all."""
+    """Screenshots of the first SCREENSHOTS pages that have one; the home page first."""
     pictured, contents = site_rows.pictured(connection, start.site), Contents(connection)
     pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
     for url in pages[:SCREENSHOTS]:
@@ -213,7 +213,7 @@ def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[
 
 
 def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]:
-    """How many pages each depth holds."""
+    """Number of pages at each depth."""
     reached = site_map.depth >= 0
     total = np.bincount(site_map.depth[reached])
     fetched = np.bincount(site_map.depth[reached & is_fetched], minlength=len(total))
@@ -224,20 +224,18 @@ def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]
 
 
 def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[IssueGroup, ...]:
-    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words,
-    those on most pages before others.
-    """
+    """Findings by kind, most severe first; each with its first FAULTS_NAMED causes, those on most pages first."""
     groups = [_issue_group(audit, code, columns, connection) for code, columns in audit.findings.items()]
     return tuple(sorted(_with_positions(connection, groups), key=_place_of_severity))
 
 
 def _place_of_severity(group: IssueGroup) -> int:
-    """Within a severity the order stays that of the table."""
+    """Sort key that keeps the table's order within a severity."""
     return _SEVERITIES.index(group.severity)
 
 
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
-    """The groups, with line and column of the first ISSUES_PLACED issues of each fault."""
+    """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
     placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:ISSUES_PLACED]])
 
@@ -251,23 +249,22 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
 def _issue_group(
     audit: SiteAudit, code: str, columns: IssueColumns, connection: reading.Connection | None = None
 ) -> IssueGroup:
-    """connection: names the first faults."""
+    """Summary of a kind of issue; with a connection, including its first faults."""
     kind = issue_kinds()[code]
     (made,) = audit.kinds(findings={code: columns})
     url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
     if connection is not None:
-        words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
+        words = faults(causes, ISSUES_NAMED, lambda shown: worded(with_anchors(connection, shown, audit.ids), url))
         named = tuple(islice(words, FAULTS_NAMED))
     return IssueGroup(kind, kind.severity, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
 def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
-    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first;
-    how many there are).
+    """(broken URLs with the pages that link to them, those with most pages first; number of broken URLs).
 
-    Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without
-    any link (from a sitemap, or a start) stand last.
+    A URL is named as pages link to it: the redirecting URL if a redirect leads to a dead one. Dead URLs of the site
+    without links (from a sitemap or a start) come last.
     """
     pairs, targets, unlinked = _dead_places(audit.site)
     count = len(audit.site.urls.url)
@@ -287,22 +284,22 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
 
 
 def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
-    """(links to what is gone as target * URLs + source, ascending; the targets; what else is gone of the site)."""
+    """(links to dead URLs as target * URLs + source, ascending; their targets; other dead URLs of the site)."""
     gone, ends, links = _gone(site), site.ends, site.links
     rows = np.flatnonzero(site.followed & gone[links.target])
     pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
     targets = distinct_sorted(links.target[rows])
     listed = np.zeros(len(gone), np.bool_)
     listed[targets] = True
-    listed[ends[targets][ends[targets] != targets]] = True  # behind a redirect that is listed
-    listed[site.redirects.sources] = True  # listed by their ends, or by what leads into their circle
+    listed[ends[targets][ends[targets] != targets]] = True  # target of a listed redirect
+    listed[site.redirects.sources] = True  # listed through their ends, or through links into their loop
     return pairs, targets, np.flatnonzero(gone & site.urls.own & ~listed)
 
 
 def _gone(site: AuditInput) -> Mask:
-    """bool[u]: whoever follows finds nothing.
+    """bool[urls]: whether a visitor reaches nothing.
 
-    Pages that only look missing are not among them; what a check has in doubt counts as the crawl saw it.
+    Excludes suspected soft 404s. URLs in doubt after a check count as the crawl saw them.
     """
     seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in DEAD]) & (
         site.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
@@ -315,7 +312,7 @@ def _gone(site: AuditInput) -> Mask:
 def _broken_link(
     connection: reading.Connection, audit: SiteAudit, target: int, sources: list[int], pages: int
 ) -> BrokenLink:
-    """target: place of the URL as written; sources: of the first pages that link to it."""
+    """target: index of the URL as written; sources: indices of the first pages that link to it."""
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
     anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
     holders = [
@@ -331,7 +328,7 @@ def _broken_link(
 
 
 def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
-    """The site's URLs that redirect: loops, then long chains, then those with most pages still linking there."""
+    """Redirecting URLs of the site: loops, then long chains, then those with most linking pages."""
     redirects, chains, links, url = site.redirects, site.chains, site.links, site.urls.url
     rows = np.flatnonzero(site.urls.own[redirects.sources])
     moved = np.zeros(len(url), np.bool_)
@@ -355,9 +352,9 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
 
 
 def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[ExternalSite, ...]:
-    """Other sites that pages link to, most pages first.
+    """Other sites that pages link to, those with most linking pages first.
 
-    A broken URL is an error of the site, not a link out (SPEC A7).
+    Broken URLs are excluded: they are errors, not links to sites (SPEC A7).
     """
     site, names = audit.site, site_rows.site_names(connection)
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])
@@ -374,14 +371,14 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
 
 
 def _classes(audit: SiteAudit) -> SiteSizes:
-    """The whole site, by class."""
+    """Sizes of the whole site by media class."""
     own = np.zeros(len(audit.ids), np.bool_)
     own[audit.site.pages.place] = True
     return site_sizes(audit.sizes, own)
 
 
 def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
-    """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
+    """(sizes of the whole site by media class, pages with the most bytes including their resources)."""
     pages, whole = audit.site.pages.place, _classes(audit)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
     classes = tuple(
