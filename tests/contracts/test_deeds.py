@@ -192,8 +192,8 @@ def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
             "INSERT INTO worker (name, pid, joined, lease_until, machine)"
             " VALUES ('w', 1, 0, extract(epoch FROM now()) + 60, 'elsewhere')"
         )
-    assert "workers are at work" in ran("delete https://e.org/a --yes", address.text, code=1)
-    assert "workers are at work" in ran("rules apply", address.text, code=1)
+    assert "workers are running" in ran("delete https://e.org/a --yes", address.text, code=1)
+    assert "workers are running" in ran("rules apply", address.text, code=1)
     assert len(content(copied(address.text))["page"]) == len(content(folder)["page"])
 
 

@@ -233,7 +233,7 @@ def test_several_sites_are_mapped_one_at_a_time(tmp_path):
         ({HOME: 404}, "not found"),
         ({HOME: 0}, "no answer"),
         ({}, "waiting"),
-        ({HOME: "https://else.org/"}, "Begin there"),
+        ({HOME: "https://else.org/"}, "Start there"),
     ],
 )
 def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, web, said):

@@ -53,8 +53,8 @@ def test_what_is_not_changed_stays_and_what_is_empty_goes(folder):
 @pytest.mark.parametrize(
     ("subject", "changes", "why"),
     [
-        ("zzzz", portals.Edit("x"), "is no entry"),
-        ("", portals.Edit("x"), "is no entry"),
+        ("zzzz", portals.Edit("x"), "is not the key"),
+        ("", portals.Edit("x"), "is not the key"),
         (KEY, portals.Edit(picture=PNG), "--alt"),
         (KEY, portals.Edit(picture=PNG, alt="  "), "--alt"),
         (KEY, portals.Edit(alt="A buoy"), "--picture"),

@@ -123,7 +123,7 @@ def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder)
     refused = asking.post(path, data=form, files={"picture": ("b.png", PNG)})
     assert refused.status_code == 400
     assert "Back &lt;b&gt;" in refused.text  # to be mended
-    assert "what is seen" in refused.text
+    assert "needs a description" in refused.text
     done = asking.post(path, data=form | {"alt": 'A "buoy"'}, files={"picture": ("../../b.png", PNG)})
     assert (done.status_code, done.headers["location"]) == (303, f"{PORTAL}?show=x#e-{key}")
     entry = asking.get(f"{path}&format=json").json()["entry"]

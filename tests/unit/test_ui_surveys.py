@@ -273,7 +273,7 @@ def test_a_collection_becomes_a_survey(folder, queue):
     assert answer.headers["location"] == "/c/plain/survey"
     assert json(folder, "/c/plain/survey")["pages"] == 1, "what was fetched counts"
     again = asking.post("/c/plain/survey/create", data={"sites": "a.org", "csrf_token": token_of(asking, "/surveys")})
-    assert (again.status_code, "holds a survey already" in again.text) == (400, True)
+    assert (again.status_code, "already has a survey" in again.text) == (400, True)
 
 
 def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):

@@ -213,7 +213,7 @@ def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypa
     assert run("ships", "site:e.org", "--embed-with", EMBED) == "/sea"
     for words, match in (((), "no query"), (("x", "--vectors", str(file)), "--like VECTOR"),
                          (("x", "--like", "-", "--embed-with", "cat"), "use only one"),
-                         (("x", "--embed-with", "cat"), "no vector"), (("x", "--embed-with", "false"), "ended with 1"),
+                         (("x", "--embed-with", "cat"), "no vector"), (("x", "--embed-with", "false"), "exit code 1"),
                          (("x", "--embed-with", str(tmp_path / "none")), "cannot be run")):  # fmt: skip
         with pytest.raises(UsageError, match=match):
             run(*words)

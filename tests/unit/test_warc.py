@@ -378,7 +378,7 @@ def test_what_is_no_archive_is_refused_before_anything_is_made(tmp_path, data):
 
 
 def test_an_archive_without_pages_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="nothing to begin with"):
+    with pytest.raises(UsageError, match="no start"):
         imported(tmp_path, foreign(ENTRIES[:1]))
 
 

@@ -599,7 +599,7 @@ class TestAnswersOfAllKinds:
 
 def test_no_worker_joins_a_crawl_that_renders():
     record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
-    with pytest.raises(UsageError, match="it has one worker"):
+    with pytest.raises(UsageError, match="it can have only one worker"):
         settings_of_run(record)
 
 

@@ -145,7 +145,7 @@ def test_the_published_order_runs_on_the_same_engine(tmp_path, server):
 
 def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
     end = ran(server, tmp_path / "c", known=(Url(server.url(HIDDEN, "/p3")), Url(server.url(HIDDEN, "/nowhere"))))
-    assert end.end.note == "nothing is left to fetch" and end.end.counts.waiting == 0
+    assert end.end.note == "no page is left to fetch" and end.end.counts.waiting == 0
     assert end.recall == 0.5
     assert {target.partition("/")[0] for target in asked(server)} == set(server.web.sites)
 

@@ -228,7 +228,7 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
     part = "" if order.until_all_done else order.part
     end = CrawlEnd(run_id, state, note, counts, elapsed_s, went_on, traps, part)
     if state == "done" and end.doubtful:
-        end = dataclasses.replace(end, note=f"{end.doubtful:,} URLs are in doubt")
+        end = dataclasses.replace(end, note=f"{end.doubtful:,} URLs are left in doubt")
     home.end_run(run_id, state, end.note, clock.now())
     return dataclasses.replace(end, is_kept=state != "failed" or not leave_nothing(home, order.part))
 

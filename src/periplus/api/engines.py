@@ -85,7 +85,7 @@ def analysed(
     """
     unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
-        raise UsageError(f"unknown analysis {unknown[0]!r}: choose from {', '.join(ANALYSES)}")
+        raise UsageError(f"unknown analysis {unknown[0]!r}: choose among {', '.join(ANALYSES)}")
     manifest = manifest_in(dataset)
     names = list(analyses) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
@@ -141,7 +141,7 @@ def cluster_named(name: str) -> Cluster:
     """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
     extension = extensions("engines").get(name)
     if extension is None and name != SPARK:
-        raise UsageError(f"unknown engine {name!r}: choose from {', '.join(['auto', STREAM, SPARK])}")
+        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
     try:
         if extension is not None:
             return extension.load(Cluster)

@@ -123,7 +123,7 @@ def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
 def exported_table(name: str, *, ranks: bool = True) -> Table:
     """A table of EXPORTS. ranks: pages with computed columns. Raises UsageError for an unknown name."""
     if name not in EXPORTS:
-        raise UsageError(f"unknown table {name!r}: choose from {', '.join(EXPORTS)}")
+        raise UsageError(f"unknown table {name!r}: choose among {', '.join(EXPORTS)}")
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 

@@ -191,7 +191,7 @@ def influence(
     from periplus.model.story import Objective
 
     if objective not in (choices := [choice.value for choice in Objective]):
-        raise UsageError(f"unknown objective {objective!r}: choose from {', '.join(choices)}")
+        raise UsageError(f"unknown objective {objective!r}: choose among {', '.join(choices)}")
     given: Any = source
     if isinstance(source, (str, Path)):
         is_collection = is_address(str(source)) or Path(source).is_dir()

@@ -37,7 +37,7 @@ class KeywordFinder:
         watch: Callable[[int], None] = lambda pages: None,
     ) -> None:
         if method not in METHODS:
-            raise UsageError(f"unknown method {method}: choose from {', '.join(METHODS)}")
+            raise UsageError(f"unknown method {method}: choose among {', '.join(METHODS)}")
         self._connection, self._most, self._method, self._watch = connection, most, method, watch
         self._read = 0
 

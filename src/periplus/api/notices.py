@@ -123,7 +123,7 @@ def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: 
     chosen = []
     for kind in kinds:
         if kind not in list(NoticeKind):
-            raise UsageError(f"unknown kind of notice {kind[:50]!r}: choose from {', '.join(NoticeKind)}")
+            raise UsageError(f"unknown kind of notice {kind[:50]!r}: choose among {', '.join(NoticeKind)}")
         chosen.append(NoticeKind(kind))
     channel, plain = _target(target.strip())
     if channel is Channel.MAIL and not notice_settings(folder).mail.server:

@@ -284,7 +284,7 @@ def desk_of(folder: Path, name: str) -> Desk:
         by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
         if name not in by_name:
             raise UsageError(
-                f"unknown portal {name!r}" + (f": choose from {', '.join(by_name)}" if by_name else "; there is none")
+                f"unknown portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else "; there is none")
             )
         portal, built = by_name[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
@@ -408,7 +408,7 @@ def portal_named(folder: Path, name: str = "") -> Portal:
         return by_name[name]
     if name or len(by_name) > 1:
         problem = f"unknown portal {name!r}" if name else "the collection has several portals"
-        raise UsageError(f"{problem}: choose from {', '.join(by_name)}")
+        raise UsageError(f"{problem}: choose among {', '.join(by_name)}")
     return next(iter(by_name.values()))
 
 

@@ -462,7 +462,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
 def _chosen(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
     """(key, row) of the selected links."""
     if choice.kind not in SURVEY_LINKS:
-        raise UsageError(f"unknown kind of link {choice.kind!r}: choose from {', '.join(SURVEY_LINKS)}")
+        raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
     units = campaign_from(survey.note(connection, PLAN), folder).units
     only, place_of, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
     values = _bad_values if choice.kind == "bad" else _link_values

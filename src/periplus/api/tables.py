@@ -440,7 +440,7 @@ def table_of(name: str) -> Table:
     if kind in RESULT_TABLES:
         return RESULT_TABLES[kind].table
     if name not in TABLES:
-        raise UsageError(f"unknown table {name!r}: choose from {', '.join(TABLES)}")
+        raise UsageError(f"unknown table {name!r}: choose among {', '.join(TABLES)}")
     return TABLES[name]
 
 

@@ -206,7 +206,7 @@ def site_templates(
     `shorkin`. Raises UsageError for an unknown site or method.
     """
     if method and method not in METHODS:
-        raise UsageError(f"unknown method {method!r}: choose from {', '.join(METHODS)}")
+        raise UsageError(f"unknown method {method!r}: choose among {', '.join(METHODS)}")
     site = chosen_start(site_starts(connection), name).site
     rows = source_rows(connection, site)
     marked = method != "shorkin" and are_marked(connection, rows)

@@ -115,7 +115,7 @@ def survey_of(
 def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:
     """The input of all analyses, independent of rules and document model."""
     if order.item not in ITEMS:
-        raise UsageError(f"unknown item {order.item!r}: choose from {', '.join(ITEMS)}")
+        raise UsageError(f"unknown item {order.item!r}: choose among {', '.join(ITEMS)}")
     with reading.snapshot(connection):
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
@@ -326,7 +326,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
     """
     names = ("target", *(kind.value for kind in CompanionClass))
     if name not in names:
-        raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose from {', '.join(names)}")
+        raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
     rows = survey_rows_of(connection, units, SurveyOrder())
     inside = np.arange(len(rows.fragment.units)) < rows.fragment.chosen
     if name != "target":
@@ -351,7 +351,7 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
     """
     if format not in FORMATS.get(what, ()):
         choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
-        raise UsageError(f"a survey has no {what} as {format}: choose from {choices}")
+        raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
         case "network", "svg":
