@@ -186,7 +186,7 @@ def test_segments_that_a_kill_left_are_written_anew_by_the_next_deed(folder, add
 def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
     into_database(folder, address.text, silent)
     with homes.home_of(address.text).only_crawl():
-        assert "a crawl is at work" in ran("delete https://e.org/a --yes", address.text, code=1)
+        assert "a crawl is running" in ran("delete https://e.org/a --yes", address.text, code=1)
     with contextlib.closing(connect(address)) as database:
         database.execute(
             "INSERT INTO worker (name, pid, joined, lease_until, machine)"

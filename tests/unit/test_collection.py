@@ -321,7 +321,7 @@ def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
             collection.map()
     runs.begin_run(tmp_path, "crawl", [HOME], settings_from({}), 1.0)
     with periplus.open(tmp_path) as collection:
-        with pytest.raises(UsageError, match="never asked for"):
+        with pytest.raises(UsageError, match="never requested"):
             collection.map()
         assert "No page was fetched" in collection.report().read_text("utf-8")
 

@@ -348,9 +348,9 @@ def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
 @pytest.mark.parametrize(
     ("site", "said"),
     [
-        ("hubb.net", "near it are hub.net"),
+        ("hubb.net", "similar names are hub.net"),
         ("org", "in the survey"),
-        ("b.com", "near it are b.org"),
+        ("b.com", "similar names are b.org"),
         ("zzzzzzzzz", "no site zzzzzzzzz"),
     ],
 )
