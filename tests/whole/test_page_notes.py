@@ -127,7 +127,7 @@ def test_a_gate_on_grades_ends_with_5(checked):
     run = CliRunner().invoke(
         main, ["check", "--offline", "-c", str(checked), "--fail-below", "security=A,maintenance=F"]
     )
-    assert run.exit_code == 5 and "Failed: security must be" in run.stderr and "Grades: discoverability" in run.stderr
+    assert run.exit_code == 5 and "Failed: security is" in run.stderr and "Grades: discoverability" in run.stderr
     assert (
         CliRunner().invoke(main, ["check", "--offline", "-c", str(checked), "--fail-below", "security=F"]).exit_code
         == 0

@@ -149,7 +149,7 @@ def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
         ("ban", key, "ban does not apply to entries"),
         ("hide", "nothing", "not an entry or site"),
     ]
-    for verb, subject, why in [*wrong, ("hide", "", "begins 8 entries")]:
+    for verb, subject, why in [*wrong, ("hide", "", "matches 8 entries")]:
         with pytest.raises(UsageError, match=why):
             portals.decide(folder, found.portal, verb, [*[key] * (verb == "hide"), subject], NOW)
     assert [entry.verdict for entry in edition(folder).entries] == [None] * 8

@@ -104,7 +104,7 @@ class TestAnApp:
             assert page.row.body_digest != page.row.text_digest
             assert page.screenshot()[8:12] == b"WEBP"
             assert not reader.page(server.url("a.test", "/")).row.rendered
-            with pytest.raises(UsageError, match="no picture"):
+            with pytest.raises(UsageError, match="no screenshot"):
                 reader.page(server.url("a.test", "/")).screenshot()
 
     def test_is_told_of_in_summaries_tables_and_the_browser(self, rendered):

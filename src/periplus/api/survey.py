@@ -210,7 +210,7 @@ class _Run:
         pages = self._campaign.pages
         state, text = judged(self._counts, self._waiting, self._why or note, self._first)
         if state == "stopped" and self._counts.fetched and not (self._why or note):
-            text = f"{pages:,} pages fetched" if pages else text
+            text = f"{pages:,} pages are fetched" if pages else text
         self._home.end_run(run_id, state, text, clock.now())
         return CrawlEnd(run_id, state, text, self._counts, time.monotonic() - self._began, self._before > 0)
 
