@@ -175,7 +175,7 @@ def import_archives(
             done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, times.until, watch))
             if done[-1].state == "stopped":
                 break
-        end = _summed(done)
+        end = _sum_results(done)
         if end.state == "failed":
             runs.discard(folder, before)
     return end
@@ -224,11 +224,11 @@ def _times(file: ArchiveFile, until: float) -> Iterator[float]:
         for record in reader:
             if record.kind in ("response", "revisit"):
                 with contextlib.suppress(ValueError):
-                    if (started := _started(record)) <= until:
+                    if (started := _start_time(record)) <= until:
                         yield started
 
 
-def _summed(done: Sequence[Imported]) -> Imported:
+def _sum_results(done: Sequence[Imported]) -> Imported:
     """Sums the results of the runs of an import: it failed if no run read a page."""
     states = [run.state for run in done]
     state = "stopped" if "stopped" in states else "done" if "done" in states else "failed"
@@ -329,7 +329,7 @@ class _Import:
                 stopped = self._fill(filler, watch)
                 filler.count_depths([url_id(start) for start in self._starts])
             aliases.merge_aliases_in(self._folder)
-            state, note = self._judged(stopped)
+            state, note = self._end_state(stopped)
         finally:
             runs.end_run(self._folder, run_id, state, note, min(self._last, now))
         counts = (1, self._records, self._answers, self._failures, self._left_out)
@@ -343,7 +343,7 @@ class _Import:
             if self._records % LOOK_RECORDS == 0 and watch(self._records):
                 return True
         for start in self._starts:
-            filler.offer(self._offered(start, 0), self._began)
+            filler.offer(self._candidate(start, 0), self._began)
         return False
 
     def _read(self) -> Iterator[ArchiveRecord]:
@@ -353,7 +353,7 @@ class _Import:
                 if reader.damage:
                     self._damages.append(reader.damage)
 
-    def _judged(self, stopped: bool) -> tuple[str, str]:
+    def _end_state(self, stopped: bool) -> tuple[str, str]:
         note = f"{self._answers} answers from {', '.join(dict.fromkeys(file.path.name for file in self._files))}"
         note = "; ".join([note, *self._damages])
         if not self._pages:
@@ -364,7 +364,7 @@ class _Import:
         if record.kind not in ("response", "revisit", "metadata") or _is_aside(record):
             return
         try:
-            url, started = _url_of(record), _started(record)
+            url, started = _url_of(record), _start_time(record)
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
             return
@@ -373,9 +373,9 @@ class _Import:
         state = filler.stored_url(url_id(url))
         request = Request(url, depth=state[1] if state else 0 if url in self._starts else None)
         visit = (
-            _failed(record, request, started)
+            _failed_visit(record, request, started)
             if record.kind == "metadata"
-            else self._answered(filler, record, request, started)
+            else self._visit_from_response(filler, record, request, started)
         )
         if visit is None:
             self._left_out += record.kind != "metadata"
@@ -387,10 +387,12 @@ class _Import:
             return  # a later state is stored
         self._enter(filler, visit)
 
-    def _answered(self, filler: Filler, record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+    def _visit_from_response(
+        self, filler: Filler, record: ArchiveRecord, request: Request, started: float
+    ) -> Visit | None:
         answer = http_answer(record.block)
         if record.kind == "revisit":
-            answer = self._repeated(filler, record, answer)
+            answer = self._resolve_revisit(filler, record, answer)
         if answer is None:
             return None
         status, headers, body = answer
@@ -410,9 +412,9 @@ class _Import:
         response = Response(
             request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address
         )
-        return _as_sent(visit_of(response, self._settings.limits), headers)
+        return _restore_headers(visit_of(response, self._settings.limits), headers)
 
-    def _repeated(
+    def _resolve_revisit(
         self, filler: Filler, record: ArchiveRecord, answer: tuple[int, Headers, bytes] | None
     ) -> tuple[int, Headers, bytes] | None:
         """Resolves a revisit record to the response it refers to: 304 if the page is unchanged, None if the bytes are
@@ -455,23 +457,23 @@ class _Import:
 
     def _enter(self, filler: Filler, visit: Visit) -> None:
         url, depth, now = visit.request.url, visit.request.depth, visit.started
-        filler.offer(self._offered(url, depth), now)
+        filler.offer(self._candidate(url, depth), now)
         state = filler.stored_url(url_id(url))
         assert state is not None
         is_again = 0.0 < state[2] < self._began  # fetched by an earlier run
         task = Task(state[0], 0, -1, url_id(url), visit.request, recheck=is_again)
         lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
         read = self._discovery.of(lease, task, visit)
-        candidates = tuple(_archived(candidate) for candidate in read.candidates)
+        candidates = tuple(_mark_not_archived(candidate) for candidate in read.candidates)
         completion = completion_of(replace(read, candidates=candidates), _ONCE)
         self._pages += completion.document is not None
         filler.enter(completion)
 
-    def _offered(self, url: Url, depth: int | None) -> Candidate:
+    def _candidate(self, url: Url, depth: int | None) -> Candidate:
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, depth)
 
 
-def _archived(candidate: Candidate) -> Candidate:
+def _mark_not_archived(candidate: Candidate) -> Candidate:
     """Replaces reason `waiting`: the URL comes later in the archive, or is not in it."""
     return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 
@@ -484,7 +486,7 @@ def _url_of(record: ArchiveRecord) -> Url:
     return url
 
 
-def _started(record: ArchiveRecord) -> float:
+def _start_time(record: ArchiveRecord) -> float:
     """WARC-Date in seconds since the epoch. Raises ValueError."""
     return _seconds(record.fields.get("warc-date", ""))
 
@@ -503,7 +505,7 @@ def _is_aside(record: ArchiveRecord) -> bool:
     return path.count("/") == 3 and path.endswith("/robots.txt")
 
 
-def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+def _failed_visit(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
     """The failed visit recorded in a metadata record of Periplus, or None."""
     fields = _warc_fields(record.block)
     if fields.get("outcome") != "failed":
@@ -521,7 +523,7 @@ def _without_lengths(headers: Headers) -> Headers:
     return Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
 
 
-def _as_sent(visit: Visit, headers: Headers) -> Visit:
+def _restore_headers(visit: Visit, headers: Headers) -> Visit:
     """Restores the headers and Content-Length that the server sent, where the archive records them separately."""
     outcome, sent = visit.outcome, original(headers)
     if sent is headers or isinstance(outcome, Failed | Unchanged):

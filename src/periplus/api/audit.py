@@ -82,7 +82,7 @@ _BLOCK = 10_000  # pages converted to columns at a time
 _NO_HASHES = np.zeros(0, np.uint64)
 _NO_PLACES: Mapping[str, FragmentVerdict] = {}
 Scalar = TypeVar("Scalar", bound=np.generic)
-_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+_IS_SETTLED = np.array([reason in SETTLED for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
@@ -152,7 +152,7 @@ def site_audit(
         begun = [text for run in runs.run_records(connection) for text in run.starts]
         asked = own.copy()
         asked[facts.target] = asked[moved.targets] = True
-        verdict = _judged(urls, asked, evidence, missing.whys(), judgements)
+        verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
     else:
         begun = [start.url]
         verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
@@ -183,7 +183,7 @@ def site_audit(
         ),
     )
     if not judged:
-        judgements = _as_crawled(site, urls)
+        judgements = _crawl_judgements(site, urls)
     findings = audit(site) if closed else _open(audit(site), connection, site, notes)
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
@@ -276,12 +276,12 @@ def _check_settings(connection: reading.Connection) -> tuple[float, int]:
     )
 
 
-def _judged(
+def _judge_urls(
     urls: Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
 ) -> Unsigned8:
     """Verdict of each URL. Adds to `judgements` those that need an explanation. asked: URLs to judge."""
     reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
-    settled = _SETTLED[reasons]
+    settled = _IS_SETTLED[reasons]
     asked = asked & ~settled & (reasons != REASONS.index(Reason.WAITING))
     asked |= np.isin(ids, np.array(list(missing), np.int64))
     verdict = np.where(settled, VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
@@ -291,7 +291,7 @@ def _judged(
     return verdict
 
 
-def _as_crawled(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
+def _crawl_judgements(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
     """Judgements of dead URLs from the state that the crawl stored."""
     statuses, judgements = urls.column(urls.rows.statuses), {}
     for place in np.flatnonzero(site.dead).tolist():

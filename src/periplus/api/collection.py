@@ -121,23 +121,23 @@ class Collection:
         """Closes the collection; later calls fail."""
         self._connection.close()
 
-    def _limited(self) -> AbstractContextManager[None]:
+    def _time_limit(self) -> AbstractContextManager[None]:
         return reading.limited(self._connection, self._limit_s)
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with self._limited():
+        with self._time_limit():
             return collection_runs.run_records(self._connection)
 
     def counts(self) -> list[StateTally]:
         """Number of URLs by state and reason."""
-        with self._limited():
+        with self._time_limit():
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
         """Totals and state of the collection."""
         now = self._clock.now()
-        with self._limited(), reading.snapshot(self._connection):
+        with self._time_limit(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
             work = backlog(statements, most_hosts, now)
             return Status(
@@ -235,7 +235,7 @@ class Collection:
 
     def __contains__(self, url: str) -> bool:
         """Whether the collection knows the URL, in any spelling."""
-        with self._limited():
+        with self._time_limit():
             return listing.is_known(self._connection, listing.resolved(self._connection, url))
 
     def resolve(self, text: str) -> Url:
@@ -243,7 +243,7 @@ class Collection:
 
         Raises InvalidUrl, and UsageError for an unknown URL.
         """
-        with self._limited():
+        with self._time_limit():
             try:
                 url = listing.resolved(self._connection, text)
             except InvalidUrl:
@@ -262,7 +262,7 @@ class Collection:
         from periplus.api.page import Page
 
         index = indexes.of(self.folder, self._connection) if indexes else None
-        with self._limited():
+        with self._time_limit():
             return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
 
     def map(
@@ -277,7 +277,7 @@ class Collection:
         from periplus.api.segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), self._limited():
+        with _without_collector(), self._time_limit():
             made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
             rules = rules_at(self.folder)
             return made.with_segments(segments_of(self._connection, rules) if rules else None)
@@ -305,7 +305,7 @@ class Collection:
         """
         from periplus.api.templates import site_templates
 
-        with self._limited():
+        with self._time_limit():
             return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -319,7 +319,7 @@ class Collection:
         """
         from periplus.api import duplicates
 
-        with self._limited():
+        with self._time_limit():
             if near < 1.0:
                 duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
             return duplicates.duplicates(self._connection, site, near, watch)
@@ -331,7 +331,7 @@ class Collection:
         """
         from periplus.api.site import write_sitemaps
 
-        with self._limited():
+        with self._time_limit():
             return write_sitemaps(self._connection, site, Path(folder))
 
     def search(
@@ -356,7 +356,7 @@ class Collection:
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
-        with self._limited():
+        with self._time_limit():
             behind = self._search.catch_up(self._clock.now(), watch)
             return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
 
@@ -387,7 +387,7 @@ class Collection:
         from periplus.api.keywords import ANSWERS, KeywordFinder
 
         hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
-        with self._limited():
+        with self._time_limit():
             finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
                 return finder.of_some(query, [hit.url for hit in hits])
@@ -415,7 +415,7 @@ class Collection:
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
-            with self._limited():
+            with self._time_limit():
                 rules, now = rules_at(self.folder), self._clock.now()
                 if not site and len(site_starts(self._connection)) > 1:
                     data: ReportData | SitesReport = sites_report(self._connection, now, near)
@@ -488,7 +488,7 @@ class Collection:
             require_segment(self.folder, only)
         if not (rules := rules_at(self.folder)):
             return table
-        with self._limited():
+        with self._time_limit():
             segments = segments_of(self._connection, rules)
         reading.name_segments(self._connection, segments.of)
         return with_segments(table)
@@ -499,7 +499,7 @@ class Collection:
         """Rows read within the time limit."""
 
         def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._limited():
+            with self._time_limit():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), limited)

@@ -43,7 +43,7 @@ def compare_runs(
     site: its key, if there are several. Raises NoCollection, StoreError, UsageError.
     """
     with _run_ends(folder, before, after, other) as (first, second):
-        return _compared(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
+        return _compare_ends(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
 
 
 def compare_sites(
@@ -59,7 +59,7 @@ def compare_sites(
         if not pairs:
             raise UsageError("the two collections have no site in common")
         for start, their in pairs:
-            yield start.site, _compared(first, start, second, their)
+            yield start.site, _compare_ends(first, start, second, their)
 
 
 @frozen
@@ -86,11 +86,11 @@ def _end(connection: reading.Connection, run: str) -> _End:
 
 @contextlib.contextmanager
 def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iterator[tuple[_End, _End]]:
-    with _opened(folder) as first, _opened(other or folder) as second, reading.reading():
+    with reading.moment(folder) as first, reading.moment(other or folder) as second, reading.reading():
         yield _end(first, before), _end(second, after)
 
 
-def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparison:
+def _compare_ends(first: _End, start: Start, second: _End, their: Start) -> Comparison:
     views = _view(first, start), _view(second, their)
     came, went = changed_links(views[0].links, views[1].links)
     ids = {*np.concatenate([came.sources, came.targets, went.sources, went.targets]).tolist()}
@@ -98,12 +98,6 @@ def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparis
         identity: url for end in (first, second) for identity, url in analysis_rows.texts_of(end.connection, ids)
     }
     return compare(*views, texts)
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[reading.Connection]:
-    with reading.moment(folder) as connection:
-        yield connection
 
 
 def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
@@ -124,17 +118,17 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
 def _view(end: _End, start: Start) -> RunView:
     connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
-    links = _from_fetched(analysis_rows.page_links(connection, start.site, moment), urls.rows)
+    links = _distinct_fetched_links(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
     dead = analysis_rows.ids_at(connection, _DEAD, past)
-    issues = [*_absent(graph, fields, kinds), *_broken(connection, links, moved, dead)]
+    issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
 
-def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
+def _distinct_fetched_links(links: LinkRows, urls: UrlRows) -> LinkRows:
     """Distinct links of fetched pages."""
     fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED])])
     fetched_links = places_in_sorted(fetched, links.sources) >= 0
@@ -183,7 +177,7 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
                 yield Issue(code, Severity.WARNING, graph.pages[at])
 
 
-def _broken(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
+def _broken_issues(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
     """Links to dead URLs, directly or through redirects."""
     ends, leads = resolved(links.targets, moved)
     hit = ~leads | (places_in_sorted(dead, ends) >= 0)

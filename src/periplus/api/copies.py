@@ -42,7 +42,7 @@ UNUSED_S = 30 * 86_400.0  # unused copies older than this are deleted
 IN_USE_S = 86_400.0  # a copy used more recently may still be open and is never deleted
 ONE_BY_ONE = ("link", "bad_link")  # tables in which all rows of a page are replaced together
 _NOTE = "copied"  # in meta: schema version of the folder, and database snapshot
-_EDITED = "edited"  # in meta: the copy has decisions that are not in the database yet
+_EDIT_NOTE = "edited"  # in meta: the copy has decisions that are not in the database yet
 
 
 def copied(place: str, watch: Watch = silent) -> Path:
@@ -73,7 +73,7 @@ def edited(place: str) -> Iterator[Path]:
             )
         _bring_up(database, folder, silent)  # changes of the previous lock holder
         with writing(folder) as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDITED,))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDIT_NOTE,))
         undo.callback(_bring_up, database, folder, silent)
         yield folder
         _write_back(database, folder)
@@ -93,14 +93,14 @@ def _write_back(database: Connection, folder: Path) -> None:
                     )
                     changes = changed_rows(there, here, [table.columns.index(key) for key in keys])
                     database_copying.enter_changes(database, table, keys, *changes)
-        connection.execute("DELETE FROM meta WHERE name = ?", (_EDITED,))
+        connection.execute("DELETE FROM meta WHERE name = ?", (_EDIT_NOTE,))
 
 
 @contextlib.contextmanager
 def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Path]]:
     """Yields (database, folder of the up-to-date copy) under the lock of the copy."""
     home = _home(address)
-    with _written(home):
+    with _translate_write_errors(home):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = copy_folder(address)
     with contextlib.closing(WriteLock(home)) as lock, lock.held():
@@ -118,7 +118,7 @@ def index_folder(address: Address) -> Path:
     counts towards the size limit of copies. Raises StoreError.
     """
     home = _home(address)
-    with _written(home):
+    with _translate_write_errors(home):
         if not home.exists():
             home.mkdir(mode=0o700, parents=True)
             _make_room(home, 0)
@@ -142,7 +142,7 @@ def _home(address: Address) -> Path:
 
 
 @contextlib.contextmanager
-def _written(home: Path) -> Iterator[None]:
+def _translate_write_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -163,21 +163,21 @@ def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
         if before is None or not before.precedes(now):
             shutil.rmtree(folder, ignore_errors=True)
             _make_room(folder.parent, hosts.size_bytes(database))
-            with drafted(folder) as draft, folder_copying.transaction(draft), _files_laid(draft, folder):
+            with drafted(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
                 _take(database, draft, now, None, watch)
         elif is_edited or not (before.is_calm and before.following == now.following):
-            with writing(folder) as connection, _files_laid(connection, folder):
+            with writing(folder) as connection, _sync_files(connection, folder):
                 _take(database, connection, now, before, watch, WRITTEN_BACK if is_edited else ())
-        with _written(folder.parent):
+        with _translate_write_errors(folder.parent):
             _take_settings(database_copying.rules_text(database), folder)
 
 
 @contextlib.contextmanager
-def _files_laid(connection: reading.Connection, folder: Path) -> Iterator[None]:
+def _sync_files(connection: reading.Connection, folder: Path) -> Iterator[None]:
     """Loads the folder's files into the table `file`, and writes them back at the end."""
     folder_copying.load_files(connection, folder)
     yield
-    with _written(folder.parent):
+    with _translate_write_errors(folder.parent):
         folder_copying.write_files(connection, folder)
 
 
@@ -188,9 +188,9 @@ def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
     if not exists(folder):
         return None, False
     with reading.opened(folder) as connection:
-        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDITED)))
+        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDIT_NOTE)))
     version, *moment = json.loads(notes.get(_NOTE, "[0]"))
-    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDITED in notes
+    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDIT_NOTE in notes
 
 
 def _take(
@@ -209,14 +209,14 @@ def _take(
     for table in moved_tables(database, folder):
         _take_table(database, folder, table, None if table.name in anew else since, sources, watch)
     bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
-    folder_copying.enter_bodies(folder, _counted(bodies, watch))
+    folder_copying.enter_bodies(folder, _report_bodies(bodies, watch))
     if since:
         for name in ("body", "xml"):
-            _drop_vanished(database, folder, name)
+            _delete_missing_rows(database, folder, name)
     take_results(folder, result_notes(database), computed_tables(database))
     folder_copying.complete(folder, database_copying.last_seq(database))
     notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
-    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDITED, index_place.NAME))
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDIT_NOTE, index_place.NAME))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 
@@ -247,17 +247,17 @@ def _take_table(
     else:
         rows = database_copying.rows_out(database, table, since)
         enter(folder_copying.note_changed(folder, rows) if name == "url" else rows)
-        _drop_vanished(database, folder, name)
+        _delete_missing_rows(database, folder, name)
 
 
-def _drop_vanished(database: Connection, folder: reading.Connection, name: str) -> None:
+def _delete_missing_rows(database: Connection, folder: reading.Connection, name: str) -> None:
     """Deletes rows that the database no longer has. The copy has all current rows, so equal counts mean equal rows."""
     if folder_copying.count(folder, name) != database_copying.count(database, name):
         keys = folder_copying.keys_of(folder, name)
         folder_copying.retain(folder, name, database_copying.keys_out(database, name, keys))
 
 
-def _counted(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
+def _report_bodies(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
     for count, body in enumerate(bodies, 1):
         yield body
         if count % 100 == 0:

@@ -189,7 +189,7 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
     check_order(order)
     home = order.home
     with home.only_crawl():
-        order = _ruled(dataclasses.replace(order, settings=workable(order.settings)))
+        order = _apply_rules(dataclasses.replace(order, settings=workable(order.settings)))
         try:
             return _crawl_alone(order, home, watch, labour or work)
         except PeriplusError:
@@ -198,7 +198,7 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
             raise
 
 
-def _ruled(order: CrawlOrder) -> CrawlOrder:
+def _apply_rules(order: CrawlOrder) -> CrawlOrder:
     """The order with the URL rules of the collection's periplus.toml, applied to its starts."""
     text = order.rules or rules_text(order.folder) or order.home.rules_text()
     rules = rules_of(text)
@@ -466,7 +466,7 @@ class Supervisor:
         if limit_s and self.elapsed_s - self._paused_s >= limit_s:
             self.stop_note = f"max-time {limit_s:g} s is over"
         places = min(self._most, MOST_DEATHS - self._deaths) - len(self._workers)
-        if not self.stop_note and places > 0 and self._help_is_needed():
+        if not self.stop_note and places > 0 and self._needs_worker():
             self._workers.append(start_worker(self._order, self._run_id))
         if self._index_worker is None and self._is_indexed and self.elapsed_s > INDEX_AFTER_S:
             self._index_worker = start_indexing(self._order.store or self._order.folder)
@@ -494,7 +494,7 @@ class Supervisor:
             finish_child(worker)
         return status is None
 
-    def _help_is_needed(self) -> bool:
+    def _needs_worker(self) -> bool:
         """Whether another worker is useful: there are free hosts and this worker is busy; or, with a number of workers
         in the settings, another one would find a free processor.
         """

@@ -71,7 +71,7 @@ class DatabaseCollection(Collection):
         from periplus.store.postgres import hosts as host_rows
         from periplus.store.postgres.statements import PostgresStatements
 
-        with _connected(self._address) as connection, connection.transaction():
+        with _connect(self._address) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
             work = backlog(statements, most_hosts, host_rows.time_now(connection, None))
@@ -129,7 +129,7 @@ def clear(store: str) -> None:
     from periplus.store.postgres import index_place, schema, table_rows
 
     address = address_of(store)
-    with home_of(store).only_crawl(), _connected(address) as connection:
+    with home_of(store).only_crawl(), _connect(address) as connection:
         if workers := table_rows.workers_at_work(connection):
             raise UsageError(f"{workers} workers are running on {address}. Stop them, then delete.")
         place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
@@ -150,7 +150,7 @@ def withdraw_index(store: str) -> None:
     from periplus.store.postgres import index_place
 
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         _withdraw(index_place.place_of_index(connection), f"{address.collection}-index-")
 
 
@@ -167,7 +167,7 @@ def remove(store: str) -> None:
 
     clear(store)
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         schema.drop(connection, address.collection)
     forget(address)
 
@@ -183,7 +183,7 @@ def check_segments(
     from periplus.store.postgres import table_rows
 
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         place = table_rows.place_of_segments(connection)
         if not place:
             raise UsageError(f"{address} stores page bodies in the database: there are no segments to check")
@@ -208,7 +208,7 @@ def check_segments(
 
 
 @contextlib.contextmanager
-def _connected(address: Address) -> Iterator[Connection]:
+def _connect(address: Address) -> Iterator[Connection]:
     """Connects to an existing collection. Raises UsageError, NoCollection, StoreError."""
     from periplus.store.postgres import schema
     from periplus.store.postgres.connection import connect

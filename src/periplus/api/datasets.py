@@ -117,7 +117,7 @@ def export_dataset(
         children = [stack.enter_context(_child(place, into)) for _ in range(workers if workers > 1 else 0)]
         rows = stack.enter_context(_one_moment(place, children))
         try:
-            plan, done = _begun(_planned(place, rows, with_texts, count, now), into, rows)
+            plan, done = _begin_export(_plan_export(place, rows, with_texts, count, now), into, rows)
             numbers = Numbering.load(into / UNFINISHED)
             written = Counter[str]()
             for (table, _), note in done.items():
@@ -129,7 +129,7 @@ def export_dataset(
 
             adding = threading.Lock()
 
-            def noted(part: DatasetPart, note: PartNote) -> None:
+            def add_part(part: DatasetPart, note: PartNote) -> None:
                 with adding, (into / UNFINISHED / JOURNAL).open("a", encoding="utf-8") as journal:
                     journal.write(_line(part.table, part.number, note) + "\n")
                     done[part.table, part.number] = note
@@ -137,8 +137,8 @@ def export_dataset(
                         progress(part.table, note.rows)
 
             missing = deque(part for part in _parts(plan, len(numbers.ids)) if (part.table, part.number) not in done)
-            alone = [lambda part: _made(into, rows, numbers, part, progress)]
-            _each(missing, [_remote(ask) for ask in children] or alone, noted)
+            alone = [lambda part: _make_part(into, rows, numbers, part, progress)]
+            _make_parts(missing, [_remote(ask) for ask in children] or alone, add_part)
             names = [name for name in TABLES if with_texts or name != "texts"]
             tables = tuple(
                 noted_table(name, [note for key, note in sorted(done.items()) if key[0] == name], TABLES[name].columns)
@@ -180,7 +180,7 @@ def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRow
         yield rows
 
 
-def _planned(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
+def _plan_export(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
     run = (
@@ -192,7 +192,7 @@ def _planned(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: f
     return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 
 
-def _begun(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
+def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / UNFINISHED
@@ -242,24 +242,24 @@ def _parts(plan: ExportPlan, urls: int) -> Iterator[DatasetPart]:
     yield DatasetPart("redirects", 0, 0, urls)
 
 
-def _made(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
+def _make_part(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
     """Writes a part."""
     if part.table == "redirects":
         return write_part(into, part.table, part.number, [redirect_block(rows, numbers)])
 
-    def watched(made: Iterable[Block]) -> Iterator[Block]:
+    def report_rows(made: Iterable[Block]) -> Iterator[Block]:
         for block in made:
             yield block
             progress(part.table, len(first) if not isinstance(first := block[0], Coded) else 0)
 
     made = part_blocks(part.table, rows, numbers, part.first, part.end)
-    return write_part(into, part.table, part.number, watched(made))
+    return write_part(into, part.table, part.number, report_rows(made))
 
 
-def _each(
+def _make_parts(
     missing: deque[DatasetPart],
     makers: Sequence[Callable[[DatasetPart], PartNote]],
-    noted: Callable[[DatasetPart, PartNote], None],
+    add_part: Callable[[DatasetPart, PartNote], None],
 ) -> None:
     """Makes all missing parts, with all makers in parallel."""
 
@@ -269,7 +269,7 @@ def _each(
                 part = missing.popleft()
             except IndexError:  # no part is left
                 return
-            noted(part, make(part))
+            add_part(part, make(part))
 
     if len(makers) == 1:
         work(makers[0])
@@ -328,7 +328,7 @@ def serve() -> None:
             part = DatasetPart(*lines.get())
             numbers = Numbering.load(into / UNFINISHED)
             while True:
-                _answer(asdict(_made(into, rows, numbers, part, _silent)))
+                _answer(asdict(_make_part(into, rows, numbers, part, _silent)))
                 part = DatasetPart(*lines.get())
     except OSError as error:
         _answer({"error": str(_unwritable(into, error))})

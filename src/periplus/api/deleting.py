@@ -76,7 +76,7 @@ def delete(
     place: a folder or a database address. watch: called after every few thousand URLs; True stops, keeping what is
     done. shrink: return the space to the disk. Raises UsageError, NoCollection, and StoreError during a crawl.
     """
-    with _nobody_crawls(place) as (folder, follow):
+    with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
         for file in (column_files.STORIES, portal_rows.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def _check(folder: Path, request: Deletion) -> None:
 
 
 @contextlib.contextmanager
-def _nobody_crawls(place: Path | str) -> Iterator[tuple[Path, Follow]]:
+def _exclusive_access(place: Path | str) -> Iterator[tuple[Path, Follow]]:
     with contextlib.ExitStack() as held:
         if isinstance(place, Path) and not schema.exists(place):
             schema.connect(place)  # raises NoCollection
@@ -177,7 +177,7 @@ def remove_collection(place: Path | str, typed: str) -> None:
 
 def _remove_folder(folder: Path) -> None:
     folder_plan(folder)  # it exists and is not a symbolic link
-    with _nobody_crawls(folder):
+    with _exclusive_access(folder):
         place = folder.resolve()
         doomed = place.with_name(f".{place.name}.{os.getpid()}.deleted")
         try:

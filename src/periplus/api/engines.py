@@ -98,7 +98,7 @@ def analysed(
         else EngineChoice(request.engine, "it was requested")
     )
     place = results or dataset.with_name(dataset.name + ".results")
-    with _opened(choice.engine, request.on, memory_bytes) as engine:
+    with _open_engine(choice.engine, request.on, memory_bytes) as engine:
         done = compute(
             dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
@@ -127,7 +127,7 @@ def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
+def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
     if name == STREAM:
         from periplus.analyse.engines import streamed
 

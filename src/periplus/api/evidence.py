@@ -369,7 +369,7 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
         return {}
     return {
         number: "it redirects to the home page, as URLs that cannot exist do"
-        for number, look in _redirected(seen)
+        for number, look in _redirect_probes(seen)
         if _is_sent_home(look, habits)
     }
 
@@ -379,7 +379,7 @@ def _is_sent_home(look: PageProbe, habits: Mapping[HostKey, HostHabits]) -> bool
     return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
 
 
-def _redirected(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
+def _redirect_probes(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
     """Redirecting URLs with their targets; the other fields are empty."""
     none = shingles("")
     for number in seen.redirecting():

@@ -78,11 +78,11 @@ def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> Lin
     row = places_in_sorted(parts.sizes.ids, nodes)
     for node in np.flatnonzero((sizes == 0) & (row >= 0)).tolist():
         sizes[node], types[node] = parts.sizes.sizes[row[node]], parts.sizes.media_types[row[node]]
-    linked = linked_bytes(_extended(graph, nodes, links), sizes, types)
+    linked = linked_bytes(_extend_graph(graph, nodes, links), sizes, types)
     return LinkedBytes(linked.sizes[:count], linked.unsized[:count])
 
 
-def _extended(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
+def _extend_graph(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
     """The graph with more nodes and links. nodes: ids, the graph's own first."""
     count = len(nodes)
     sources, targets = places(nodes, links.sources), places(nodes, links.targets)
@@ -178,18 +178,18 @@ def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:
         raise UsageError("the collection has no run yet: `periplus crawl URL` starts one")
     if chosen := [start for start in starts if site in ("", start.site, site_key(start.url), start.url)]:
         return chosen if not site else chosen[:1]
-    raise UsageError(f"the collection has no start on the site {site!r}. {_named(starts)}")
+    raise UsageError(f"the collection has no start on the site {site!r}. {_site_list(starts)}")
 
 
 def chosen_start(starts: Sequence[Start], site: str) -> Start:
     """Start of the named site, or the only one. Raises UsageError that lists the first sites."""
     first, *others = chosen_starts(starts, site)
     if others:
-        raise UsageError(f"choose one site with --site. {_named(starts)}")
+        raise UsageError(f"choose one site with --site. {_site_list(starts)}")
     return first
 
 
-def _named(starts: Sequence[Start]) -> str:
+def _site_list(starts: Sequence[Start]) -> str:
     names = [f"\n  {start.site}" for start in starts[:SITES_NAMED]]
     more = len(starts) - len(names)
     rest = f"\n  and {more:,} more: `periplus export sites` lists all" if more else ""
@@ -282,7 +282,7 @@ def _columns(graph: LinkGraph, ids: Ints, rows: SiteRows, ranking: Ranking, site
 def about(rows: SiteRows, ranking: Ranking, now: float) -> About:
     """Provenance of the results. Parameters: the run's settings that differ from the defaults."""
     defaults = as_values(Settings())
-    changed = [(name, _shown(value)) for name, value in rows.run.settings.items() if value != defaults.get(name)]
+    changed = [(name, _flag_value(value)) for name, value in rows.run.settings.items() if value != defaults.get(name)]
     if rows.run.state != "done":
         changed.append(("run_state", "running" if rows.running else rows.run.state))
     return About(run_name(rows.run), rows.start.url, now, ranking.damping, ranking.rounds, parameters=tuple(changed))
@@ -292,7 +292,7 @@ def run_name(run: RunRecord) -> str:
     return f"{run.kind} {run.id}"
 
 
-def _shown(value: object) -> str:
+def _flag_value(value: object) -> str:
     """A setting as its command-line flag expects it."""
     if isinstance(value, list):
         return " ".join(map(str, value))

@@ -41,7 +41,7 @@ def decide(
     subject.
     """
     causes = noted_faults(place)
-    chosen = [noted for subject in subjects for noted in _named(causes, subject)]
+    chosen = [noted for subject in subjects for noted in _find_causes(causes, subject)]
     home, done = home_of(place), []
     for noted in chosen:
         decision = VERBS[verb]
@@ -57,7 +57,7 @@ def decide(
     return done
 
 
-def _named(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
+def _find_causes(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
     by_cause = [noted for noted in causes.values() if noted.fault.cause == subject]
     if by_cause:
         return by_cause  # a URL may cause faults of several kinds

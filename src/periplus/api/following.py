@@ -27,8 +27,8 @@ from periplus.values import Row
 # database transaction applies the same rows and commits. A kill between the two commits leaves an outdated copy, which
 # is updated before its next use like any other.
 
-_COUNTED = ("fetched", "wire_bytes")  # counters of runs, stored in columns of their own
-_NUMBERED = ("site", "host", "visit")  # tables whose ids are assigned by the operation
+_COUNTERS = ("fetched", "wire_bytes")  # counters of runs, stored in columns of their own
+_ID_TABLES = ("site", "host", "visit")  # tables whose ids are assigned by the operation
 
 
 @contextlib.contextmanager
@@ -81,11 +81,11 @@ def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]
     store: the database address. Raises UsageError, NoCollection, StoreError.
     """
     with brought_up(address_of(store), watch) as (database, folder):
-        yield folder, partial(_followed, database, folder)
+        yield folder, partial(_replicate, database, folder)
 
 
 @contextlib.contextmanager
-def _followed(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
+def _replicate(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
     tables = {table.name: table for table in moved_tables(database, connection)}
     with folder_copying.traced(folder, connection, tables) as before:
         for side in (before, connection):
@@ -93,18 +93,20 @@ def _followed(database: Connection, folder: Path, connection: reading.Connection
         yield
         with database_copying.reported(), database.transaction():
             for table in tables.values():
-                _follow(database, table, before, connection)
+                _replicate_table(database, table, before, connection)
             runs = _parts(tables["run"], "id")
             left = {row[1:] for row in folder_copying.rows_touched(connection, runs)}
             following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
             following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
             following.advance_sequences(
-                database, folder_copying.last_ids(connection, _NUMBERED), folder_copying.last_seq(connection)
+                database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
             )
 
 
-def _follow(database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection) -> None:
+def _replicate_table(
+    database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection
+) -> None:
     """Replicates the touched rows of a table."""
     touched = folder_copying.touched(now, table.name)
     folder_copying.touch(before, table.name, touched)
@@ -115,7 +117,7 @@ def _follow(database: Connection, table: MovedTable, before: reading.Connection,
     elif table.name == "run_count":
         following.add_to_runs(database, _changes(table, before, now))
     elif table.name == "run":
-        for name in _COUNTED:
+        for name in _COUNTERS:
             changes = _changes(_parts(table, "id", name), before, now)
             following.add_to_runs(database, {(*key, name): change for key, change in changes.items()})
     else:

@@ -52,7 +52,7 @@ class InlinkIndexes:
         with self._small.lock:
             small = self._small.get((folder, moment))
             if small is None and inlinks.few_links(connection, SMALL_LINKS):
-                small = self._small.put((folder, moment), _made(connection))
+                small = self._small.put((folder, moment), _build_index(connection))
             if small is not None:
                 return small
             index = inlinks.opened(folder)
@@ -97,7 +97,7 @@ def narrowed(
     return replace(query, within=("source", (*sources, url_id(url)))) if many <= NARROWED else query
 
 
-def _made(connection: reading.Connection) -> StoredInlinkIndex:
+def _build_index(connection: reading.Connection) -> StoredInlinkIndex:
     index = inlinks.read(connection)
     rank = pagerank(book_graph(index.links), tolerance=1e-6).scores.astype(np.float32)
     return replace(index, links=replace(index.links, rank=rank))
@@ -107,7 +107,7 @@ def make(folder: Path) -> None:
     """Builds and stores the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: it would keep a crawl's WAL from being truncated
     with reading.opened(folder) as connection:
-        inlinks.write(folder, _made(connection))
+        inlinks.write(folder, _build_index(connection))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class KeywordFinder:
         """
         if not targets:
             texts = list(self._texts(spread_pages(self._connection)))
-            return self._answered("the whole collection", texts, counted(texts), framed=True)
+            return self._keyword_list("the whole collection", texts, counted(texts), framed=True)
         sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
         if len(targets) == 1 and targets[0] in sites:
             pages = text_rows.pages_of_site(self._connection, sites[targets[0]], PAGES_OF_SUBJECT)
@@ -69,7 +69,7 @@ class KeywordFinder:
                 )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._answered(subject, texts, counted(self._texts(spread_pages(self._connection))))
+        return self._keyword_list(subject, texts, counted(self._texts(spread_pages(self._connection))))
 
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that distinguish these pages from all others, if there are others."""
@@ -77,9 +77,9 @@ class KeywordFinder:
         own = {page.url_id for page in pages}
         texts = list(self._texts(pages))
         rest = counted(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
-        return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
+        return self._keyword_list(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
-    def _answered(
+    def _keyword_list(
         self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False
     ) -> KeywordList:
         if not texts:

@@ -94,7 +94,7 @@ class Labelling:
 
     def answer(self, positive: bool) -> None:
         """Stores the answer for the current page (whether it belongs to the topic) and retrains."""
-        place = self._taken()
+        place = self._take_current()
         given = self._texts.items[place]._replace(positive=positive, source="labelled")
         add_label(self._place, self._name, given)
         self._labels[place] = positive
@@ -138,9 +138,9 @@ class Labelling:
 
     def skip(self) -> None:
         """Excludes the current page from this session."""
-        self._taken()
+        self._take_current()
 
-    def _taken(self) -> int:
+    def _take_current(self) -> int:
         """Removes the current page from the candidates and returns its index."""
         place = self._asked
         assert place is not None, "asked() comes before"

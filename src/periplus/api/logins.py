@@ -38,7 +38,7 @@ def logins_of(names: Iterable[str], folder: Path) -> tuple[Login, ...]:
 
     folder: of the collection; it must not contain secrets. Raises UsageError; messages never contain secrets.
     """
-    logins = tuple(_login_named(name, folder) for name in names)
+    logins = tuple(_find_login(name, folder) for name in names)
     taken: dict[Origin, str] = {}
     for login in logins:
         for origin in login.origins:
@@ -51,7 +51,7 @@ def logins_of(names: Iterable[str], folder: Path) -> tuple[Login, ...]:
     return logins
 
 
-def _login_named(name: str, folder: Path) -> Login:
+def _find_login(name: str, folder: Path) -> Login:
     tables: dict[str, tuple[Path, Any]] = {}
     for path in (Path(SETTINGS_FILE), folder / SETTINGS_FILE):
         given = read_tables(path).get("login", {})

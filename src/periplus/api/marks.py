@@ -138,10 +138,10 @@ class Marks:
         if site_id in self._evidence:
             return
         early = changes.evidence(self._connection, site_id, EARLY)
-        self._evidence[site_id] = self._stored(site_id)
+        self._evidence[site_id] = self._stored_evidence(site_id)
         self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
 
-    def _stored(self, site_id: int) -> SiteEvidence:
+    def _stored_evidence(self, site_id: int) -> SiteEvidence:
         """Stored evidence of a site; rebuilt if another version stored it."""
         stored = changes.evidence(self._connection, site_id, EVIDENCE)
         if not stored:

@@ -74,11 +74,11 @@ def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
     watch(what, count)
 
 
-def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], watch: Watch) -> None:
+def compared(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
     """Raises StoreError unless each table equals what was sent. arrived: rows of a table, read back."""
     for name, total in sent.items():
         sums = Sum(has_bytes=total.has_bytes)
-        for row in watched(arrived(name), f"Comparing {name}", watch):
+        for row in watched(read_back(name), f"Comparing {name}", watch):
             sums.add(row)
         if sums != total:
             raise StoreError(f"the table {name} arrived incomplete: {total} sent, {sums} stored. Nothing was moved.")
@@ -101,7 +101,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
         database_copying.remove_time_limits(target)
-        sent = _sent(connection, target, address, rules, watch)
+        sent = _copy_to_database(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
     return Moved(str(address), {name: total.rows for name, total in sent.items()})
@@ -133,7 +133,7 @@ def _rules(folder: Path, connection: reading.Connection) -> str:
     return text if rules_key(text) else segments_written(text)
 
 
-def _sent(
+def _copy_to_database(
     connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch
 ) -> Mapping[str, Sum]:
     """Writes the whole collection in one transaction; returns sums by table."""
@@ -170,12 +170,12 @@ def _sent(
         )
         reader = SegmentReader(object_storage(address.segments)) if address.segments else None
 
-        def arrived(name: str) -> Iterator[Row]:
+        def read_back(name: str) -> Iterator[Row]:
             if name == "body":
                 return (body.row for body in database_copying.bodies_out(target, reader))
             return database_copying.rows_out(target, tables[name])
 
-        compared(sent, arrived, watch)
+        compared(sent, read_back, watch)
     return sent
 
 
@@ -223,12 +223,12 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
                         f"{workers or 'some'} workers are running on {address}. Stop them first with SIGTERM or "
                         "`periplus jobs cancel`."
                     )
-                sent = _filled(connection, folder, watch)
+                sent = _copy_to_folder(connection, folder, watch)
             stack.pop_all()
     return Moved(str(folder), {name: total.rows for name, total in sent.items()})
 
 
-def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
+def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
     """Fills the new folder, which becomes visible after the comparison; returns sums by table."""
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}

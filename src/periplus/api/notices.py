@@ -200,13 +200,13 @@ def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
     counts = [0, 0]
     with book(folder) as opened:
         while taken := opened.take(clock.now()):
-            for delivery, fault in _sent(taken, settings, clock, folder):
+            for delivery, fault in _send(taken, settings, clock, folder):
                 opened.ended(delivery, fault, clock.now())
                 counts[bool(fault)] += 1
     return counts[0], counts[1]
 
 
-def _sent(
+def _send(
     taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock, folder: Path
 ) -> Iterator[tuple[Delivery, str]]:
     """Yields each delivery with its error, or ''. One mail contains all due notices of a subscriber."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from periplus.store.sqlite.inlinks import StoredInlinkIndex  # imports NumPy, which `periplus page` does not need
 
 
-_SUMMARISED = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
+_SUMMARY_FIELDS = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
 
 
 class PageToWrite(NamedTuple):
@@ -68,7 +68,7 @@ class Page:
         inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
         read = self.row.fetched_at is not None
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
-        values = {name: getattr(self.row, name) for name in _SUMMARISED}
+        values = {name: getattr(self.row, name) for name in _SUMMARY_FIELDS}
         values |= {
             "state": State(self.row.state),
             "reason": Reason(self.row.reason),
@@ -146,7 +146,7 @@ class Page:
         text = self._contents.text(self._id)
         if text is None:
             self._missing("text")
-        is_shown = self._shown(parts)
+        is_shown = self._shown_blocks(parts)
         return text if is_shown is None else text_of(self.blocks(), is_shown)
 
     def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
@@ -160,9 +160,9 @@ class Page:
     def _to_write(self, parts: Collection[Part]) -> PageToWrite:
         blocks, title = self.blocks(), self.row.title or ""
         xml = self.xml() if self.row.has_bytes or self.row.has_xml else None
-        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown(parts))
+        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown_blocks(parts))
 
-    def _shown(self, parts: Collection[Part]) -> list[bool] | None:
+    def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
         return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
 
     def headers(self) -> tuple[int, Headers]:
@@ -179,7 +179,7 @@ class Page:
         """
         if (stored := self._contents.xml(self._id)) is not None:
             return stored
-        fetched = self._fetched()
+        fetched = self._stored_response()
         if fetched is None:
             self._missing("bytes")
         return canonical_xml(self.url, fetched) or self._missing("text")
@@ -216,7 +216,7 @@ class Page:
 
         return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
 
-    def _fetched(self) -> Fetched | None:
+    def _stored_response(self) -> Fetched | None:
         body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
         return Fetched(answer[0], answer[1], body) if body is not None and answer else None
 

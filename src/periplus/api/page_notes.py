@@ -41,7 +41,7 @@ UNNOTED_PAGES = 1_000  # limit for markup in a read-only collection: 0.1 to 1 ms
 CERTIFICATES = 50  # limit of hosts: up to three handshakes each
 ENDS_SOON_DAYS = 21  # automatic renewal happens 30 days before
 AT_ONCE = 200  # pages in one transaction
-_NAMED = 5  # crawlers named in a note
+_MOST_NAMES = 5  # crawlers named in a note
 
 
 def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
@@ -77,14 +77,12 @@ def take_notes(folder: Path) -> None:
             lot = page_notes.unnoted(connection, start.site, AT_ONCE)
             while lot:
                 with schema.writing(folder) as writer:
-                    page_notes.store_notes(writer, list(_looked_at(connection, lot)))
+                    page_notes.store_notes(writer, list(_inspect(connection, lot)))
                 # continue after the last page: otherwise each query would scan all pages before it
                 lot = page_notes.unnoted(connection, start.site, AT_ONCE, lot[-1].url_id)
 
 
-def _looked_at(
-    connection: reading.Connection, lot: list[page_notes.Unnoted]
-) -> Iterator[tuple[bytes, list[StaticNote]]]:
+def _inspect(connection: reading.Connection, lot: list[page_notes.Unnoted]) -> Iterator[tuple[bytes, list[StaticNote]]]:
     contents = Contents(connection)
     for page in lot:
         body = contents.body(UrlId(page.url_id)) or b""
@@ -139,7 +137,7 @@ def _notes_of_pages(
     lot = page_notes.unnoted(connection, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
-    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _looked_at(connection, lot[:UNNOTED_PAGES]), strict=True):
+    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(connection, lot[:UNNOTED_PAGES]), strict=True):
         yield from ((unnoted.url_id, fact) for fact in notes)
     for number, paint_s, shift in page_notes.measured(connection, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))
@@ -153,5 +151,5 @@ def _notes_of_pages(
             yield from ((start.home_id, fact) for fact in _certificate_notes(HostKey(host), certificate, seen))
     robots = page_notes.robots_of(connection, origin_of(start.url))
     if robots is not None and (names := undecided_crawlers(robots)):
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_NAMED]) + more)
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_MOST_NAMES]) + more)

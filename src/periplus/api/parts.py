@@ -86,7 +86,7 @@ class UrlExchange:
         self._turned = self._flushed = 0.0
         self._before: Mapping[int, PartState] = {}
         self._identity = self._tell(is_at_work=True).identity
-        self._others()
+        self._other_states()
 
     def turn(self) -> None:
         """Sends waiting URLs and applies received batches, at most once per TURN_S.
@@ -116,7 +116,7 @@ class UrlExchange:
         try:
             self._take()
             self._give(1)
-            states = {**self._others(), self._part.number: self._tell(is_at_work=False)}
+            states = {**self._other_states(), self._part.number: self._tell(is_at_work=False)}
         except StoreError as error:
             return str(error)
         waits = _waits(states, self._part.of)
@@ -162,7 +162,7 @@ class UrlExchange:
         self._at(_STATES).put(f"{self._part.number:05}{_STATE}", json.dumps(values).encode())
         return state
 
-    def _others(self) -> Mapping[int, PartState]:
+    def _other_states(self) -> Mapping[int, PartState]:
         """Published states of the other parts. Raises UsageError if one is incompatible."""
         states = {}
         own = (self._part.of, publicsuffixlist.__version__)

@@ -74,7 +74,7 @@ def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
                 "away."
             )
         _note(folder, ours | set(files))
-        written = sum([_written(folder / path, content) for path, content in files.items()])
+        written = sum([_write(folder / path, content) for path, content in files.items()])
         gone = sorted(ours - set(files))
         _remove(folder, gone)
         _note(folder, files)
@@ -104,10 +104,10 @@ def _is_below(path: str) -> bool:
 
 
 def _note(folder: Path, paths: Iterable[str]) -> None:
-    _written(folder / MANIFEST, (json.dumps(sorted(paths), indent=0) + "\n").encode("utf-8", "replace"))
+    _write(folder / MANIFEST, (json.dumps(sorted(paths), indent=0) + "\n").encode("utf-8", "replace"))
 
 
-def _written(path: Path, content: bytes) -> bool:
+def _write(path: Path, content: bytes) -> bool:
     """Returns whether the file changed."""
     with contextlib.suppress(FileNotFoundError):
         if path.read_bytes() == content:
@@ -423,10 +423,10 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
     with reading.moment(folder) as connection:
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)
-        allowed = _without_banned(stories, decided)
+        allowed = _drop_banned_sites(stories, decided)
         relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
-        entries = _watched(
+        entries = _report_progress(
             described(folder, connection, (*chosen.published, *chosen.waiting), state),
             len(chosen.published) + len(chosen.waiting),
             watch,
@@ -486,11 +486,11 @@ def edit(place: Path | str, portal: Portal, subject: str, changes: Edit, now: fl
             why = f"matches {len(begins)} entries" if begins else "is not the key of an entry"
             raise UsageError(f"{subject!r} {why}: `periplus portal show` lists their keys. Nothing was changed.")
         before = portal_rows.words_of(connection, portal.name).get(begins[0], portal_rows.EntryWords("", b"", ""))
-        portal_rows.store_words(connection, portal.name, begins[0], _edited(before, changes), now)
+        portal_rows.store_words(connection, portal.name, begins[0], _apply_edit(before, changes), now)
     return begins[0]
 
 
-def _edited(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
+def _apply_edit(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
     picture = before.picture if changes.picture is None else changes.picture
     if picture and not (picture_type(picture) and len(picture) <= PICTURE_BYTES):
         most = f"{PICTURE_BYTES // 1_000_000} MB"
@@ -504,7 +504,7 @@ def _edited(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryW
     return portal_rows.EntryWords(words, picture, alt)
 
 
-def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
+def _report_progress(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
     rows = []
     for done, entry in enumerate(entries, 1):
         rows.append(entry)
@@ -512,7 +512,7 @@ def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry,
     return tuple(rows)
 
 
-def _without_banned(stories: Stories, decided: Decisions) -> Stories:
+def _drop_banned_sites(stories: Stories, decided: Decisions) -> Stories:
     """The stories without pages of banned sites."""
     banned = {site for site, verdict in decided.sites.items() if verdict is EditorVerdict.BANNED}
     left = without_sites(stories.stories, banned)
@@ -587,14 +587,14 @@ def _subject(
     if site in sites:
         name, of_site = SiteKey(site), _SITE
     elif len(begins) == 1:
-        return _checked(verb, begins[0], _ENTRY)
+        return _check_verb(verb, begins[0], _ENTRY)
     else:
         why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
         raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
-    return _checked(verb, name, of_site)
+    return _check_verb(verb, name, of_site)
 
 
-def _checked(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:
+def _check_verb(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:
     if of_site not in VERBS[verb]:
         other = "ban or pin a site" if of_site else "hide or pin an entry"
         raise UsageError(

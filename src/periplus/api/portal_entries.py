@@ -55,7 +55,7 @@ def described(
     any was added. state: the state in which the stories were found.
     """
     file = folder / portal_rows.ENTRIES if moment_of(connection) == state.moment else None
-    stored = _stored(file, state) if file else {}
+    stored = _load_cache(file, state) if file else {}
     describe = _Describing(connection, {site for entry in entries for site in entry.story.sites})
     descriptions = {}
     for entry in entries:
@@ -79,7 +79,7 @@ def _key(story: Story) -> str:
     return f"{xxh3_64_intdigest(text.encode('utf-8', 'replace')):x}"
 
 
-def _stored(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
+def _load_cache(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
     """Cached descriptions for this state, by `_key`."""
     try:
         whole = json.loads(file.read_text("utf-8"))

@@ -86,8 +86,8 @@ def report_data(
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        rows, analysis, audit = _looked_at(connection, start, order, now, near, Urls(connection))
-        data = _gathered(connection, rows, analysis, audit, now)
+        rows, analysis, audit = _analyse_site(connection, start, order, now, near, Urls(connection))
+        data = _build_report(connection, rows, analysis, audit, now)
         if not rules:
             return data
         return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_severity(audit)))
@@ -99,7 +99,7 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
     with reading.snapshot(connection):
         urls, blank = Urls(connection), unmeasured(connection)
         for start in site_starts(connection):
-            rows, analysis, audit = _looked_at(connection, start, RankOrder(), now, near, urls)
+            rows, analysis, audit = _analyse_site(connection, start, RankOrder(), now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
             sums.append(
                 SiteSum(
@@ -114,10 +114,10 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
                 )
             )
             notes += [f"{start.site}: {note}" for note in audit.notes]
-        return SitesReport(about(rows, analysis.ranking, now), _finished(rows), tuple(sums), tuple(notes))
+        return SitesReport(about(rows, analysis.ranking, now), _finish_time(rows), tuple(sums), tuple(notes))
 
 
-def _looked_at(
+def _analyse_site(
     connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
@@ -130,7 +130,7 @@ def _looked_at(
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
 
-def _finished(rows: SiteRows) -> float:
+def _finish_time(rows: SiteRows) -> float:
     return rows.run.ended or 0.0 if not rows.running else 0.0
 
 
@@ -163,7 +163,7 @@ def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
     return LinkRows(sources[first], targets[first])
 
 
-def _gathered(
+def _build_report(
     connection: reading.Connection, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
@@ -176,7 +176,7 @@ def _gathered(
     groups = issue_groups(connection, audit)
     return ReportData(
         about=about(rows, analysis.ranking, now),
-        finished=_finished(rows),
+        finished=_finish_time(rows),
         # of all URLs including other sites; only of this site if the collection has several
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
@@ -285,7 +285,7 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
 
 def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
     """(links to dead URLs as target * URLs + source, ascending; their targets; other dead URLs of the site)."""
-    gone, ends, links = _gone(site), site.ends, site.links
+    gone, ends, links = _unreachable(site), site.ends, site.links
     rows = np.flatnonzero(site.followed & gone[links.target])
     pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
     targets = distinct_sorted(links.target[rows])
@@ -296,7 +296,7 @@ def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
     return pairs, targets, np.flatnonzero(gone & site.urls.own & ~listed)
 
 
-def _gone(site: AuditInput) -> Mask:
+def _unreachable(site: AuditInput) -> Mask:
     """bool[urls]: whether a visitor reaches nothing.
 
     Excludes suspected soft 404s. URLs in doubt after a check count as the crawl saw them.
@@ -359,7 +359,9 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
     site, names = audit.site, site_rows.site_names(connection)
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])
     ends = site.ends[site.links.target[site.followed]]
-    links = LinksOfDomains(audit.sites.astype(np.int64), fetched, _gone(site), site.links.source[site.followed], ends)
+    links = LinksOfDomains(
+        audit.sites.astype(np.int64), fetched, _unreachable(site), site.links.source[site.followed], ends
+    )
     domains = external_domains(links)
     columns = (domains.domain.tolist(), domains.pages.tolist(), domains.links.tolist(), domains.targets.tolist())
     sites = [

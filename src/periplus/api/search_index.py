@@ -76,7 +76,7 @@ Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> True: stop
 Telling = Callable[[UrlId], Sequence[str]]  # anchor texts of links to a page
 
 
-def _nothing_told(page: UrlId) -> Sequence[str]:
+def _no_anchors(page: UrlId) -> Sequence[str]:
     return ()
 
 
@@ -94,7 +94,7 @@ class IndexWorker:
             self._held = held.pop_all()
         self._marks = Marks(self._connection)
         self._sites: dict[int, SiteKey] = {}
-        self._anchors: Telling = _nothing_told  # known only when all links are, see `settle`
+        self._anchors: Telling = _no_anchors  # known only when all links are, see `settle`
         self._listened = False
         self._complete = np.zeros(0, np.int64)  # pages indexed with all their anchor texts, ascending
         self._waiting = array("q")  # pages processed by `step` but not yet passed to the engine
@@ -186,8 +186,8 @@ class IndexWorker:
 
     def flush(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Makes processed pages searchable, without anchor texts. False: stopped."""
-        self._anchors = _nothing_told
-        is_whole = self._put_each(self._in_order(), stop)
+        self._anchors = _no_anchors
+        is_whole = self._put_pages(self._in_order(), stop)
         if is_whole and self._writer.position != self._place.position:
             self._pass(searchable=True)
         return is_whole
@@ -197,7 +197,7 @@ class IndexWorker:
         self._waiting = array("q", waiting.tobytes())
         return waiting
 
-    def _put_each(self, ids: Ints, stop: Callable[[], bool]) -> bool:
+    def _put_pages(self, ids: Ints, stop: Callable[[], bool]) -> bool:
         """Passes pages (ascending ids) to the engine, starting with the last, and removes them and all later pages from
         those that wait. False: stopped.
         """
@@ -233,9 +233,9 @@ class IndexWorker:
             is_stale = [
                 page not in digest_of or said_digest(self._anchors(page)) != digest_of[page] for page in batch.tolist()
             ]
-            if not self._put_each(batch[is_stale], stop):
+            if not self._put_pages(batch[is_stale], stop):
                 return False
-        self._anchors = _nothing_told
+        self._anchors = _no_anchors
         if self._writer.position != self._place.position:
             self._pass(searchable=True)
         self._write_ranks()
@@ -260,7 +260,7 @@ class IndexWorker:
 
     def _listen_to(self, pages: Ints) -> None:
         """Loads anchor texts of the pages (ascending) into `_anchors`, without those that repeat a page's own title."""
-        self._anchors = _nothing_told  # frees the old ones first
+        self._anchors = _no_anchors  # frees the old ones first
         with translated(self._folder):
             anchors = text_rows.anchors_to(self._connection, pages, self._folder)
 
@@ -320,7 +320,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     shared = shared_index(folder)
     if shared is None:
         with IndexWorker(folder) as follower:
-            return _finished(follower, watch, anew=anew)
+            return _finish(follower, watch, anew=anew)
     trouble: list[StoreError] = []  # errors of the shared storage, raised after the local work
     with publishing(shared.address, INDEX) as still_alone:
         try:
@@ -330,7 +330,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
         if still_alone is None:
             raise IndexBusy
         with IndexWorker(folder) as follower:
-            is_whole = _finished(follower, watch, anew=anew)
+            is_whole = _finish(follower, watch, anew=anew)
         with only_writer(folder):
             publish_index(shared, still_alone) if not trouble else None
     if trouble:
@@ -338,7 +338,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     return is_whole
 
 
-def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
+def _finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
     """Processes all changes of a collection that is not being crawled. False: stopped by watch.
 
     listen: load anchor texts first and make pages searchable as they are processed. anew: discards the index first.
@@ -418,7 +418,7 @@ def serve() -> None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(folder, worker, parent.ended)
             if parent.message is not None:
-                _finished(worker, watch, listen=False)
+                _finish(worker, watch, listen=False)
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
 
@@ -466,7 +466,7 @@ def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Wa
             publish_index(shared, still_alone)
             parent.ended.wait(max(ROUND_S, REST * (time.monotonic() - started)))
         if parent.message is not None:
-            _finished(worker, watch, listen=False)
+            _finish(worker, watch, listen=False)
     if parent.message is not None:
         with only_writer(folder):
             publish_index(shared, still_alone)

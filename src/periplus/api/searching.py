@@ -83,7 +83,7 @@ class SearchedFolder:
         if not waiting and settled:
             return ""
         if reading.is_being_crawled(self._connection, now):
-            waiting = self._asked(now, watch) if waiting else 0
+            waiting = self._ask_indexer(now, watch) if waiting else 0
         else:
             try:
                 catch_up(self.folder, watch)
@@ -98,7 +98,7 @@ class SearchedFolder:
             return ""
         return f"{pages_in(self.folder):,} pages are searchable, {waiting:,} more or changed ones not yet"
 
-    def _asked(self, now: float, watch: Watch) -> int:
+    def _ask_indexer(self, now: float, watch: Watch) -> int:
         """Asks the indexing process to make processed pages searchable; the first search waits for it. Returns the
         number of changes that are not searchable.
         """
@@ -147,14 +147,14 @@ class SearchedDatabase:
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
         rows = self._indexed.rows(ids)
 
-        def marked(page: PageBlocks) -> PageBlocks:
+        def add_marks(page: PageBlocks) -> PageBlocks:
             row = rows[page.url_id]
             is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
             parts = self._indexed.parts_at(row) if is_same else None
             return page._replace(parts=None if parts is None else unpack_parts(parts))
 
         pages = self._database.pages(self._keys(rows))
-        return {url_id: (marked(page), site) for url_id, (page, site) in pages.items()}
+        return {url_id: (add_marks(page), site) for url_id, (page, site) in pages.items()}
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
         return self._database.urls(self._keys(self._indexed.rows(ids)))
@@ -271,7 +271,7 @@ class Search:
         """
         near = None if like is None else self._near(like)
         started = time.perf_counter()
-        searcher = self._opened()
+        searcher = self._current_searcher()
         if searcher is None:
             return SearchResult(
                 query,
@@ -328,7 +328,7 @@ class Search:
 
         return near
 
-    def _opened(self) -> Searcher | None:
+    def _current_searcher(self) -> Searcher | None:
         """The current index, or None."""
         folders = [source.folder for source in self._sources]
         try:
@@ -343,7 +343,7 @@ class Search:
 
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
-        stored = self._stored(matches.matches)
+        stored = self._stored_pages(matches.matches)
         lines = [PageLines(page.blocks, page.parts or ()) for _, _, page, _ in stored]
         stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
         urls = self._urls([url_id for match, *_ in stored for url_id in (match.url_id, *match.twins)])
@@ -364,7 +364,7 @@ class Search:
                     collection=source.name,
                 )
 
-    def _stored(self, matches: Sequence[Match]) -> list[tuple[Match, SearchedCollection, PageBlocks, SiteKey]]:
+    def _stored_pages(self, matches: Sequence[Match]) -> list[tuple[Match, SearchedCollection, PageBlocks, SiteKey]]:
         """Matches with their pages, looked up first in the collection whose index has them. Drops URLs that are no
         longer pages: the index will be updated.
         """
@@ -412,7 +412,7 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
 
 def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:
     """Content blocks of pages that may share NEAR of their content with another; empty for other or unmarked pages."""
-    marked = [page for page, marked in zip(pages, is_marked, strict=True) if marked]
+    marked = [page for page, is_page_marked in zip(pages, is_marked, strict=True) if is_page_marked]
     near = {page for pair in combinations(marked, 2) if may_share(*pair, NEAR) for page in pair}
     return [page.content() if page in near else () for page in pages]
 

@@ -86,7 +86,7 @@ def write_rules(place: Path | str, rules: str) -> None:
     Raises UsageError if they are invalid or cannot be written.
     """
 
-    def changed(text: str) -> str:
+    def new_text(text: str) -> str:
         from periplus.analyse.segments import segment_rules
 
         made = with_segment_rules(text, rules)
@@ -96,13 +96,13 @@ def write_rules(place: Path | str, rules: str) -> None:
     path = rules_file(place)
     text = read_rules(path)
     if not is_address(str(place)):
-        replace_text(path, changed(text))
+        replace_text(path, new_text(text))
         return
     from periplus.api.homes import home_of
 
     if segments_written(text):
         raise UsageError(f"{path.resolve()} defines segments for all collections read here: change them there")
-    home_of(place).change_note("rules_text", changed)
+    home_of(place).change_note("rules_text", new_text)
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -321,7 +321,7 @@ def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
         shared.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.closing(WriteLock(shared.folder)) as lock, lock.held():
             # another process may have updated it before
-            return publication if _is_here(where, publication) else _laid(shared, what, where)
+            return publication if _is_here(where, publication) else _install(shared, what, where)
     except StoreError as error:
         if (has := _record(where)) is None:
             raise
@@ -329,7 +329,7 @@ def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
         return has
 
 
-def _laid(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
+def _install(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
     """Downloads the set into a new folder and points the link `where` to it."""
     before = where.resolve().name
     with _arriving(shared.folder, what) as arrived:

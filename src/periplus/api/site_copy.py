@@ -32,7 +32,7 @@ PAGES = frozenset({"text/html", "application/xhtml+xml"})
 SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
 _HAS_SCRIPTS = re.compile(r"<script|\son[a-z]+\s*=|javascript:", re.IGNORECASE)
 OWN = ("index.html", "not-kept.html", "not-kept.csv")
-SHOWN = 5_000  # rows in not-kept.html that a browser can display
+ROWS_MOST = 5_000  # rows in not-kept.html that a browser can display
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class _Copy:
             file.write_bytes(data)
             size += len(data)
             pages += media_type in PAGES
-        not_kept = self._not_kept()
+        not_kept = self._missing_rows()
         self._write_own(not_kept, pages)
         return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size, self._with_scripts)
 
@@ -151,7 +151,7 @@ class _Copy:
             return behind
         return quote(posixpath.relpath(other, posixpath.dirname(path)), safe="/~!$'()*+,;=@&") + behind
 
-    def _not_kept(self) -> list[NotKept]:
+    def _missing_rows(self) -> list[NotKept]:
         rows = []
         for url in sorted(self._missing):
             (brief,) = briefs(self._connection, [url_id(url)])
@@ -169,7 +169,7 @@ class _Copy:
         counts = f"{count_of(pages, 'page')} and {parts} of {count_of(len(self._hosts), 'host')}"
         ended = max(record.ended or record.started for record in records)
         (self._target / "index.html").write_text(front_page(title, there, counts, ended, len(not_kept)), "utf-8")
-        shown = not_kept_page(title, not_kept[:SHOWN], len(not_kept), SHOWN)
+        shown = not_kept_page(title, not_kept[:ROWS_MOST], len(not_kept), ROWS_MOST)
         (self._target / "not-kept.html").write_text(shown, "utf-8")
         with (self._target / "not-kept.csv").open("w", encoding="utf-8", newline="") as out:
             lines = csv.writer(out)

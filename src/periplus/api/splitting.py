@@ -47,7 +47,7 @@ def split(
         for target, part in missing.items():
             watch(f"Making part {part}", 0)
             notes = {PART: str(part), IDENTITY: uuid4().hex, SPLIT: identity} | ({PLACE: place} if place else {})
-            made[f"{part} {target}"] = _made(folder, target, part, notes)
+            made[f"{part} {target}"] = _make_part(folder, target, part, notes)
     return made
 
 
@@ -76,7 +76,7 @@ def _is_made(target: str, part: WebPart, identity: str) -> bool:
     raise StoreError(f"{target} has another collection. Choose another place for part {part}.")
 
 
-def _made(folder: Path, target: str, part: WebPart, notes: Mapping[str, str]) -> Mapping[str, int]:
+def _make_part(folder: Path, target: str, part: WebPart, notes: Mapping[str, str]) -> Mapping[str, int]:
     with contextlib.ExitStack() as stack:
         new = Path(target)
         if is_address(target):

@@ -93,11 +93,11 @@ def stories_and_state(
         state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
         file = stored_readings(place)
         if file is not None and file.head.get("key") == key:
-            return _unpacked(file), state
+            return _unpack(file), state
         readings, articles, links = _read(place, connection, pages, file, watch)
     with _left_to_the_next(place, readings, 0):
         stories = find_stories(articles, links, least_sites=least_sites, watch=watch)
-    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _packed(stories)})
+    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _pack(stories)})
     return stories, state
 
 
@@ -125,7 +125,7 @@ def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[
         raise
 
 
-def _packed(stories: Stories) -> Unsigned8:
+def _pack(stories: Stories) -> Unsigned8:
     """One line of JSON per story."""
     lines = bytearray()
     for story in stories.stories:
@@ -138,8 +138,8 @@ def _counts(stories: Stories) -> dict[str, object]:
     return {"pages": stories.pages, "digests": stories.digests, "dated": stories.dated, "posts": stories.posts}
 
 
-def _unpacked(file: ColumnFile) -> Stories:
-    """Inverse of `_packed` and `_counts`."""
+def _unpack(file: ColumnFile) -> Stories:
+    """Inverse of `_pack` and `_counts`."""
     head = file.head
     stories = tuple(
         Story(

@@ -52,14 +52,14 @@ TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE = 4, 0.2
 ANCHOR_CHARS = 30  # characters of an anchor text searched for in the page's own text
 HOPS_MOST = 5  # redirects followed from a link
 # new pages of a site kept in memory until its repeated texts are known: about 50 MB; further ones are read twice
-HELD = 2_000
+TEXTS_MOST = 2_000
 
 _SINGLE = {
     "ids": "q", "stamps": "Q", "inputs": "Q", "when": "d", "origins": "B", "whole_days": "B", "runs": "I",
 }  # fmt: skip
 # columns with hundreds of values per page: they grow in files on disk
-_SPILLED = frozenset({"marks", "words", "counts"})
-_RAGGED = {"marks": "Q", "shingles": "Q", "words": "I", "counts": "H", "targets": "q"}
+_DISK_COLUMNS = frozenset({"marks", "words", "counts"})
+_LIST_COLUMNS = {"marks": "Q", "shingles": "Q", "words": "I", "counts": "H", "targets": "q"}
 
 
 class PageReading(NamedTuple):
@@ -88,7 +88,7 @@ class Stored:
         self._columns = {name: columns.get(name, np.zeros(0, kind)) for name, kind in _SINGLE.items()}
         self._ragged = {
             name: Ragged(columns.get(f"{name}_offsets", np.zeros(1, np.int64)), columns.get(name, np.zeros(0, kind)))
-            for name, kind in _RAGGED.items()
+            for name, kind in _LIST_COLUMNS.items()
         }
         self._order = np.argsort(self._columns["ids"])
 
@@ -134,8 +134,8 @@ class Readings:
         self._single = {name: array(kind) for name, kind in _SINGLE.items()}
         # (values, number of values per page)
         self._ragged: dict[str, tuple[array[Any] | column_files.SpilledColumn, array[int]]] = {
-            name: (column_files.SpilledColumn(kind, folder) if name in _SPILLED else array(kind), array("I"))
-            for name, kind in _RAGGED.items()
+            name: (column_files.SpilledColumn(kind, folder) if name in _DISK_COLUMNS else array(kind), array("I"))
+            for name, kind in _LIST_COLUMNS.items()
         }
 
     def __len__(self) -> int:
@@ -147,7 +147,7 @@ class Readings:
         self.all_runs += page.runs
         if sampling_of(self.all_runs) > self.sampling:
             self._thin(sampling_of(self.all_runs))
-        for name in _RAGGED:
+        for name in _LIST_COLUMNS:
             added = getattr(page, name)
             if name == "shingles":
                 added = added[added % np.uint64(self.sampling) == 0]
@@ -173,12 +173,12 @@ class Readings:
         values, sizes = self._ragged[name]
         offsets = np.zeros(self._pages + 1, np.int64)
         np.cumsum(np.frombuffer(sizes, np.uint32)[: self._pages], out=offsets[1:])
-        column = np.frombuffer(values, _RAGGED[name]) if isinstance(values, array) else values.array()
+        column = np.frombuffer(values, _LIST_COLUMNS[name]) if isinstance(values, array) else values.array()
         return Ragged(offsets, column[: offsets[-1]])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Columns as stored in the file."""
-        ragged = {name: self.ragged(name) for name in _RAGGED}
+        ragged = {name: self.ragged(name) for name in _LIST_COLUMNS}
         return {
             **{name: self.single(name) for name in _SINGLE},
             **{name: column.values for name, column in ragged.items()},
@@ -263,7 +263,7 @@ def read(
         readings.single("when"), readings.single("origins"), readings.single("whole_days").astype(np.bool_),
         pages.first_seen, readings.ragged("shingles"), words, readings.ragged("counts").values,
     )  # fmt: skip
-    return articles, _resolved(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
+    return articles, _follow_redirects(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
 
 
 class _Reader:
@@ -303,7 +303,7 @@ def _of_site(
         else:
             page = reader.blocks(url_id)
             texts_marks = candidate_texts(page.blocks, page.parts)[1]
-            if len(held) < HELD:
+            if len(held) < TEXTS_MOST:
                 held[number] = page
         marks.frombytes(texts_marks.tobytes())
         sizes.append(len(texts_marks))
@@ -324,12 +324,12 @@ def _of_site(
         own = [text for text, is_own in zip(texts, content, strict=True) if is_own]
         dated_texts = [text for text, is_own in zip(texts, byline, strict=True) if is_own]
         first_seen = float(pages.first_seen[site.start + number])
-        yield _made(reader, page, first_seen, titles[number], own, dated_texts)._replace(
+        yield _read_page(reader, page, first_seen, titles[number], own, dated_texts)._replace(
             stamps=int(stamps[number]), inputs=inputs, marks=of_pages[number]
         )
 
 
-def _made(
+def _read_page(
     reader: _Reader, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
 ) -> PageReading:
     """Reading from a page's own texts and from texts that may contain its date."""
@@ -366,7 +366,7 @@ def _own_links(targets: Ragged, sites: Ints) -> tuple[Ints, Ints]:
     return page[is_own], targets.values[is_own]
 
 
-def _resolved(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
+def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
     """The links as page indices, after following redirects and aliases."""
     moved = site_rows.redirects(connection)
     order = np.argsort(moved.sources)

@@ -61,7 +61,7 @@ def with_copies(
     failures, fault, asked = 0, "", 0
     try:
         index = CdxServer(address, transport, clock, delay_s)
-        for text, first_seen in _first_seen(folder, dead[:MOST_ASKED]):
+        for text, first_seen in _first_seen_times(folder, dead[:MOST_ASKED]):
             watch(asked, len(dead))
             answer = index.nearest(Url(text), first_seen)
             asked += 1
@@ -89,7 +89,7 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
     return replace(kind, words=words)
 
 
-def _first_seen(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
+def _first_seen_times(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
     """(URL, time when it was first seen)."""
     with reading.opened(folder) as connection:
         times = [(url, page_rows.first_seen(connection, url_id(Url(url)))) for url in urls]

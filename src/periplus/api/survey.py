@@ -68,14 +68,14 @@ def create(place: Place, campaign: Campaign) -> None:
     except NoCollection:
         home.prepare(rules_text(place) if isinstance(place, Path) else "", time.time())
 
-    def begun(before: str) -> str:
+    def new_plan(before: str) -> str:
         if before:
             raise UsageError(
                 f"{home} already has a survey: `periplus survey add` adds sites, `periplus survey run` continues it"
             )
         return plan_text(campaign)
 
-    home.change_note(PLAN, begun)
+    home.change_note(PLAN, new_plan)
 
 
 def campaign_of(place: Place) -> Campaign:
@@ -240,7 +240,7 @@ class _Run:
             else:
                 self._tick(Progress(store.counts(), (), 0.0, 0, False))
             if waits and not (self._why or note):
-                self._chosen = _companions(store, policy, self._campaign)
+                self._select = _companions(store, policy, self._campaign)
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
             start = order.starts[0]
             self._first = why_not(start, *store.states([start])[start])
@@ -259,7 +259,7 @@ class _Run:
         """
         if not self._companions_wait():
             return False
-        self._has_chosen, companions = True, self._chosen
+        self._has_chosen, companions = True, self._select
         if companions:
             change(self._place, lambda before: dataclasses.replace(before, companions=companions))
         return True
@@ -436,7 +436,7 @@ class LinkChoice:
 def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
     """Rows of a table of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
     with reading.moment(folder) as connection:
-        for _, row in _chosen(connection, folder, choice):
+        for _, row in _select(connection, folder, choice):
             yield row
 
 
@@ -451,7 +451,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
             stack.enter_context(home_of(place).only_crawl())
         folder, follow = stack.enter_context(changing(place))
         with reading.moment(folder) as connection:
-            keys = [key for key, _ in _chosen(connection, folder, choice)]
+            keys = [key for key, _ in _select(connection, folder, choice)]
         connection = stack.enter_context(schema.writing(folder))
         stack.enter_context(follow(connection))
         if choice.kind == "bad":
@@ -459,7 +459,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
         return survey.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])
 
 
-def _chosen(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
+def _select(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
     """(key, row) of the selected links."""
     if choice.kind not in SURVEY_LINKS:
         raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
@@ -474,15 +474,17 @@ def _chosen(connection: reading.Connection, folder: Path, choice: LinkChoice) ->
     return islice(keyed, choice.limit) if choice.limit >= 0 else keyed
 
 
-_Keyed = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, page, further columns)
+_KeyedRows = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, page, further columns)
 
 
-def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _Keyed:
+def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _KeyedRows:
     for bad in survey.bad_links(connection, choice.page, choice.target, choice.anchor):
         yield bad.row, bad.page, (bad.text, bad.why, bad.anchor, bad.position)
 
 
-def _link_values(connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]) -> _Keyed:
+def _link_values(
+    connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]
+) -> _KeyedRows:
     internal = choice.kind == "internal"
     for link in survey.links(connection, choice.page, choice.target, choice.anchor):
         if (place_of(link.target) == place_of(link.page)) == internal:

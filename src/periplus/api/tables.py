@@ -115,7 +115,7 @@ def _story_pages(folder: Path, _: str) -> Rows:
             )
 
 
-def _judged(folder: Path, topic: str) -> Rows:
+def _judged_rows(folder: Path, topic: str) -> Rows:
     labels = {True: "relevant", False: "not", None: None}
     for judged in judged_pages(folder, topic):
         page = judged.page
@@ -168,7 +168,7 @@ RESULT_TABLES = {
     for made in (
         ResultTable(STORIES, _stories, _stories_stamp),
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
-        ResultTable(JUDGED, _judged, judged_stamp),
+        ResultTable(JUDGED, _judged_rows, judged_stamp),
         ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
         ResultTable(ENTRIES, _entries, _desk_stamp),
         ResultTable(PORTAL_SITES, _sources, _desk_stamp),
@@ -276,7 +276,7 @@ class Browser:
             return page
         only, asked = _segment_apart(name, query)
         read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
-        with self._opened(folder, name, only) as (connection, table):
+        with self._open(folder, name, only) as (connection, table):
             with reading.limited(connection, READ_S, self.cpu_s):
                 asked = narrowed(folder, connection, name, asked, self.indexes)
             page = leafed(connection, table, asked, read, self.cpu_s)
@@ -304,7 +304,7 @@ class Browser:
         """Number of open causes in each segment."""
         met = Counter[str]()
         with self._computed.lock:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
             for causes in noted.open():
                 cause = np.repeat(np.arange(len(causes)), np.diff(causes.starts))
                 names = (_segment(segments, page) for page in noted.issues.ids[causes.issues.pages].tolist())
@@ -338,14 +338,14 @@ class Browser:
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Writes all matching rows in the order shown to a file. Raises UsageError."""
         only, asked = _segment_apart(name, query)
-        with self._opened(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
+        with self._open(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
             rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
             if name == ISSUES.name:
                 rows = rows_with_positions(folder, table.names, list(rows))
             writer_named(format).write(table, rows, path)
 
     @contextlib.contextmanager
-    def _opened(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
+    def _open(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
         """only: for faults, the segment whose issues are counted."""
         segments = self.segments(folder) if name in TABLES else None
         table = with_segments(table_of(name)) if segments else table_of(name)
@@ -368,7 +368,7 @@ class Browser:
         key, segments = (*version, only), self.segments(folder)
 
         def make() -> reading.Connection:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
             if segments and only:
                 noted = noted.within(lambda pages: pages_within(segments, only, pages))
             table = noted.issues
@@ -387,7 +387,7 @@ class Browser:
 
         return self._computed.of(key, make)
 
-    def _noted(self, folder: Path) -> NotedCauses:
+    def _noted_causes(self, folder: Path) -> NotedCauses:
         """All causes with their notes. A changed note does not repeat the audit."""
         with reading.opened(folder) as connection:
 
@@ -403,14 +403,14 @@ class Browser:
     def noted(self, folder: Path) -> tuple[NotedFault, ...]:
         """All causes with notes and their first issue, most severe first. Raises NoCollection, StoreError."""
         with self._computed.lock:
-            return tuple(self._noted(folder).faults(1))
+            return tuple(self._noted_causes(folder).faults(1))
 
     def fault(self, folder: Path, code: str, cause: str, most: int = 1) -> NotedFault | None:
         """A cause with at most `most` of its issues, or None if it does not exist (any more). Raises NoCollection,
         StoreError.
         """
         with self._computed.lock:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
         return next(noted.only(code, cause).faults(most), None)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:

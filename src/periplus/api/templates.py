@@ -124,7 +124,11 @@ def of_marks(
     alike = replace(rules, duplicates=100)
     gone = [int((chain & np.uint64(0xFFFFFFFF)).sum()) for chain in held]
     return TemplateMarks(
-        _clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*pair) for pair in marked(page)), _no_source
+        _clusters(held, alike, watch),
+        gone,
+        sizes,
+        lambda page: (_marked_block(*pair) for pair in marked(page)),
+        _no_source,
     )
 
 
@@ -137,7 +141,7 @@ def _chain(block: Block) -> int:
     return xxhash.xxh32_intdigest(f"{block.kind} {block.text}".encode("utf-8", "replace")) << 32 | _bytes(block)
 
 
-def _shown(block: Block, part: Part) -> MarkedBlock:
+def _marked_block(block: Block, part: Part) -> MarkedBlock:
     return MarkedBlock(block.kind, block.level, (TextRun(block.text, part),))
 
 

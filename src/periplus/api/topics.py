@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SEARCH, WORDS = "search:", "words:"
-SEARCHED = 200  # search results used: further ones match less and less
+SEARCH_HITS = 200  # search results used: further ones match less and less
 BY_WORDS = 30  # pages found by words: enough to start a topic (F .97 with 30 positives)
 WORDS_SHARE = 0.5  # least share of the best score: pages that mention a word in passing are no examples
 FILE_BYTES = 20_000_000  # read from an example file; books have 1 MB
@@ -66,14 +66,14 @@ def names_many(spec: str) -> bool:
 
 def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Example]:
     if spec.startswith(SEARCH):
-        yield from _of_pages(collection, _found(collection, spec.removeprefix(SEARCH), SEARCHED), positive)
+        yield from _of_pages(collection, _search_urls(collection, spec.removeprefix(SEARCH), SEARCH_HITS), positive)
     elif spec.startswith(WORDS):
         words = spec.removeprefix(WORDS).strip("\"' ").replace(",", " ").split()
         if not words:
             raise UsageError(f'{spec!r} has no words: write words:"harbour ship sailor"')
         yield Example(" ".join(words), positive, WORDS, spec)
         quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
-        yield from _of_pages(collection, _found(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
+        yield from _of_pages(collection, _search_urls(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
     elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
@@ -84,16 +84,16 @@ def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Exam
             positive,
         )
     else:
-        yield from _of_pages(collection, [_known(collection, spec)], positive)
+        yield from _of_pages(collection, [_resolve_url(collection, spec)], positive)
 
 
-def _found(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
+def _search_urls(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
     """URLs of the best results. share: least score relative to the best one."""
     hits = collection.search(query, limit=most).hits
     return [str(hit.url) for hit in hits if hit.score >= share * hits[0].score]
 
 
-def _known(collection: Collection, spec: str) -> str:
+def _resolve_url(collection: Collection, spec: str) -> str:
     """The URL if the collection has it."""
     try:
         return collection.resolve(spec)
@@ -190,7 +190,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
             raise UsageError("the collection has no other pages to use as negative examples: give --negative examples")
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
-    topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
+    topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
     with editing(collection.place) as folder:
         file = topic_file(folder, order.name)
         file.parent.mkdir(0o700, exist_ok=True)
@@ -199,7 +199,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
     return topic
 
 
-def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
+def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
     from periplus.analyse.topic.training import assessed, examples_of, learned
 
     examples = examples_of(given)
@@ -386,7 +386,7 @@ def relearned(collection: Collection, name: str) -> Topic:
 
     old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
     seen = _unchosen(collection, given, old.background)
-    topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
+    topic = _train(name, given, [word_counts(page.text) for page in seen], old.method)
     with editing(collection.place) as folder:
         _write(topic_file(folder, name), topic)
     return topic
