@@ -198,7 +198,7 @@ def _influential(stories: Stories, most: int) -> list[SiteKey]:
 
 
 # Gathering reads all pages of a collection. `portal show` and `portal build` store the result in
-# `portals/NAME.desk.json`; this section applies later decisions to it.
+# `portals/NAME.review.json`; this section applies later decisions to it.
 
 FOLDER = "portals"  # within the collection's folder
 ENTRIES_MOST = 2_000  # stored per kind: an editor reads fewer
@@ -206,7 +206,7 @@ KINDS = ("waiting", "published", "hidden")
 
 
 @frozen
-class DeskPage:
+class ReviewPage:
     """A page of an entry."""
 
     url: Url
@@ -217,7 +217,7 @@ class DeskPage:
 
 
 @frozen
-class DeskEntry:
+class ReviewEntry:
     """An entry with the editor's decision. kind: its state after the next build."""
 
     key: EntryKey
@@ -229,7 +229,7 @@ class DeskEntry:
     relevance: float | None
     sentence: str
     keywords: tuple[str, ...]
-    pages: tuple[DeskPage, ...]
+    pages: tuple[ReviewPage, ...]
     words: str = ""  # the editor's text
     picture: str = ""  # format of the editor's picture, from `picture_type`; empty: none
     alt: str = ""
@@ -240,7 +240,7 @@ class DeskEntry:
 
 
 @frozen
-class DeskSite:
+class ReviewSite:
     """A site with stories. chosen: selected for the portal when the entries were gathered."""
 
     key: SiteKey
@@ -252,7 +252,7 @@ class DeskSite:
 
 
 @frozen
-class Desk:
+class PortalReview:
     """All entries and sites for the editor. gathered, built: seconds since the epoch, 0.0: never. decided: whether
     decisions were made since the last build.
     """
@@ -263,22 +263,22 @@ class Desk:
     run: str
     covered: float | None
     lacks: tuple[str, ...]
-    entries: tuple[DeskEntry, ...]  # pinned first, then by weight
-    sites: tuple[DeskSite, ...]
+    entries: tuple[ReviewEntry, ...]  # pinned first, then by weight
+    sites: tuple[ReviewSite, ...]
     decided: bool
 
 
-def desk_file(folder: Path, name: str) -> Path:
-    return folder / FOLDER / f"{name}.desk.json"
+def review_file(folder: Path, name: str) -> Path:
+    return folder / FOLDER / f"{name}.review.json"
 
 
 def keep(folder: Path, edition: Edition) -> None:
     """Stores the entries for the editor, replacing earlier ones."""
     text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
-    written(desk_file(folder, edition.portal.name), text)
+    written(review_file(folder, edition.portal.name), text)
 
 
-def desk_of(folder: Path, name: str) -> Desk:
+def review_of(folder: Path, name: str) -> PortalReview:
     """Raises UsageError for an unknown portal, StoreError for a damaged file."""
     with reading.opened(folder) as connection:
         by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
@@ -289,7 +289,7 @@ def desk_of(folder: Path, name: str) -> Desk:
         portal, built = by_name[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
         words = portal_rows.words_of(connection, name, PICTURE_BEGIN)
-    file = desk_file(folder, name)
+    file = review_file(folder, name)
     try:
         gathered = json.loads(file.read_text("utf-8"))
         entries = [_entry(fields, portal, decided) for fields in gathered["entries"]]
@@ -310,10 +310,12 @@ def desk_of(folder: Path, name: str) -> Desk:
         for entry in entries
     ]
     entries.sort(key=lambda entry: entry.verdict != EditorVerdict.PINNED)
-    return Desk(portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
+    return PortalReview(
+        portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built
+    )
 
 
-def _entry(fields: Mapping[str, object], portal: Portal, decided: Decisions) -> DeskEntry:
+def _entry(fields: Mapping[str, object], portal: Portal, decided: Decisions) -> ReviewEntry:
     key = EntryKey(str(fields["key"]))
     verdict = decided.entries.get(key)
     waits = portal.approve and verdict not in (EditorVerdict.APPROVED, EditorVerdict.PINNED)
@@ -322,18 +324,18 @@ def _entry(fields: Mapping[str, object], portal: Portal, decided: Decisions) -> 
     assert isinstance(pages, list)
     assert isinstance(keywords, list)
     shown = tuple(
-        DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
+        ReviewPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
         for page in pages
     )
     relevance = fields["relevance"]
-    return DeskEntry(
+    return ReviewEntry(
         key, kind, verdict.value if verdict else "", str(fields["title"]), str(fields["published"]),
         float(str(fields["weight"])),
         None if relevance is None else float(str(relevance)), str(fields["sentence"]), tuple(map(str, keywords)), shown,
     )  # fmt: skip
 
 
-def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: Decisions) -> tuple[DeskSite, ...]:
+def _sites(gathered: Mapping[str, object], entries: list[ReviewEntry], decided: Decisions) -> tuple[ReviewSite, ...]:
     """Chosen sites in order of choice, then other sites with stories by number of entries, then other decided sites."""
     chosen = gathered["sites"]
     assert isinstance(chosen, list)
@@ -342,7 +344,7 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
     others = [site for site, _ in tell.most_common() if site not in followed]
     names = dict.fromkeys((*followed, *others, *decided.sites))
     return tuple(
-        DeskSite(
+        ReviewSite(
             name, int(followed[name]["stories"]) if name in followed else tell[name],
             float(followed[name]["gain"]) if name in followed else 0.0,
             followed[name]["relevance"] if name in followed else None, name in followed,
@@ -390,7 +392,7 @@ def remove(place: Path | str, name: str) -> None:
     with editing(place) as folder:
         with schema.writing(folder) as connection:
             portal_rows.forget_portal(connection, name)
-        desk_file(folder, name).unlink(missing_ok=True)
+        review_file(folder, name).unlink(missing_ok=True)
 
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:

@@ -63,7 +63,7 @@ class ReadingRequest:
     for_future: bool = False  # optimise for future stories, estimated from the later half of the known stories
 
 
-_WISH = ReadingRequest()
+_REQUEST = ReadingRequest()
 
 
 def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
@@ -176,7 +176,7 @@ def cascades_from(path: Path) -> Cascades:
         raise UsageError(f"{path} cannot be read as cascades: {error}") from None
 
 
-def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> Influence:
+def influence(cascades: Cascades | Stories, request: ReadingRequest = _REQUEST) -> Influence:
     """The best sites within the budget, in order of choice, with an upper bound for any choice."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, request.objective, by_posts=request.by_posts)
@@ -188,7 +188,7 @@ def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> 
     return influence_of(given, cover, _budget(given, request), random.Random(SEED), future=future)
 
 
-def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
+def holdout(cascades: Cascades, request: ReadingRequest = _REQUEST) -> Holdout:
     """Chooses sites from the earlier half of the stories and scores them on the later half."""
     earlier, later = halves(cascades)
     if not len(later.offsets) > 1:

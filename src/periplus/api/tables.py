@@ -22,7 +22,7 @@ from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
 from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
-from periplus.api.portal import desk_of
+from periplus.api.portal import review_of
 from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
@@ -143,20 +143,20 @@ def _words(folder: Path, topic: str) -> Rows:
 
 
 def _entries(folder: Path, portal: str) -> Rows:
-    for entry in desk_of(folder, portal).entries:
+    for entry in review_of(folder, portal).entries:
         yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites),
             len(entry.pages), round(entry.weight, 4),
                entry.relevance, entry.sentence, ", ".join(entry.keywords), entry.pages[0].url)  # fmt: skip
 
 
 def _sources(folder: Path, portal: str) -> Rows:
-    for site in desk_of(folder, portal).sites:
+    for site in review_of(folder, portal).sites:
         yield site.key, site.chosen, site.verdict or None, site.stories, round(site.gain, 4), site.relevance
 
 
-def _desk_stamp(folder: Path, portal: str) -> object:
-    desk = desk_of(folder, portal)
-    return desk.gathered, hash(desk.entries), hash(desk.sites)
+def _review_stamp(folder: Path, portal: str) -> object:
+    review = review_of(folder, portal)
+    return review.gathered, hash(review.entries), hash(review.sites)
 
 
 def _stories_stamp(folder: Path, _: str) -> object:
@@ -170,8 +170,8 @@ RESULT_TABLES = {
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
         ResultTable(JUDGED, _judged_rows, judged_stamp),
         ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
-        ResultTable(ENTRIES, _entries, _desk_stamp),
-        ResultTable(PORTAL_SITES, _sources, _desk_stamp),
+        ResultTable(ENTRIES, _entries, _review_stamp),
+        ResultTable(PORTAL_SITES, _sources, _review_stamp),
     )
 }
 TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
