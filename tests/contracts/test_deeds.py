@@ -123,7 +123,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
     """Before the database's commit, and between it and the copy's."""
     into_database(folder, address.text, silent)
     monkeypatch.setattr(deletion, "BATCH", 2)
-    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_followed")}[side]
+    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_replicate")}[side]
     done, plain = [], getattr(place, name)
 
     def second_is_killed():

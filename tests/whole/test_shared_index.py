@@ -338,7 +338,7 @@ def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
                 (index_place.schema.LOCK_INDEX,),
             )
         with search_index.IndexWorker(folder) as worker:
-            search_index._finished(worker, lambda done, left: False)
+            search_index._finish(worker, lambda done, left: False)
         with pytest.raises(StoreError, match="nothing was published"):
             shared_index.publish_index(shared_index.shared_index(folder), still_alone)
     assert not pointer_of(shared).exists()
