@@ -368,7 +368,7 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
     return {
-        number: "it redirects to the home page, as URLs that cannot exist do"
+        number: "it redirects to the home page, as nonexistent URLs do"
         for number, look in _redirect_probes(seen)
         if _is_sent_home(look, habits)
     }
