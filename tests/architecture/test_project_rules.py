@@ -18,7 +18,7 @@ from periplus.cli import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "periplus"
-GLOSSARY_TERMS = 64  # more are a dialect: let the type or the docstring say it
+GLOSSARY_TERMS = 50  # above this, use the standard term or document the type
 TRACKED = ("git", "ls-files", "-z")
 
 

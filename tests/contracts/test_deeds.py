@@ -123,7 +123,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
     """Before the database's commit, and between it and the copy's."""
     into_database(folder, address.text, silent)
     monkeypatch.setattr(deletion, "BATCH", 2)
-    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_followed")}[side]
+    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_replicate")}[side]
     done, plain = [], getattr(place, name)
 
     def second_is_killed():
@@ -186,14 +186,14 @@ def test_segments_that_a_kill_left_are_written_anew_by_the_next_deed(folder, add
 def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
     into_database(folder, address.text, silent)
     with homes.home_of(address.text).only_crawl():
-        assert "a crawl is at work" in ran("delete https://e.org/a --yes", address.text, code=1)
+        assert "a crawl is running" in ran("delete https://e.org/a --yes", address.text, code=1)
     with contextlib.closing(connect(address)) as database:
         database.execute(
             "INSERT INTO worker (name, pid, joined, lease_until, machine)"
             " VALUES ('w', 1, 0, extract(epoch FROM now()) + 60, 'elsewhere')"
         )
-    assert "workers are at work" in ran("delete https://e.org/a --yes", address.text, code=1)
-    assert "workers are at work" in ran("rules apply", address.text, code=1)
+    assert "workers are running" in ran("delete https://e.org/a --yes", address.text, code=1)
+    assert "workers are running" in ran("rules apply", address.text, code=1)
     assert len(content(copied(address.text))["page"]) == len(content(folder)["page"])
 
 

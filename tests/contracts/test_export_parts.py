@@ -101,8 +101,8 @@ def test_an_export_goes_on_with_the_parts_that_are_missing(place, whole, tmp_pat
     there = {path: path.stat().st_mtime_ns for path in out.glob("*/*.parquet")}
     assert len(there) > times // 4
     written = []
-    make = datasets._made
-    monkeypatch.setattr(datasets, "_made", lambda into, rows, numbers, part, progress: (
+    make = datasets._make_part
+    monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, progress: (
         written.append(part) or make(into, rows, numbers, part, progress)))  # fmt: skip
     manifest = export_dataset(place, out, 2.0, with_texts=True)  # in as many parts as it began with
     assert len(written) + len(there) == 4 * 6 + 2
@@ -145,7 +145,7 @@ def crawled_on(folder: Path) -> None:
 
 def test_all_processes_read_one_moment_while_a_crawl_goes_on(made, whole, tmp_path, monkeypatch):
     folder = copied(made, tmp_path / "c")
-    monkeypatch.setattr(datasets, "_begun", after(datasets._begun, lambda: crawled_on(folder)))
+    monkeypatch.setattr(datasets, "_begin_export", after(datasets._begin_export, lambda: crawled_on(folder)))
     export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2))
     assert tables(tmp_path / "out") == whole
     monkeypatch.undo()

@@ -192,7 +192,7 @@ def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
     manifest.write_text(manifest.read_text().replace(str(NOW), str(NOW + 1)))
     with pytest.raises(
         UsageError,
-        match=r"d is no dataset of .*, but of .*, or of a run that was deleted: `periplus export parquet` makes one",
+        match=r"d is not a dataset of .*, but of .*, or of a deleted run: run `periplus export parquet` again",
     ):
         load_results(place, computed[1], computed[0], 1.0)
     assert result_tables(place) == set()

@@ -140,7 +140,7 @@ def test_segments_are_named_in_the_database_and_move_with_it(served, others, tmp
     client, _, address = served
     form = f"/c/{address.collection}/settings"
     wrong = posted(client, f"/c/{address.collection}/segments", form, rules="[other]")
-    assert wrong.status_code == 400 and "no rules of segments" in wrong.text
+    assert wrong.status_code == 400 and "invalid segment rules" in wrong.text
     rules = '[segments]\npilots = "/a"'
     assert posted(client, f"/c/{address.collection}/segments", form, rules=rules).status_code == 303
     assert "pilots" in client.get(form).text, "the copy has it at once"

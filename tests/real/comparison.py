@@ -86,7 +86,7 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
     seen = crawled.sight
     both = oracle.depths.keys() & seen.depths.keys()
     lost = {
-        url: crawled.reasons.get(url, "never met")
+        url: crawled.reasons.get(url, "no link to it known")
         for url in oracle.depths.keys() - both
         if not _is_kept(url, oracle, crawled)
     }

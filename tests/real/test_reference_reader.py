@@ -88,7 +88,7 @@ def test_whatever_is_missing_is_told(site, tmp_path):
     )
     result = compared("cut", sight, crawled)
     assert not result.agrees
-    assert result.lost == {"depth": 1, "scope": 1, "never met": 1}
+    assert result.lost == {"depth": 1, "scope": 1, "no link to it known": 1}
     more = dataclasses.replace(
         crawled,
         sight=dataclasses.replace(sight, dead=frozenset(), fragments=frozenset([*sight.fragments, ("a", "b", "c")])),

@@ -43,7 +43,7 @@ def test_each_text_is_a_file_with_its_facts_before_it(folder, tmp_path):
     assert facts["url"] == "https://e.org/docs/a.html"
     assert facts["title"] == 'A: "quoted"'
     assert body == "# A\n\nOne two. Three four.\n\n## Sub\n\nFive\n"
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_markdown(folder, tmp_path / "md")
 
 
@@ -58,7 +58,7 @@ def test_llms_txt_has_a_title_a_summary_and_sections_of_links(folder, tmp_path):
     ]  # fmt: skip
     full = (tmp_path / "llms-full.txt").read_text("utf-8")
     assert "Source: https://e.org/docs/a.html\n\n# A\n\nOne two." in full
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_llms(folder, tmp_path)
 
 

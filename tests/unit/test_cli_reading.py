@@ -139,11 +139,11 @@ def test_links_by_their_ends(folder):
     ("words", "said"),
     [
         (("links", "--to", "https://e.org/nowhere"), "periplus pages --url"),
-        (("links", "--from", "http://[bad"), "is no URL"),
+        (("links", "--from", "http://[bad"), "is not a URL"),
         (("links", "--bad", "--broken"), "--bad goes with"),
         (("pages", "--columns", "colour"), "choose among"),
         (("pages", "--status", "teapot"), "404 or 4xx"),
-        (("map", "--site", "other.org"), "It holds 1 site:\n  e.org"),
+        (("map", "--site", "other.org"), "The collection has 1 site:\n  e.org"),
         (("pages", "-o", "/nowhere/at/all.csv"), "cannot be written"),
         (("report", "-o", "/nowhere/at/all.html"), "cannot be written"),
         (("map", "-c", "nowhere"), "has no collection"),

@@ -233,7 +233,7 @@ def test_several_sites_are_mapped_one_at_a_time(tmp_path):
         ({HOME: 404}, "not found"),
         ({HOME: 0}, "no answer"),
         ({}, "waiting"),
-        ({HOME: "https://else.org/"}, "Begin there"),
+        ({HOME: "https://else.org/"}, "Start there"),
     ],
 )
 def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, web, said):
@@ -321,7 +321,7 @@ def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
             collection.map()
     runs.begin_run(tmp_path, "crawl", [HOME], settings_from({}), 1.0)
     with periplus.open(tmp_path) as collection:
-        with pytest.raises(UsageError, match="never asked for"):
+        with pytest.raises(UsageError, match="never requested"):
             collection.map()
         assert "No page was fetched" in collection.report().read_text("utf-8")
 

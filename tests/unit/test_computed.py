@@ -42,7 +42,7 @@ def test_results_in_other_numbers_go(computed, tmp_path):
     load_results(computed[0], computed[2], computed[1], 1.0)
     other = stored(tmp_path / "c", {"https://e.org/new": page("New")}, ["https://e.org/new"])
     export_dataset(other, tmp_path / "e", 1.0)
-    with pytest.raises(UsageError, match=r"holds no finished results of .*: . were computed from another dataset"):
+    with pytest.raises(UsageError, match=r"has no finished results of .*: . were computed from another dataset"):
         load_results(other, computed[2], tmp_path / "e", 2.0)
     analysed(tmp_path / "e", ["ranks"], tmp_path / "r")
     load_results(other, computed[2], tmp_path / "e", 2.0)

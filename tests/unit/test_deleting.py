@@ -156,9 +156,9 @@ def test_what_is_not_there_is_refused(folder: Path, wish: Deletion) -> None:
 def test_nothing_goes_while_a_crawl_is_at_work(folder: Path) -> None:
     before = content(folder)
     with runs.only_crawl(folder):
-        with pytest.raises(StoreError, match="a crawl is at work"):
+        with pytest.raises(StoreError, match="a crawl is running"):
             deleting.delete(folder, Deletion(ids(f"{START}a")))
-        with pytest.raises(StoreError, match="a crawl is at work"):
+        with pytest.raises(StoreError, match="a crawl is running"):
             deleting.remove_collection(folder, "e")
     assert content(folder) == before
 

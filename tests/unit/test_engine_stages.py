@@ -158,5 +158,5 @@ def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset)
 
 def test_what_there_is_not_is_refused_in_a_sentence(dataset):
     assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
-    with pytest.raises(UsageError, match="no engine"):
+    with pytest.raises(UsageError, match="unknown engine"):
         analysed(dataset, ["ranks"], request=replace(EngineRequest(), engine="abacus"))

@@ -365,7 +365,7 @@ def test_the_command_adds_lists_and_removes(folder: Path) -> None:
         return done.exit_code, done.output
 
     assert asked("add", "http://127.0.0.1/hook", "--kind", "broken-links")[0] == 0
-    assert "no mail server is named" in asked("add", "me@e.org")[1]
+    assert "no mail server is set" in asked("add", "me@e.org")[1]
     assert "http://127.0.0.1/hook  broken-links" in asked("list")[1]
     told = json.loads(asked("list", "-f", "json")[1])
     assert told["subscriptions"][0]["sent"] == 0

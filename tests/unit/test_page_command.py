@@ -112,7 +112,7 @@ def test_xml_that_was_kept_needs_no_bytes(tmp_path):
         assert page.summary().kept == ("xml",)
         data, media_type = page.xml()
         assert (etree.fromstring(data).findtext(".//{*}h1"), media_type) == ("Nadpis", "application/xhtml+xml")
-        with pytest.raises(UsageError, match="was kept: the setting keep_bodies"):
+        with pytest.raises(UsageError, match="is stored: see the setting keep_bodies"):
             page.source()
 
 

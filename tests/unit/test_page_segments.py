@@ -134,7 +134,7 @@ def test_a_segment_that_there_is_not_is_refused_with_the_nearest(folder, tmp_pat
     bare = stored(tmp_path / "bare", {HOME: page("Home")}, [HOME])
     for words in (("pages", "--segment", "docs"), ("pages", "--columns", "segment"), ("rules", "segments")):
         result = run(*words, "-c", bare)
-        assert result.exit_code == 2 and "no segments are named: write rules into" in result.output, words
+        assert result.exit_code == 2 and "no segments are defined: write rules into" in result.output, words
     assert "segment" not in run("pages", "-c", bare, "--columns", "all").stdout, "without rules all is as it was"
 
 
@@ -177,7 +177,7 @@ def test_links_issues_and_exports_have_segments_and_are_filtered_by_them(folder)
             assert exported.table.names == with_segments(table).names
             assert all(len(row) == len(exported.table.columns) for row in exported.rows), name
     assert {row["url"] for row in rows("export", "pages", "-c", folder, "--segment", "gone")} == {"https://e.org/gone"}
-    assert "are of no page" in run("export", "hosts", "-c", folder, "--segment", "gone").output
+    assert "has no pages" in run("export", "hosts", "-c", folder, "--segment", "gone").output
     with open_collection(folder) as collection:
         assert [row.segment for row in collection.pages(segment="blog")] == ["blog"]
         assert {row.segment for row in collection.table("pages")} == {*OF.values()} - {"docs"} | {"docs"}
@@ -247,7 +247,7 @@ def test_rules_are_written_in_the_browser_and_all_else_in_the_file_stays(tmp_pat
         ("docs = { statsu = 1 }", "is it status?"),
         ("[settings]\nretries = 9", "and no other table"),
         ("[segments]\n[settings]\n", "and no other table"),
-        ("docs =", "these are no rules of segments"),
+        ("docs =", "invalid segment rules"),
     ):
         answer = asking.post("/c/e/segments", data=form | {"rules": rules})
         assert answer.status_code == 400 and message in answer.text, rules

@@ -41,7 +41,7 @@ def words(folder):
 def test_what_is_not_changed_stays_and_what_is_empty_goes(folder):
     assert portals.edit(folder, PORTAL, "aaaa", portals.Edit("It is back.", PNG, "A buoy"), NOW) == KEY
     assert words(folder) == ("It is back.", PNG, "A buoy")
-    assert portals.desk_of(folder, "coast").decided
+    assert portals.review_of(folder, "coast").decided
     portals.edit(folder, PORTAL, KEY, portals.Edit("It was found."), NOW)
     assert words(folder) == ("It was found.", PNG, "A buoy")
     portals.edit(folder, PORTAL, KEY, portals.Edit(picture=b""), NOW)
@@ -53,8 +53,8 @@ def test_what_is_not_changed_stays_and_what_is_empty_goes(folder):
 @pytest.mark.parametrize(
     ("subject", "changes", "why"),
     [
-        ("zzzz", portals.Edit("x"), "is no entry"),
-        ("", portals.Edit("x"), "is no entry"),
+        ("zzzz", portals.Edit("x"), "is not the key"),
+        ("", portals.Edit("x"), "is not the key"),
         (KEY, portals.Edit(picture=PNG), "--alt"),
         (KEY, portals.Edit(picture=PNG, alt="  "), "--alt"),
         (KEY, portals.Edit(alt="A buoy"), "--picture"),

@@ -237,12 +237,12 @@ def test_a_copy_that_is_opened_from_disk_reaches_no_other_host(tmp_path, scripts
 
 def test_a_folder_that_holds_something_is_refused(folder, tmp_path):
     (tmp_path / "x").write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         export_site(folder, tmp_path)
 
 
 def test_a_collection_without_bytes_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="holds no bytes of pages"):
+    with pytest.raises(UsageError, match="has no stored page bodies"):
         export_site(stored(tmp_path / "c", {"https://e.org/": 404}, ["https://e.org/"]), tmp_path / "copy")
 
 

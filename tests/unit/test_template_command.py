@@ -92,7 +92,7 @@ def test_nothing_is_written_over(folder, tmp_path):
 
 
 def test_an_unknown_site_or_method_is_refused(folder):
-    assert "It holds 1 site:\n  e.org" in run("nowhere.org", "-c", folder).output
+    assert "The collection has 1 site:\n  e.org" in run("nowhere.org", "-c", folder).output
     with Collection(folder) as kept, pytest.raises(UsageError, match="choose among site, shorkin"):
         kept.templates(method="luck")
 

@@ -80,7 +80,7 @@ def test_a_collection_without_texts_says_so(tmp_path, address: Address):
     for place in (["-c", str(folder)], ["-c", address.text]):
         done = CliRunner().invoke(export, ["chunks", "-o", str(tmp_path / "c.jsonl"), *place])
         assert isinstance(done.exception, UsageError)
-        assert "no page with a text" in str(done.exception)
+        assert "no page with text" in str(done.exception)
 
 
 def test_chunks_name_their_pages_as_vectors_do(tmp_path):

@@ -505,10 +505,10 @@ def test_folders_of_examples_need_no_collection(collected, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("train", "../x", "-p", "sea"), "cannot be a topic's name"),
-        (("train", "x", "-p", "no/such/folder"), "is no file or folder here and no page"),
+        (("train", "../x", "-p", "sea"), "is not a valid topic name"),
+        (("train", "x", "-p", "no/such/folder"), "is neither a file or folder here nor a page"),
         (("train", "x", "-p", "https://e.org/zzz*"), "gives no example"),
-        (("train", "x", "-p", "words:"), "names no words"),
+        (("train", "x", "-p", "words:"), "has no words"),
         (("judge", "none"), "has no topic 'none'"),
         (
             ("train", "x", "-p", "https://e.org/sea/1", "-n", "https://e.org/sea/1"),

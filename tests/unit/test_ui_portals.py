@@ -14,7 +14,7 @@ import stored as small
 from interface import client, token_of
 from newsweb import NewsRecipe, news_web
 from periplus.api import portal as portals
-from periplus.api.portal import desk_of
+from periplus.api.portal import review_of
 from periplus.api.results import store_stories, stored_stories, stories_file
 from periplus.api.stories import stories_of
 from periplus.cli.main import main
@@ -83,14 +83,14 @@ def test_each_screen_has_landmarks_labels_and_its_json(folder, path):
 
 
 def test_what_is_built_lies_on_the_desk(folder):
-    desk = desk_of(folder / "n.periplus", "coast")
-    assert {entry.kind for entry in desk.entries} == {"waiting"}
-    assert len(desk.entries) == 6
-    assert not desk.decided
-    edition = portals.edition_of(folder / "n.periplus", desk.portal, WEB.now)
-    assert [entry.key for entry in edition.waiting] == [entry.key for entry in desk.entries]
-    assert [entry.story.title for entry in edition.waiting] == [entry.title for entry in desk.entries]
-    assert [list(entry.keywords) for entry in edition.waiting] == [list(entry.keywords) for entry in desk.entries]
+    review = review_of(folder / "n.periplus", "coast")
+    assert {entry.kind for entry in review.entries} == {"waiting"}
+    assert len(review.entries) == 6
+    assert not review.decided
+    edition = portals.edition_of(folder / "n.periplus", review.portal, WEB.now)
+    assert [entry.key for entry in edition.waiting] == [entry.key for entry in review.entries]
+    assert [entry.story.title for entry in edition.waiting] == [entry.title for entry in review.entries]
+    assert [list(entry.keywords) for entry in edition.waiting] == [list(entry.keywords) for entry in review.entries]
 
 
 def test_an_entry_is_approved_hidden_pinned_and_cleared(folder):
@@ -123,7 +123,7 @@ def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder)
     refused = asking.post(path, data=form, files={"picture": ("b.png", PNG)})
     assert refused.status_code == 400
     assert "Back &lt;b&gt;" in refused.text  # to be mended
-    assert "what is seen" in refused.text
+    assert "needs a description" in refused.text
     done = asking.post(path, data=form | {"alt": 'A "buoy"'}, files={"picture": ("../../b.png", PNG)})
     assert (done.status_code, done.headers["location"]) == (303, f"{PORTAL}?show=x#e-{key}")
     entry = asking.get(f"{path}&format=json").json()["entry"]
@@ -198,8 +198,8 @@ def test_the_preview_shows_what_was_published_and_nothing_else(folder):
     for path in (
         "secret.html",
         ".periplus-files.json",
-        "../coast.desk.json",
-        "%2e%2e/coast.desk.json",
+        "../coast.review.json",
+        "%2e%2e/coast.review.json",
         "..%2f..%2fcollection.db",
         "/etc/passwd",
         "none.html",

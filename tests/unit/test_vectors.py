@@ -214,7 +214,7 @@ def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypa
     for words, match in (((), "no query"), (("x", "--vectors", str(file)), "--like VECTOR"),
                          (("x", "--like", "-", "--embed-with", "cat"), "use only one"),
                          (("x", "--embed-with", "cat"), "not a vector"),
-                         (("x", "--embed-with", "false"), "ended with 1"),
+                         (("x", "--embed-with", "false"), "exit code 1"),
                          (("x", "--embed-with", str(tmp_path / "none")), "cannot be run")):  # fmt: skip
         with pytest.raises(UsageError, match=match):
             run(*words)

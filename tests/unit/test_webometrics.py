@@ -165,7 +165,11 @@ def test_the_conceptual_model_counts_sets_and_relations(found):
 
 def test_units_without_a_page_say_why(folder):
     found = survey_of(folder, [unit_of(A), unit_of("https://hub.org/"), unit_of("https://nowhere.example/")])
-    assert [record.state for record in found.method.units] == ["", "not available: outside the scope", "never met"]
+    assert [record.state for record in found.method.units] == [
+        "",
+        "not available: outside the scope",
+        "no link to it known",
+    ]
 
 
 def test_an_unknown_item_is_refused(folder):

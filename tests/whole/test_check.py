@@ -463,7 +463,7 @@ def test_a_net_of_one_s_own_that_is_down_is_told_once_and_judges_nothing(tmp_pat
         near.link("/", url, url, target=url)
     with serve(Web([near, far])) as server:
         end, issues = checked(tmp_path, server, "a.test", net_probe="http://probe.invalid/")
-        assert (end.state, end.note.partition(":")[0]) == ("failed", "our own net is down")
+        assert (end.state, end.note.partition(":")[0]) == ("failed", "the local network is down")
         assert "5 of 5 hosts" in end.note
         assert not [issue for issue in issues if ".invalid" in issue.related]
         end, issues = checked(tmp_path, server, "a.test", net_probe=server.url("b.test"))
@@ -590,7 +590,7 @@ def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
         len([issue for issue in issues_of(tmp_path, settings, note=said.append) if issue.code == "broken-fragment"])
         == 1
     )
-    assert said == ["Places on pages (#fragments) were looked for on the first 1 pages that such links lead to."]
+    assert said == ["Link fragments (#name) were checked on the first 1 target pages only."]
     shown = CliRunner().invoke(
         main, ["check", "-c", str(tmp_path), "--offline", "-f", "jsonl", "-o", str(tmp_path / "issues.jsonl")]
     )

@@ -43,7 +43,7 @@ def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path
         read = {entry.target for entry in server.log.of("a.test")}
         done = told("check", "-c", "kept", "--no-near", "-f", "csv", "--fail-on", "broken>2", cwd=tmp_path)
         assert done.returncode == 5, done.stderr
-        assert "The crawl stopped (max-pages 4 are fetched)" in done.stderr and "Check 2 done" in done.stderr
+        assert "The crawl stopped (max-pages 4 reached)" in done.stderr and "Check 2 done" in done.stderr
         broken = {
             row["related_url"].rpartition("/")[2]
             for row in csv.DictReader(io.StringIO(done.stdout))
@@ -77,7 +77,7 @@ def test_a_check_that_crawls_on_keeps_the_limits_of_a_crawl_that_was_interrupted
     for state, note, pages in [
         ("done", "", 0),
         ("stopped", "stopped by the user", 9),
-        ("stopped", "max-pages 9 are fetched", 0),
+        ("stopped", "max-pages 9 reached", 0),
     ]:
         runs.end_run(tmp_path, runs.begin_run(tmp_path, "crawl", (), given, 0.0), state, note, 1.0)
         assert settings_before(tmp_path).budget == Budget(max_pages=pages, quantum=7)

@@ -138,7 +138,7 @@ def test_a_topical_crawl_in_a_database_finds_and_knows_again_what_one_in_a_folde
         pages = [(entry.host, entry.target) for entry in ships.log.entries[at:] if entry.target != "/robots.txt"]
         assert len(pages) == len(set(pages)) == 50
         assert faults_of(place) == []
-    assert [end.end.note for end in ends] == ["max-pages 25 are fetched"] * 2
+    assert [end.end.note for end in ends] == ["max-pages 25 reached"] * 2
     assert [end.gathered.pages for end in ends] == [50, 50]
     assert min(end.gathered.relevant for end in ends) >= 20, "of 51; by chance it would be 11"
 
@@ -177,7 +177,7 @@ def test_a_topical_crawl_of_two_workers_judges_all_that_both_read(place, tmp_pat
     most = []
     end = crawl_topic(order, lambda progress: bool(most.append(progress.progress.workers)))
     pages = [(entry.host, entry.target) for entry in ships.log.entries if entry.target != "/robots.txt"]
-    assert end.end.note == "max-pages 60 are fetched" and max(most) == 2
+    assert end.end.note == "max-pages 60 reached" and max(most) == 2
     assert len(pages) == len(set(pages)) == end.gathered.pages == 60
     assert faults_of(place) == []
 

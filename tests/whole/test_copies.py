@@ -153,7 +153,7 @@ def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, c
 def test_a_cache_that_cannot_be_written_is_told(address, cache, tmp_path):
     (tmp_path / "file").write_text("")
     cache("file")
-    with pytest.raises(StoreError, match=r"cannot be kept in .*Name another folder in XDG_CACHE_HOME"):
+    with pytest.raises(StoreError, match=r"cannot be stored in .*Name another folder in XDG_CACHE_HOME"):
         copied(address.text)
 
 

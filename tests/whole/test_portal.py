@@ -145,11 +145,11 @@ def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
     found = edition(folder)
     key = found.entries[0].key
     wrong = [
-        ("approve", "news1.test", "approve is not for sites"),
-        ("ban", key, "ban is not for entries"),
-        ("hide", "nothing", "no entry and no site"),
+        ("approve", "news1.test", "approve does not apply to sites"),
+        ("ban", key, "ban does not apply to entries"),
+        ("hide", "nothing", "not an entry or site"),
     ]
-    for verb, subject, why in [*wrong, ("hide", "", "begins 8 entries")]:
+    for verb, subject, why in [*wrong, ("hide", "", "matches 8 entries")]:
         with pytest.raises(UsageError, match=why):
             portals.decide(folder, found.portal, verb, [*[key] * (verb == "hide"), subject], NOW)
     assert [entry.verdict for entry in edition(folder).entries] == [None] * 8
@@ -196,8 +196,8 @@ def test_the_whole_way_on_the_command_line(folder, tmp_path):
     ("words", "why"),
     [
         (("create", "coast"), "already"),
-        (("create", "../x"), "no name for a portal"),
-        (("build", "other"), "there is no portal 'other'"),
+        (("create", "../x"), "invalid portal name"),
+        (("build", "other"), "unknown portal 'other'"),
         (("change", "coast", "--topic", "none"), None),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_worker_that_joins_has_the_runs_settings_and_ends_the_run_of_a_boss_th
         end = join(address.text, record, settings, patient())
         assert end.counts.fetched == 30
         stored = StoredCollection(address.text)
-        assert stored.ask("SELECT state, note FROM run") == [("stopped", "max-pages 30 are fetched")]
+        assert stored.ask("SELECT state, note FROM run") == [("stopped", "max-pages 30 reached")]
         assert run_in_progress(address.text) is None
         assert stored.sane() == []
 

@@ -104,7 +104,7 @@ class TestAnApp:
             assert page.row.body_digest != page.row.text_digest
             assert page.screenshot()[8:12] == b"WEBP"
             assert not reader.page(server.url("a.test", "/")).row.rendered
-            with pytest.raises(UsageError, match="no picture"):
+            with pytest.raises(UsageError, match="no screenshot"):
                 reader.page(server.url("a.test", "/")).screenshot()
 
     def test_is_told_of_in_summaries_tables_and_the_browser(self, rendered):
@@ -599,7 +599,7 @@ class TestAnswersOfAllKinds:
 
 def test_no_worker_joins_a_crawl_that_renders():
     record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
-    with pytest.raises(UsageError, match="it has one worker"):
+    with pytest.raises(UsageError, match="it can have only one worker"):
         settings_of_run(record)
 
 

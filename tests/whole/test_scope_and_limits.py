@@ -75,7 +75,7 @@ def test_max_pages_is_exact_and_the_rest_waits(tmp_path: Path, workers: int) -> 
                 per_host=3,
             )
             assert sum(len(pages(server, host)) for host in web.sites) == 37 * run
-            assert (end.state, end.note, end.counts.fetched) == ("stopped", "max-pages 37 are fetched", 37)
+            assert (end.state, end.note, end.counts.fetched) == ("stopped", "max-pages 37 reached", 37)
         assert collection.sane() == []
         assert Reason.WAITING in collection.reasons.values()
 

@@ -187,7 +187,7 @@ def test_a_secret_that_was_not_kept_is_asked_for_again_and_a_reference_is_kept(
     assert missing.returncode == 2 and "the environment has no variable OUR_PROXY" in missing.stderr
     (folder / "C" / "auth.txt").write_text("me:x")
     inside = told("refresh", "-c", "C", "--auth", "file:C/auth.txt", cwd=folder)
-    assert inside.returncode == 2 and "lies in the collection's folder" in inside.stderr
+    assert inside.returncode == 2 and "is in the collection's folder" in inside.stderr
 
 
 @pytest.mark.parametrize("flag", ["--proxy", "--auth"])

@@ -195,10 +195,10 @@ def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
     ("login", "message"),
     [
         ("form = 'https://a.test/login'", "a form needs fields, and signed_in"),
-        ("feilds = {}", "a login has no 'feilds' (is it fields?)"),
+        ("feilds = {}", "unknown key 'feilds' (is it fields?)"),
         ("hosts = ['a.test']", "it has nothing to sign in with"),
         ("hosts = ['a.test']\nbearer = 'env:NOT_SET_HERE'", "the environment has no variable NOT_SET_HERE"),
-        ("bearer = 'x'", "hosts names where it is sent to"),
+        ("bearer = 'x'", "hosts must name where the login is sent"),
         (
             "hosts = ['a.test']\nform = 'https://b.test/l'\nfields = {a='1'}\nsigned_in={text='x'}",
             "form is on https://b",
@@ -221,7 +221,7 @@ def test_a_secret_may_not_stand_in_the_collection(tmp_path):
     (folder / "periplus.toml").write_text('[login.door]\nhosts = ["a.test"]\nbearer = "plain"\n')
     result = CliRunner().invoke(main, ["crawl", "https://a.test/", "-o", str(folder), "--login", "door"])
     assert result.exit_code == 2
-    assert "a secret may not stand in the collection's folder" in result.output
+    assert "a secret must not be stored in the collection's folder" in result.output
     assert "plain" not in result.output
 
 

@@ -165,8 +165,8 @@ def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypa
         crawled(shared, server)
         behind = asked(shared.text)
         assert [result.hits for result in behind] == [result.hits for result in made]
-        assert all("20 pages are searchable, as they were on " in result.notes[-1] for result in behind)
-        assert all("up to 20 more or changed ones not yet: `periplus index`" in one.notes[-1] for one in behind)
+        assert all("20 pages are searchable, as of " in result.notes[-1] for result in behind)
+        assert all("up to 20 new or changed pages are not yet: run `periplus index`" in one.notes[-1] for one in behind)
     whole = answers(reader("one", shared.text))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     assert asked(shared.text) == whole and not whole[0].notes and whole[3].total == 40
@@ -338,7 +338,7 @@ def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
                 (index_place.schema.LOCK_INDEX,),
             )
         with search_index.IndexWorker(folder) as worker:
-            search_index._finished(worker, lambda done, left: False)
+            search_index._finish(worker, lambda done, left: False)
         with pytest.raises(StoreError, match="nothing was published"):
             shared_index.publish_index(shared_index.shared_index(folder), still_alone)
     assert not pointer_of(shared).exists()

@@ -93,7 +93,7 @@ def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path)
         (tmp_path / "two").mkdir()
         crawled(two, server, HOSTS[0], max_pages=1)
         occupied = split(source, one, two)
-        assert occupied.exit_code == 1 and "holds another collection" in occupied.output
+        assert occupied.exit_code == 1 and "has another collection" in occupied.output
         assert not one.exists()
         (two / "collection.db").unlink()
         assert split(source, one, two).exit_code == 0

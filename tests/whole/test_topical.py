@@ -133,7 +133,7 @@ def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
     assert len(targets) == len(set(targets)) == 70
     assert len(found) >= 28, "of 51; by chance it would be 15"
     assert all(map(is_relevant, targets[:12])), "while the seed's site has pages that promise much"
-    assert end.end.state == "stopped" and end.end.note == "max-pages 70 are fetched"
+    assert end.end.state == "stopped" and end.end.note == "max-pages 70 reached"
     assert end.gathered.pages == 70 and end.gathered.relevant == len(found)
     assert Collection(tmp_path / "c").sane() == []
 
@@ -145,7 +145,7 @@ def test_the_published_order_runs_on_the_same_engine(tmp_path, server):
 
 def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
     end = ran(server, tmp_path / "c", known=(Url(server.url(HIDDEN, "/p3")), Url(server.url(HIDDEN, "/nowhere"))))
-    assert end.end.note == "nothing is left to fetch" and end.end.counts.waiting == 0
+    assert end.end.note == "no page is left to fetch" and end.end.counts.waiting == 0
     assert end.recall == 0.5
     assert {target.partition("/")[0] for target in asked(server)} == set(server.web.sites)
 
@@ -197,7 +197,7 @@ def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout)
-    assert said["stop_reason"] == "max-pages 60 are fetched" and said["pages"] >= 75
+    assert said["stop_reason"] == "max-pages 60 reached" and said["pages"] >= 75
     assert said["relevant"] >= 30 and said["recent_harvest"]["share"] > 0.25
     twice = len(asked(server)) - len(set(asked(server)))
     assert twice <= 6 and len(before) >= 20, "only what was under way when it was killed"

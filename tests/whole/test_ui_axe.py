@@ -143,7 +143,7 @@ def _portal(folder: Path) -> None:
 
 
 def _entry(folder: Path) -> str:
-    return portals.desk_of(folder, "coast").entries[0].key
+    return portals.review_of(folder, "coast").entries[0].key
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def _approves(browser: Browser, address: str, collection: Path) -> None:
     assert browser.value("document.activeElement.id") == f"e-{keys[1]}"
     pressed(browser, "a")
     assert browser.value("document.activeElement.id") == f"e-{keys[2]}", "one goes on with the next"
-    kinds = {entry.key: entry.kind for entry in portal.desk_of(collection, "coast").entries}
+    kinds = {entry.key: entry.kind for entry in portal.review_of(collection, "coast").entries}
     assert [one for one in keys if kinds[one] == "published"] == [keys[1]]
     browser.value("document.querySelector('.filters [name=q]').focus()")
     key(browser, "h")  # a letter of a word

@@ -1,4 +1,4 @@
-"""Collections as web archives: written as WARC, and made from archives that somebody else wrote."""
+"""Exports collections as web archives (WARC, WACZ), and imports archives as collections."""
 
 from __future__ import annotations
 
@@ -48,20 +48,19 @@ from periplus.values import frozen
 def export_warc(
     folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
 ) -> Written:
-    """Writes everything that was fetched as WARC 1.1, in the order of fetching.
+    """Writes every stored response as WARC 1.1, in order of fetching.
 
-    index: a CDXJ file. Raises NoCollection, StoreError.
-
-    with_xml: beside each page that is read a conversion record with its canonical XML.
+    index: path of a CDXJ index to write. with_xml: adds to each parsed page a conversion record with its canonical XML.
+    Raises NoCollection, StoreError.
     """
     with _target(folder, path, file_bytes, with_xml=with_xml) as (archive, connection):
         return write_archive(archive, exchanges(connection), index)
 
 
 def export_wacz(folder: Path, path: Path, now: float) -> Written:
-    """Writes everything that was fetched as one WACZ 1.1.1 file: WARC, index, pages with titles and texts, digests.
+    """Writes every stored response as one WACZ 1.1.1 file: WARC, index, pages with titles and texts, digests.
 
-    now: when that is, in seconds since the epoch. Raises NoCollection, StoreError.
+    now: date of the export, in seconds since the epoch. Raises NoCollection, StoreError.
     """
     with _target(folder, path, FILE_BYTES, with_xml=False) as (archive, connection):
         contents = Contents(connection)
@@ -77,7 +76,7 @@ def export_wacz(folder: Path, path: Path, now: float) -> Written:
 def _target(
     folder: Path, path: Path, file_bytes: int, *, with_xml: bool
 ) -> Iterator[tuple[WarcTarget, reading.Connection]]:
-    """What to write, and the collection as it stands at one moment. Raises NoCollection, StoreError."""
+    """The archive to write and a snapshot of the collection. Raises NoCollection, StoreError."""
     with reading.moment(folder) as connection:
         notes = {record.id: _note(record) for record in runs.run_records(connection)}
         xml_of = _xml_of(connection) if with_xml else None
@@ -90,7 +89,7 @@ def _target(
 
 
 def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes, str] | None]:
-    """A page as XML: as it was kept, else made of its bytes."""
+    """Returns a function for the canonical XML of a page: the stored one, or one made from the stored body."""
     contents = Contents(connection)
 
     def xml_of(exchange: Exchange) -> tuple[bytes, str] | None:
@@ -102,7 +101,7 @@ def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes,
 
 
 def _note(record: RunRecord) -> RunNote:
-    """A run as its archive describes it. Secrets were masked when its settings were stored."""
+    """Metadata of a run for the archive. Secrets were masked when the settings were stored."""
     settings = last_settings(record.settings)
     robots = not (settings.politeness.mine and settings.politeness.ignore_robots)
     return RunNote(
@@ -110,24 +109,24 @@ def _note(record: RunRecord) -> RunNote:
     )
 
 
-# Each answer in an archive goes the way of a fetched page, and nothing is fetched.
+# Each response in an archive is processed like a fetched page; nothing is fetched.
 #
-# States and reasons are those of a crawl. What pages link to and the archive does not hold is discovered, with reason
-# not-in-archive: no crawl asks for it on its own, but `periplus crawl` with a start on its site does.
+# States and reasons are those of a crawl. A URL that pages link to but the archive lacks is `discovered`, reason
+# not-in-archive. No crawl fetches it on its own; `periplus crawl` with a start on its site does.
 
-BLOCK_MARGIN_BYTES = 65_536  # of an HTTP header before the body
-LOOK_RECORDS = 200  # records between two looks at whether to stop
-# of the settings in an archive: others (limits, patterns) could be written to harm who imports it
+BLOCK_MARGIN_BYTES = 65_536  # room for the HTTP header before the body
+LOOK_RECORDS = 200  # records between two calls of `watch`
+# Settings accepted from an archive. Others (limits, patterns) could be crafted to harm the importer.
 BELIEVED = ("scope", "max_depth")
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
-GAP_S = 86_400.0  # a crawl's files follow one another sooner, captures of other times seldom
-_ONCE = Politeness(retries=0)  # an archive is not asked twice
+GAP_S = 86_400.0  # files of one crawl follow each other sooner than this; captures of other dates seldom do
+_ONCE = Politeness(retries=0)  # reading an archive again gives the same result
 
 
 @frozen
 class ImportTimes:
-    """gap_s: files that lie further apart in time are runs of their own, the earliest first; until: seconds since the
-    epoch: later answers are left aside.
+    """gap_s: files further apart than this become separate runs, oldest first. until: responses after this time
+    (seconds since the epoch) are ignored.
     """
 
     gap_s: float = GAP_S
@@ -136,7 +135,7 @@ class ImportTimes:
 
 @frozen
 class Imported:
-    """What an import brought. state: done, stopped or failed; damages: of each file that did not end well, where."""
+    """Result of an import. state: done, stopped or failed. damages: position of the damage in each broken file."""
 
     state: str
     note: str
@@ -144,8 +143,8 @@ class Imported:
     runs: int
     records: int
     answers: int
-    failures: int  # visits without an answer
-    left_out: int  # answers that could not be used: no HTTP, no URL, no date, or a repetition of what is not there
+    failures: int  # visits without a response
+    left_out: int  # unusable responses: not HTTP, no URL, no date, or a revisit of a response that is not stored
     damages: tuple[str, ...]
 
 
@@ -157,11 +156,12 @@ def import_archives(
     watch: Callable[[int], bool] = lambda records: False,
     times: ImportTimes | None = None,
 ) -> Imported:
-    """Makes a new collection of archives: WARC, ARC or WACZ files.
+    """Creates a collection from WARC, ARC or WACZ files.
 
-    starts: empty: as the archive says, else its first page; settings: None: likewise, else the defaults. watch: called
-    with the number of records read; True stops. times: None: the usual ones. An import that read no page leaves no
-    collection. Raises UsageError for what is no archive or holds no page, StoreError where a collection is already.
+    starts: if empty, those named in the archive, else its first page. settings: if None, those in the archive, else the
+    defaults. watch: called with the number of records read; True stops the import. An import without any page leaves no
+    collection behind. Raises UsageError for a file that is not an archive or has no page, StoreError if the collection
+    exists.
     """
     if not starts or settings is None:
         starts, settings = origin_of_archives(archives, starts, settings)
@@ -175,21 +175,21 @@ def import_archives(
             done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, times.until, watch))
             if done[-1].state == "stopped":
                 break
-        end = _summed(done)
+        end = _sum_results(done)
         if end.state == "failed":
             runs.discard(folder, before)
     return end
 
 
 def _by_date(files: Sequence[ArchiveFile], times: ImportTimes) -> list[tuple[float | None, list[ArchiveFile]]]:
-    """The files of each run, and the time of its first answer, the earliest first; None: it has none with a date.
+    """Groups the files into runs, oldest first; each with the time of its first response, or None without any date.
 
-    Files whose times overlap, or follow one another within the gap, are of one run. A single file is not read for it.
+    Files that overlap in time or follow each other within the gap belong to one run. A single file is not scanned.
     """
     if len(files) == 1:
         return [(next(_times(files[0], times.until), None), list(files))]
     spans = []
-    undated: list[ArchiveFile] = []  # what has no answers may tell of failures: it goes with the last run
+    undated: list[ArchiveFile] = []  # files without responses may record failures: they join the last run
     for file in files:
         first, last = _span(file, times.until)
         if first > last:
@@ -211,7 +211,7 @@ def _by_date(files: Sequence[ArchiveFile], times: ImportTimes) -> list[tuple[flo
 
 
 def _span(file: ArchiveFile, until: float) -> tuple[float, float]:
-    """When its first answer came, and its last; the first after the last where it has none."""
+    """Times of the first and the last response; (inf, -inf) without any."""
     first, last = math.inf, -math.inf
     for time in _times(file, until):
         first, last = min(first, time), max(last, time)
@@ -219,29 +219,29 @@ def _span(file: ArchiveFile, until: float) -> tuple[float, float]:
 
 
 def _times(file: ArchiveFile, until: float) -> Iterator[float]:
-    """When the answers in a file came, in seconds since the epoch; later ones than until are left aside."""
+    """Times of the responses in a file up to `until`, in seconds since the epoch."""
     with ArchiveReader(file, 0) as reader:
         for record in reader:
             if record.kind in ("response", "revisit"):
                 with contextlib.suppress(ValueError):
-                    if (started := _started(record)) <= until:
+                    if (started := _start_time(record)) <= until:
                         yield started
 
 
-def _summed(done: Sequence[Imported]) -> Imported:
-    """One result of the runs of an import: it failed where none of them read a page."""
-    states = [one.state for one in done]
+def _sum_results(done: Sequence[Imported]) -> Imported:
+    """Sums the results of the runs of an import: it failed if no run read a page."""
+    states = [run.state for run in done]
     state = "stopped" if "stopped" in states else "done" if "done" in states else "failed"
     names = ("runs", "records", "answers", "failures", "left_out")
-    sums = {name: sum(getattr(one, name) for one in done) for name in names}
-    damages = tuple(damage for one in done for damage in one.damages)
-    return replace(done[-1], state=state, note="; ".join(one.note for one in done), damages=damages, **sums)
+    sums = {name: sum(getattr(run, name) for run in done) for name in names}
+    damages = tuple(damage for run in done for damage in run.damages)
+    return replace(done[-1], state=state, note="; ".join(run.note for run in done), damages=damages, **sums)
 
 
 def origin_of_archives(
     archives: Sequence[Path], starts: Sequence[Url] = (), settings: Settings | None = None
 ) -> tuple[tuple[Url, ...], Settings]:
-    """(starts, settings) of an import, from the archive where none are given. Raises UsageError."""
+    """(starts, settings) of an import; those not given are read from the archives. Raises UsageError."""
     starts = tuple(starts)
     for path in archives:
         with contextlib.suppress(InvalidUrl):
@@ -258,24 +258,20 @@ def origin_of_archives(
                 if starts:
                     break
     if not starts:
-        raise UsageError(
-            f"{', '.join(map(str, archives))}: no page that answered 200 is in it, so there is nothing to begin with"
-        )
+        raise UsageError(f"{', '.join(map(str, archives))}: no page with status 200 in it, so there is no start")
     return starts, settings or Settings()
 
 
 def starts_of_archive(archive: str) -> tuple[Url, ...]:
-    """What a file that `--from-archive` names says that it begins with; none of a folder or server. Raises UsageError
-    for a file without a page.
+    """Starts of the file in `--from-archive`; empty for a folder or a server. Raises UsageError for a file without a
+    page.
     """
     path = Path(archive).expanduser()
     return origin_of_archives([path])[0] if path.is_file() else ()
 
 
 def _settings(text: str) -> Settings | None:
-    """What may be believed of the settings of the run that an archive of ours was made of;
-    None where there are none.
-    """
+    """The accepted settings (BELIEVED) from a Periplus archive, or None."""
     try:
         values = json.loads(text) if text else None
         return (
@@ -301,7 +297,7 @@ def _is_page(record: ArchiveRecord) -> bool:
 
 
 class _Import:
-    """One run of an import under way."""
+    """One run of an import."""
 
     def __init__(
         self,
@@ -321,33 +317,33 @@ class _Import:
         self._damages: list[str] = []
 
     def run(self, began: float | None, until: float, watch: Callable[[int], bool]) -> Imported:
-        """began: when the first answer came; the run has the times of what it holds."""
+        """began: time of the first response. The run gets the times of its records, not of the import."""
         self._until = until
         now = SystemClock().now()
         self._began = self._last = min(now if began is None else began, now)
         run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._began)
         runs.add_starts(self._folder, [url_id(start) for start in self._starts], self._began)
-        state, note = "stopped", "it did not come to its end"
+        state, note = "stopped", "interrupted"
         try:
             with Filler(self._folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
                 filler.count_depths([url_id(start) for start in self._starts])
             aliases.merge_aliases_in(self._folder)
-            state, note = self._judged(stopped)
+            state, note = self._end_state(stopped)
         finally:
             runs.end_run(self._folder, run_id, state, note, min(self._last, now))
         counts = (1, self._records, self._answers, self._failures, self._left_out)
         return Imported(state, note, self._starts, *counts, tuple(self._damages))
 
     def _fill(self, filler: Filler, watch: Callable[[int], bool]) -> bool:
-        """True: it was told to stop."""
+        """Returns True if `watch` stopped the import."""
         for record in self._read():
             self._records += 1
             self._take(filler, record)
             if self._records % LOOK_RECORDS == 0 and watch(self._records):
                 return True
         for start in self._starts:
-            filler.offer(self._offered(start, 0), self._began)
+            filler.offer(self._candidate(start, 0), self._began)
         return False
 
     def _read(self) -> Iterator[ArchiveRecord]:
@@ -357,7 +353,7 @@ class _Import:
                 if reader.damage:
                     self._damages.append(reader.damage)
 
-    def _judged(self, stopped: bool) -> tuple[str, str]:
+    def _end_state(self, stopped: bool) -> tuple[str, str]:
         note = f"{self._answers} answers from {', '.join(dict.fromkeys(file.path.name for file in self._files))}"
         note = "; ".join([note, *self._damages])
         if not self._pages:
@@ -368,7 +364,7 @@ class _Import:
         if record.kind not in ("response", "revisit", "metadata") or _is_aside(record):
             return
         try:
-            url, started = _url_of(record), _started(record)
+            url, started = _url_of(record), _start_time(record)
         except (InvalidUrl, ValueError):
             self._left_out += record.kind != "metadata"
             return
@@ -377,9 +373,9 @@ class _Import:
         state = filler.stored_url(url_id(url))
         request = Request(url, depth=state[1] if state else 0 if url in self._starts else None)
         visit = (
-            _failed(record, request, started)
+            _failed_visit(record, request, started)
             if record.kind == "metadata"
-            else self._answered(filler, record, request, started)
+            else self._visit_from_response(filler, record, request, started)
         )
         if visit is None:
             self._left_out += record.kind != "metadata"
@@ -388,17 +384,19 @@ class _Import:
         self._failures += isinstance(visit.outcome, Failed)
         self._answers += not isinstance(visit.outcome, Failed)
         if state is not None and state[2] > started:
-            return  # a later state of it is known
+            return  # a later state is stored
         self._enter(filler, visit)
 
-    def _answered(self, filler: Filler, record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+    def _visit_from_response(
+        self, filler: Filler, record: ArchiveRecord, request: Request, started: float
+    ) -> Visit | None:
         answer = http_answer(record.block)
         if record.kind == "revisit":
-            answer = self._repeated(filler, record, answer)
+            answer = self._resolve_revisit(filler, record, answer)
         if answer is None:
             return None
         status, headers, body = answer
-        if status == 304:  # nothing is known but that it was as before
+        if status == 304:  # says only that the page is unchanged
             state = filler.stored_url(request_id := url_id(request.url))
             is_there = state is not None and filler.answer(request_id) is not None
             return Visit(request, started, 0.0, Unchanged(headers)) if is_there else None
@@ -414,16 +412,16 @@ class _Import:
         response = Response(
             request, started, 0.0, status, headers, body[: self._settings.limits.body_bytes], cut, None, "", address
         )
-        return _as_sent(visit_of(response, self._settings.limits), headers)
+        return _restore_headers(visit_of(response, self._settings.limits), headers)
 
-    def _repeated(
+    def _resolve_revisit(
         self, filler: Filler, record: ArchiveRecord, answer: tuple[int, Headers, bytes] | None
     ) -> tuple[int, Headers, bytes] | None:
-        """A revisit record as the answer that it stands for, 304 where its page is as before; None where the bytes
-        that it refers to are not there.
+        """Resolves a revisit record to the response it refers to: 304 if the page is unchanged, None if the bytes are
+        not stored.
 
-        answer: its own, without a body; None: it has none. The bytes are never those of another answer: the digest
-        decides, else address and date.
+        answer: the record's own header without a body, or None. The source is found by payload digest, else by URL and
+        date, so the bytes never come from another response.
         """
         if "server-not-modified" in record.fields.get("warc-profile", ""):
             return answer and (304, answer[1], b"")
@@ -431,19 +429,19 @@ class _Import:
             return None
         reads = may_be_kept if self._settings.storage.keep_parts else may_be_read
         if answer and not (200 <= answer[0] < 300 and reads(media_type(answer[1])[0], b"")):
-            return answer  # of what is not read no bytes are wanted
+            return answer  # the body of such a response is not read anyway
         source = self._source(filler, record)
         earlier = None if source is None else filler.answer(source)
         if source is None or earlier is None:
             return None
         status, headers = answer[:2] if answer else earlier
         if source == url_id(_url_of(record)):
-            return 304, _without_lengths(headers), b""  # what is there of it is right still
+            return 304, _without_lengths(headers), b""  # the stored state is still right
         body = filler.body(source)
         return None if body is None else (status, _without_lengths(headers), body)
 
     def _source(self, filler: Filler, record: ArchiveRecord) -> UrlId | None:
-        """The URL whose last bytes are those that a revisit record refers to; None: there is none, or it changed."""
+        """The URL whose latest body is the payload of a revisit record; None if there is none or it changed since."""
         source = None
         with contextlib.suppress(InvalidUrl):
             source = url_id(canonical(record.fields.get("warc-refers-to-target-uri", "").strip("<>")))
@@ -459,36 +457,36 @@ class _Import:
 
     def _enter(self, filler: Filler, visit: Visit) -> None:
         url, depth, now = visit.request.url, visit.request.depth, visit.started
-        filler.offer(self._offered(url, depth), now)
+        filler.offer(self._candidate(url, depth), now)
         state = filler.stored_url(url_id(url))
         assert state is not None
-        is_again = 0.0 < state[2] < self._began  # an earlier run had it
+        is_again = 0.0 < state[2] < self._began  # fetched by an earlier run
         task = Task(state[0], 0, -1, url_id(url), visit.request, recheck=is_again)
         lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
         read = self._discovery.of(lease, task, visit)
-        candidates = tuple(_archived(candidate) for candidate in read.candidates)
+        candidates = tuple(_mark_not_archived(candidate) for candidate in read.candidates)
         completion = completion_of(replace(read, candidates=candidates), _ONCE)
         self._pages += completion.document is not None
         filler.enter(completion)
 
-    def _offered(self, url: Url, depth: int | None) -> Candidate:
+    def _candidate(self, url: Url, depth: int | None) -> Candidate:
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, depth)
 
 
-def _archived(candidate: Candidate) -> Candidate:
-    """What a crawl would have fetched now: it is in the archive further on, or not at all."""
+def _mark_not_archived(candidate: Candidate) -> Candidate:
+    """Replaces reason `waiting`: the URL comes later in the archive, or is not in it."""
     return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 
 
 def _url_of(record: ArchiveRecord) -> Url:
-    """Raises InvalidUrl. Some programs put the URL between < and >, as the grammar of WARC 1.0 has it."""
+    """Raises InvalidUrl. Some programs write the URL between < and >, following the grammar of WARC 1.0."""
     url = canonical(record.fields.get("warc-target-uri", "").strip("<>"))
     if not url.startswith(("http://", "https://")):
         raise InvalidUrl(f"{url} is not fetched by HTTP")
     return url
 
 
-def _started(record: ArchiveRecord) -> float:
+def _start_time(record: ArchiveRecord) -> float:
     """WARC-Date in seconds since the epoch. Raises ValueError."""
     return _seconds(record.fields.get("warc-date", ""))
 
@@ -500,15 +498,15 @@ def _seconds(date: str) -> float:
 
 
 def _is_aside(record: ArchiveRecord) -> bool:
-    """What was fetched and is no page: robots.txt, and what the record itself says."""
+    """Whether the record is not a page: robots.txt, or another purpose named in the record."""
     if PURPOSE.lower() in record.fields:
         return True
     path = record.fields.get("warc-target-uri", "").strip("<>").partition("?")[0]
     return path.count("/") == 3 and path.endswith("/robots.txt")
 
 
-def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
-    """The visit without an answer that a metadata record of ours tells of."""
+def _failed_visit(record: ArchiveRecord, request: Request, started: float) -> Visit | None:
+    """The failed visit recorded in a metadata record of Periplus, or None."""
     fields = _warc_fields(record.block)
     if fields.get("outcome") != "failed":
         return None
@@ -521,14 +519,12 @@ def _failed(record: ArchiveRecord, request: Request, started: float) -> Visit | 
 
 
 def _without_lengths(headers: Headers) -> Headers:
-    """Without what spoke of a body that is inflated and whole here."""
+    """Drops headers that describe the body as sent: the stored body is complete and decoded."""
     return Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
 
 
-def _as_sent(visit: Visit, headers: Headers) -> Visit:
-    """The visit with the fields that the server had sent, and the length that it had said,
-    where the archive tells them apart.
-    """
+def _restore_headers(visit: Visit, headers: Headers) -> Visit:
+    """Restores the headers and Content-Length that the server sent, where the archive records them separately."""
     outcome, sent = visit.outcome, original(headers)
     if sent is headers or isinstance(outcome, Failed | Unchanged):
         return visit

@@ -1,4 +1,4 @@
-"""Audits a site: reads what crawls and checks left of it, judges its links, and finds what is wrong."""
+"""Audits a site: judges its links from stored crawls and checks, and lists its issues."""
 
 from __future__ import annotations
 
@@ -73,48 +73,48 @@ from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 from periplus.values import frozen
 
-NEAR_PAGES = 20_000  # whose texts are compared unasked: about 1 ms each, and 1 kB of memory
-UNMARKED_PAGES = 500  # of them in which content is yet to be told from navigation: up to 20 ms each
-# targets of links with a fragment whose bodies are looked at: 1 to 2 ms each; a manual of 10,000 pages has 9,000
+NEAR_PAGES = 20_000  # texts compared by default: about 1 ms and 1 kB of memory each
+UNMARKED_PAGES = 500  # of them without a stored split into content and navigation: up to 20 ms each
+# pages whose bodies are searched for link fragments: 1 to 2 ms each; a manual of 10,000 pages has 9,000
 FRAGMENT_PAGES = 20_000
-SOFT_404_PAGES = 200_000  # short pages whose title and heading are asked for the words of an error page: 25 us each
-_BLOCK = 10_000  # pages turned into columns at once
+SOFT_404_PAGES = 200_000  # short pages whose title and heading are searched for words of an error page: 25 us each
+_BLOCK = 10_000  # pages converted to columns at a time
 _NO_HASHES = np.zeros(0, np.uint64)
 _NO_PLACES: Mapping[str, FragmentVerdict] = {}
 Scalar = TypeVar("Scalar", bound=np.generic)
-_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+_IS_SETTLED = np.array([reason in SETTLED for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
 
 @frozen
 class SiteAudit:
-    """A site with all that is wrong, and what a report shows of it besides."""
+    """The issues of a site, and the rest of a report's data."""
 
     site: AuditInput
-    findings: Mapping[str, IssueColumns]  # by code, as `audit` has them
-    judgements: Mapping[int, Judgement]  # by place; of those only that are not simply there
-    ids: Ints  # of the URLs, by place
-    sites: Ints32  # by place: numbers of sites
+    findings: Mapping[str, IssueColumns]  # by issue code, from `audit`
+    judgements: Mapping[int, Judgement]  # by URL index; without URLs that are simply reachable
+    ids: Ints  # URL ids by index
+    sites: Ints32  # site numbers by URL index
     sizes: SizeInput
-    duplicates: tuple[DuplicateGroup, ...]  # pages of one text or nearly one
-    notes: tuple[str, ...]  # what was not looked at, and why
+    duplicates: tuple[DuplicateGroup, ...]  # pages with equal or nearly equal text
+    notes: tuple[str, ...]  # skipped parts of the audit, and why
 
     def kinds(
         self,
         rules: AuditRules | None = None,
         findings: Mapping[str, IssueColumns] | None = None,
     ) -> Iterator[KindIssues]:
-        """The findings with what their words are made of but for the words of links. findings: others than all."""
+        """Issues by kind, without anchor texts. findings: default: all findings of this audit."""
         judgements = self.judgements
 
         def whys(places: Ints) -> Iterable[str]:
             return (judgements[place].why if place in judgements else "" for place in places.tolist())
 
-        # a redirect's end may be a URL that only checks met
+        # the end of a redirect may be known from checks only
         better = {place: Url(judgement.better) for place, judgement in judgements.items() if judgement.better}
-        some = self.findings if findings is None else findings
-        return kind_issues(some, self.site, rules, Lookups(whys=whys, better=better))
+        columns = self.findings if findings is None else findings
+        return kind_issues(columns, self.site, rules, Lookups(whys=whys, better=better))
 
 
 def site_audit(
@@ -126,11 +126,11 @@ def site_audit(
     judged: bool = True,
     closed: bool = False,
 ) -> SiteAudit:
-    """Everything that is wrong with a site, by what is stored of it; within a snapshot.
+    """All issues of a site, from the stored data. Call within a snapshot.
 
-    near: compare texts; None: where the site is not too large for it. links: all of the site's, where they are read
-    already. judged: links' targets are judged by all that crawls and checks saw, with the spacing of the last check;
-    else what the crawl saw once is taken as it was. closed: with those that a person closed. See benchmarks/million.py.
+    near: compare texts for near duplicates; None: only if the site is small enough. links: the site's links if already
+    loaded. judged: judge link targets by everything crawls and checks saw, with the spacing of the last check; False:
+    take the state that the crawl stored. closed: include issues that a user closed. Costs: benchmarks/million.py.
     """
     connection = urls.connection
     links = site_rows.site_links(connection, start.site) if links is None else links
@@ -141,7 +141,7 @@ def site_audit(
     evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection)) if judged else None
     fragments = list(_fragments(connection, start.site, links, redirects, evidence, notes))
     facts = _link_facts(urls, links)
-    del links  # 150 MB of eight million, where no caller has them
+    del links  # frees 150 MB at eight million links, unless the caller holds them
     moved = urls.redirects(redirects)
     sizes = SizeInput(urls.sizes, urls.media, facts.source, facts.target, facts.kind)
     missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
@@ -152,7 +152,7 @@ def site_audit(
         begun = [text for run in runs.run_records(connection) for text in run.starts]
         asked = own.copy()
         asked[facts.target] = asked[moved.targets] = True
-        verdict = _judged(urls, asked, evidence, missing.whys(), judgements)
+        verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
     else:
         begun = [start.url]
         verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
@@ -183,13 +183,13 @@ def site_audit(
         ),
     )
     if not judged:
-        judgements = _as_crawled(site, urls)
+        judgements = _crawl_judgements(site, urls)
     findings = audit(site) if closed else _open(audit(site), connection, site, notes)
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
 
 def _link_facts(urls: Urls, links: site_rows.LinkBlock) -> LinkFacts:
-    """The links by place: every target has its row, as the crawl wrote it; a link to an alias is one to its page."""
+    """The links by URL index. A link to an alias counts as a link to its page."""
     source, linked = urls.places(links.sources), urls.places(links.targets)
     return LinkFacts(source, urls.page_of[linked], links.kinds, links.positions, links.nofollow, linked)
 
@@ -197,18 +197,18 @@ def _link_facts(urls: Urls, links: site_rows.LinkBlock) -> LinkFacts:
 def _open(
     findings: Mapping[str, IssueColumns], connection: reading.Connection, site: AuditInput, notes: list[str]
 ) -> Mapping[str, IssueColumns]:
-    """The findings but for causes that a person accepted or ignored, which is noted."""
+    """Drops findings whose cause a user accepted or ignored, and notes how many."""
     decided = [note for note in fault_notes(schema.SqliteStatements(connection)) if note.decision]
     if decided:
-        notes.append(f"{count_of(len(decided), 'cause')} accepted or ignored by a person and left out.")
+        notes.append(f"{count_of(len(decided), 'cause')} accepted or ignored by a user are left out.")
     return without(findings, site, decided)
 
 
 class Urls:
-    """All URLs by place, in the order of their texts, and how ids become places."""
+    """All URLs sorted by text, and the mapping from ids to indices in that order."""
 
     def __init__(self, connection: reading.Connection) -> None:
-        """Within a snapshot."""
+        """Call within a snapshot."""
         self.connection = connection
         self.rows = rows = site_rows.all_urls(connection)
         self.leads = site_rows.redirects(connection)
@@ -224,28 +224,28 @@ class Urls:
         self.sizes[place[there]], self.media[place[there]] = pages.sizes[there], media_places(pages.media_types)[there]
 
     def column(self, rows: NDArray[Scalar]) -> NDArray[Scalar]:
-        """A column of the rows, by place."""
+        """A column of the rows in index order."""
         return rows[self._order]
 
     def places(self, ids: Iterable[int] | Ints) -> Ints:
-        """-1: no URL of the collection."""
+        """Indices of ids; -1 for unknown URLs."""
         numbers = ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)
         rows = places_in_sorted(self.rows.ids, numbers)
         return np.where(rows >= 0, self._place_of_row[rows], -1) if len(self.texts) else rows
 
     def place(self, url: int) -> int:
-        """-1: no URL of the collection."""
+        """Index of an id; -1 for an unknown URL."""
         return int(self.places([url])[0])
 
     def mask(self, ids: Iterable[int]) -> Mask:
-        """bool[u]: it is one of these."""
+        """bool[urls]: whether the URL is one of these ids."""
         mask = np.zeros(len(self.texts), np.bool_)
         places = self.places(ids)
         mask[places[places >= 0]] = True
         return mask
 
     def redirects(self, links: LinkRows) -> RedirectColumns:
-        """By place, without aliases: nobody is sent anywhere by them."""
+        """Redirects by URL index, without aliases: no client follows those."""
         source, target = self.places(links.sources), self.places(links.targets)
         rows = (source >= 0) & (target >= 0)
         rows[rows] = self.column(self.rows.reasons)[source[rows]] == REASONS.index(Reason.REDIRECT)
@@ -253,7 +253,7 @@ class Urls:
         return RedirectColumns(source[rows], self.page_of[target[rows]], statuses[source[rows]])
 
     def _pages_of_aliases(self, redirects: LinkRows) -> Ints:
-        """int64[u]: the page that each URL is another address of, by place; itself where it is none."""
+        """int64[urls]: index of the page that the URL is an alias of; its own index if it is none."""
         page_of = np.arange(len(self.texts))
         source = self.places(redirects.sources)
         if not len(source):
@@ -267,7 +267,7 @@ class Urls:
 
 
 def _check_settings(connection: reading.Connection) -> tuple[float, int]:
-    """(seconds between two failures that make a link broken, redirects that are followed) of the last check."""
+    """(minimum seconds between two failures of a broken link, redirect limit) of the last check."""
     stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == checks.CHECK), {})
     spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
@@ -276,12 +276,12 @@ def _check_settings(connection: reading.Connection) -> tuple[float, int]:
     )
 
 
-def _judged(
+def _judge_urls(
     urls: Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
 ) -> Unsigned8:
-    """What is thought of each URL; the judgements that are worth words enter `judgements`. asked: those in question."""
+    """Verdict of each URL. Adds to `judgements` those that need an explanation. asked: URLs to judge."""
     reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
-    settled = _SETTLED[reasons]
+    settled = _IS_SETTLED[reasons]
     asked = asked & ~settled & (reasons != REASONS.index(Reason.WAITING))
     asked |= np.isin(ids, np.array(list(missing), np.int64))
     verdict = np.where(settled, VERDICTS.index(Verdict.OK), VERDICTS.index(Verdict.UNCHECKED)).astype(np.uint8)
@@ -291,8 +291,8 @@ def _judged(
     return verdict
 
 
-def _as_crawled(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
-    """Of what is not there, as the crawl saw it."""
+def _crawl_judgements(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
+    """Judgements of dead URLs from the state that the crawl stored."""
     statuses, judgements = urls.column(urls.rows.statuses), {}
     for place in np.flatnonzero(site.dead).tolist():
         missing = site.urls.verdict[place] == VERDICTS.index(Verdict.MISSING)
@@ -303,14 +303,14 @@ def _as_crawled(site: AuditInput, urls: Urls) -> dict[int, Judgement]:
 
 
 class _ShortPages:
-    """Own pages that answer 200 and call themselves error pages, by title and heading alone."""
+    """Soft 404s among the site's own pages, recognised by title and heading alone."""
 
     def __init__(self, urls: Urls) -> None:
-        self.notes: list[str] = []  # what was not looked at
+        self.notes: list[str] = []  # skipped checks
         self._urls, self._missing = urls, dict[int, str]()
 
     def looked_at(self, pages: Iterable[site_rows.PageTexts]) -> Iterator[site_rows.PageTexts]:
-        """The pages themselves; of the short ones the first SOFT_404_PAGES are looked at."""
+        """Passes the pages through and examines the first SOFT_404_PAGES short ones."""
         short, habits = 0, HostHabits()
         for page in pages:
             if page.text_chars <= TEXT_CHARS and short < SOFT_404_PAGES:
@@ -322,19 +322,19 @@ class _ShortPages:
             yield page
         if short == SOFT_404_PAGES:
             self.notes.append(
-                f"Only the first {short:,} short pages were asked whether they are error pages that answer 200."
+                f"Only the first {short:,} short pages were checked for soft 404s (error pages with status 200)."
             )
 
     def whys(self) -> Mapping[int, str]:
-        """Why each seems to be one, by id."""
+        """Reason for each suspected soft 404, by URL id."""
         return self._missing
 
 
 class _Traits:
-    """What an audit takes of the site's pages, read block by block: long texts become numbers at once."""
+    """Columns of the site's pages for the audit. Read block by block; long texts become hashes at once."""
 
     def __init__(self, urls: Urls, pages: Iterator[site_rows.PageTexts], texts: Mapping[UrlId, int]) -> None:
-        """texts: of pages that say what others do, the number of that text."""
+        """texts: text number of each page whose text occurs more than once."""
         self.translated: list[tuple[int, str]] = []  # (place, JSON)
         self._urls, self._texts = urls, texts
         self._blocks = [self._block([])]
@@ -365,7 +365,7 @@ class _Traits:
         }
 
     def columns(self, weight_bytes: Ints) -> PageTraits:
-        """By place. weight_bytes: of every URL."""
+        """Page columns by URL index. weight_bytes: of every URL."""
         order = np.argsort(np.concatenate([block["place"] for block in self._blocks]))
         columns = {name: np.concatenate([block[name] for block in self._blocks])[order] for name in self._blocks[0]}
         return PageTraits(**columns, weight_bytes=weight_bytes[columns["place"]])
@@ -379,7 +379,7 @@ def _remarks(
     fragments: Sequence[tuple[int, str, FragmentVerdict]],
     groups: Sequence[DuplicateGroup],
 ) -> Remarks:
-    """What stands at few links only. translated: (place, JSON); fragments: (index of a link, fragment, verdict)."""
+    """Findings on few links or pages. translated: (URL index, JSON); fragments: (link index, fragment, verdict)."""
     bad = [(urls.place(page), text, why) for page, text, why in site_rows.bad_link_rows(connection, site)]
     mails = [(page, text, mailto_problem(text)) for page, text, why in bad if why == "mailto"]
     return Remarks(
@@ -400,8 +400,8 @@ def _remarks(
 
 
 def _by_place(urls: Urls, notes: Mapping[str, NoteColumns]) -> dict[str, NoteColumns]:
-    """The same notes with the places of pages for their ids."""
-    return {code: some._replace(place=urls.places(some.place)) for code, some in notes.items()}
+    """The notes with URL indices instead of ids."""
+    return {code: columns._replace(place=urls.places(columns.place)) for code, columns in notes.items()}
 
 
 def _hreflangs(urls: Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
@@ -412,7 +412,7 @@ def _hreflangs(urls: Urls, translated: Sequence[tuple[int, str]]) -> Iterator[tu
 
 
 def _near(urls: Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
-    """Groups of pages of nearly one text; of pages with exactly one text only the first is named. Members by place."""
+    """Groups of near duplicates by URL index. Pages with identical text are represented by the first of them."""
     for group in groups:
         near = {page.text: page for page in reversed(group.pages) if page.text}
         if near:
@@ -428,9 +428,9 @@ def _fragments(
     evidence: UrlEvidence | None,
     notes: list[str],
 ) -> Iterator[tuple[int, str, FragmentVerdict]]:
-    """(index of the link, fragment, verdict) of links that name places, wherever redirects lead the link.
+    """(link index, fragment, verdict) of links with a fragment, following redirects.
 
-    Each target's body is read once. Of pages that are not kept the verdicts of checks are taken, if there is evidence.
+    Reads each target's body once. For targets without a stored body it takes the verdicts of checks, if any.
     """
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
@@ -441,10 +441,7 @@ def _fragments(
     targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
     for number, (target, rows) in enumerate(targets):
         if number == FRAGMENT_PAGES:
-            notes.append(
-                f"Places on pages (#fragments) were looked for on the first {FRAGMENT_PAGES:,} "
-                "pages that such links lead to."
-            )
+            notes.append(f"Link fragments (#name) were checked on the first {FRAGMENT_PAGES:,} target pages only.")
             break
         find = _places_of_page(connection, contents, ends.get(target, target))
         if find is None:
@@ -459,7 +456,7 @@ def _fragments(
 def _places_of_page(
     connection: reading.Connection, contents: Contents, page: int
 ) -> Callable[[str], FragmentVerdict | None] | None:
-    """The verdict on each fragment of a kept page; None: its body is not kept, or has no places."""
+    """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
     media_type, charset = site_rows.type_with_places(connection, page)
     body = contents.body(UrlId(page)) if media_type else None
     if body is None:
@@ -472,7 +469,7 @@ def _places_of_page(
 
 
 def _row_of(links: site_rows.LinkBlock, source: int, target: int, kind: str, position: str) -> int:
-    """Where the first such link stands; -1: it is another site's."""
+    """Index of the first such link; -1 if the link belongs to another site."""
     start, end = (int(np.searchsorted(links.sources, edge)) for edge in (source, source + 1))
     row = start + int(np.searchsorted(links.targets[start:end], target))
     while row < end and links.targets[row] == target:
@@ -485,7 +482,7 @@ def _row_of(links: site_rows.LinkBlock, source: int, target: int, kind: str, pos
 def _duplicates(
     connection: reading.Connection, site: SiteKey, near: bool | None, notes: list[str]
 ) -> list[DuplicateGroup]:
-    """Pages of one text, and unless near is False those of nearly one; None: where there are not too many."""
+    """Groups of exact duplicates, and of near duplicates unless near is False. None: only if there are few pages."""
     number = site_number(connection, site)
     pages, unmarked = text_rows.tally(connection, number)
     if near is None:
@@ -500,7 +497,7 @@ def _duplicates(
 
 
 def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
-    """Of each page that says what another one does, a number of that text."""
+    """A number per text that occurs on several pages, for each of these pages."""
     numbers: dict[UrlId, int] = {}
     for group in groups:
         by_text: dict[int, list[UrlId]] = {0: [group.url_id]}
@@ -524,11 +521,11 @@ def issues_of(
     near: bool | None = None,
     note: Callable[[str], object] = lambda sentence: None,
 ) -> IssueTable:
-    """All issues by what is stored, gravest first, under the user's severities and without what the user ignores.
+    """All stored issues, most severe first, with the user's severities and without the kinds that the user ignores.
 
-    site: its key; empty: all sites that were crawled. fragments: with links to places that a page lacks. near: pages of
-    nearly one text; None: where the site is not too large for it. note: called with what was not looked at, a sentence
-    each. Raises UsageError.
+    site: its key; empty: all crawled sites. fragments: include broken fragments. near: compare texts for near
+    duplicates; None: only if the site is small enough. note: called with a sentence for each skipped part. Raises
+    UsageError.
     """
     rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
@@ -548,16 +545,16 @@ def issue_table(
     closed: bool = False,
     note: Callable[[str], object] = lambda sentence: None,
 ) -> IssueTable:
-    """The issues of the sites of these starts, site by site, each in the order of the findings; within a snapshot.
+    """Issues of the sites of these starts, site by site, in the order of the findings. Call within a snapshot.
 
-    closed: with causes that were accepted or ignored.
+    closed: include causes that a user accepted or ignored.
     """
     kinds: list[KindIssues] = []
     url: Sequence[Url] = ()
     ids, urls = np.zeros(0, np.int64), Urls(connection)
     for start in starts:
         audited = site_audit(urls, start, near=near, closed=closed)
-        url, ids = audited.site.urls.url, audited.ids  # of all sites the same
+        url, ids = audited.site.urls.url, audited.ids  # the same for every site
         kinds += [with_anchors(connection, kind, ids) for kind in audited.kinds(rules)]
         for sentence in audited.notes:
             note(sentence)
@@ -565,7 +562,7 @@ def issue_table(
 
 
 def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Ints) -> KindIssues:
-    """The issues with the words of their links. ids: of URLs by place."""
+    """Adds the anchor texts of the links. ids: URL ids by index."""
     if not kind.are_links:
         return kind
     pairs = zip(ids[kind.pages].tolist(), ids[kind.related].tolist(), strict=True)
@@ -573,7 +570,7 @@ def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Ints) ->
 
 
 def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
-    """One value a column of ISSUES, a row an issue."""
+    """Rows of the table ISSUES, one per issue."""
     for kind in table.kinds:
         about = (kind.severity.value, kind.kind.category.value, kind.kind.code, kind.kind.title)
         for block in blocks(kind):
@@ -584,7 +581,7 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
 
 
 def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
-    """Remembers what a run found, so that a later one can tell what is new. place: a folder, or an address."""
+    """Stores the issues of a run for later comparison. place: a folder or a database address."""
     with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
         for kind in issues.kinds:
             keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
@@ -592,19 +589,19 @@ def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
 
 
 def baseline_run(folder: Path, name: str) -> int:
-    """The run that `--baseline` names: its number, or `last` for the latest check that ended. Raises UsageError."""
+    """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
     with reading.opened(folder) as connection:
         ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
     if name.isascii() and name.isdigit() and int(name) in ended:
         return int(name)
-    choices = f"the checks that ended are the runs {', '.join(map(str, ended))}" if ended else "no check has ended yet"
-    raise UsageError(f"there is no check {name!r} to compare with: {choices}")
+    choices = f"finished checks are the runs {', '.join(map(str, ended))}" if ended else "no check has finished yet"
+    raise UsageError(f"no check {name!r} to compare with: {choices}")
 
 
 def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
-    """Those that the run's own lack. Wording and severity make no issue new."""
+    """Issues that the run did not have. A different wording or severity does not make an issue new."""
     with reading.opened(folder) as connection:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
@@ -614,7 +611,7 @@ def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
 
 
 def seen_since(connection: reading.Connection, issues: IssueTable, causes: Causes) -> Causes:
-    """The causes with when the first check that saw one of their issues began."""
+    """Adds to each cause the start time of the first check that saw one of its issues."""
     kind, since = causes.issues, np.full(len(causes.issues), np.inf)
     keys = pair_keys(issues, kind.pages, kind.related)
     for run, started in checks.runs_with(connection, kind.kind.code):  # latest first
@@ -624,13 +621,13 @@ def seen_since(connection: reading.Connection, issues: IssueTable, causes: Cause
 
 
 def pair_keys(issues: IssueTable, pages: Ints, related: Ints) -> Ints:
-    """int64[k]: a number for each pair of places; -1 related: no URL; negative: of what is no URL of the collection."""
+    """int64[pairs]: a key for each pair of URL indices. related -1: no URL. Key -1: a URL outside the collection."""
     keys: Ints = pages * (len(issues.url) + 1) + related + 1
     return np.where((pages < 0) | (related < -1), -1, keys)
 
 
 def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Ints:
-    """The same of pairs of ids, as `store_issues` kept them."""
+    """Keys, as from `pair_keys`, of the pairs of ids that `store_issues` stored."""
     pages, related = np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2).T
     other = places(issues.ids, related)
     return pair_keys(issues, places(issues.ids, pages), np.where(related == 0, -1, np.where(other < 0, -2, other)))

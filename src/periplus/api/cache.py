@@ -1,4 +1,4 @@
-"""Values that take long to make, remembered for whoever asks next."""
+"""Caches of values that are slow to compute."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Value = TypeVar("Value")
 
 
 class Remembered(Generic[Key, Value]):
-    """The values that were asked for last; of more than `most` those go that nobody asked for longest.
+    """A thread-safe LRU cache of at most `most` values.
 
-    For many threads. `of` makes one value at a time; where others should not wait for it, `get` and `put`.
+    `of` computes one value at a time; use `get` and `put` where other threads must not wait for the computation.
 
-    lock: held while a value is made; whoever uses a value that only one thread may use holds it meanwhile.
+    lock: held while a value is computed. A caller that uses a value which is not thread-safe holds it too.
     """
 
     def __init__(self, most: int, close: Callable[[Value], None] = lambda value: None) -> None:
-        """close: called with each value that goes."""
+        """close: called with each evicted value."""
         self.lock = threading.RLock()
         self._most, self._close = most, close
         self._values: OrderedDict[Key, Value] = OrderedDict()
@@ -33,14 +33,14 @@ class Remembered(Generic[Key, Value]):
         return len(self._values)
 
     def get(self, key: Key) -> Value | None:
-        """The key's value, without waiting for one that is being made; None: there is none."""
+        """The cached value or None. Never waits for a computation."""
         value = self._values.get(key)
-        with contextlib.suppress(KeyError):  # there is none, or it went at this moment
+        with contextlib.suppress(KeyError):  # missing, or evicted by another thread just now
             self._values.move_to_end(key)
         return value
 
     def put(self, key: Key, value: Value) -> Value:
-        """Remembers the value, in place of the key's earlier one."""
+        """Stores the value, replacing the key's earlier one."""
         with self.lock:
             self._values.pop(key, None)
             self._make_room()
@@ -48,7 +48,7 @@ class Remembered(Generic[Key, Value]):
             return value
 
     def of(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The key's value; made where there is none, once others have gone that would be too many with it."""
+        """The cached value, computed if missing. Evicts before computing, so that the limit holds."""
         with self.lock:
             if key not in self._values:
                 self._make_room()
@@ -62,10 +62,10 @@ class Remembered(Generic[Key, Value]):
 
 
 class Background(Generic[Key, Value]):
-    """Values that take seconds, each made by a thread of its own beside those who ask. For many threads."""
+    """A thread-safe cache of values that take seconds; each is computed in a thread of its own."""
 
     def __init__(self, most: int) -> None:
-        """most: values that are remembered."""
+        """most: number of cached values."""
         self._lock = threading.Lock()
         self._futures: OrderedDict[Key, Future[Value]] = OrderedDict()
         self._most = most
@@ -75,9 +75,9 @@ class Background(Generic[Key, Value]):
         return future is not None and future.done()
 
     def of(self, key: Key, make: Callable[[], Value], wait_s: float | None) -> Value | None:
-        """The key's value; None: it is not there after wait_s (None: for ever), and the work goes on.
+        """The key's value, or None if it is not ready after wait_s (None: no limit); the computation continues.
 
-        Raises the PeriplusError that `make` raises, once, and CancelledError where it broke.
+        Raises the PeriplusError of `make` once, and CancelledError if `make` failed otherwise.
         """
         with self._lock:
             future = self._futures.get(key)
@@ -99,7 +99,7 @@ class Background(Generic[Key, Value]):
 def _fulfil(future: Future[Value], make: Callable[[], Value]) -> None:
     try:
         future.set_result(make())
-    except PeriplusError as error:  # handed to whoever asks
+    except PeriplusError as error:  # raised again in `of`
         future.set_exception(error)
     finally:
-        future.cancel()  # without effect where it is fulfilled
+        future.cancel()  # no effect once the result is set

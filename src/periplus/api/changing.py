@@ -1,4 +1,4 @@
-"""Changes a collection, in a folder or in a database, as a whole: while nobody crawls it."""
+"""Exclusive changes of a whole collection, in a folder or a database."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from periplus.urls.parameters import rules_key, rules_of
 
 @contextlib.contextmanager
 def changing(place: Path | str, *, alone: bool = True) -> Iterator[tuple[Path, Follow]]:
-    """(the folder in which a collection is changed, what each transaction on it is within): of one in a database the
-    copy, and the database follows.
+    """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
+    context replicates each transaction to the database.
 
-    alone: nobody works on it; the caller holds it (`only_crawl`). Raises StoreError while somebody does, UsageError,
-    NoCollection.
+    alone: no crawl may run; for a folder, the caller holds `only_crawl`. Raises StoreError if the collection is in use,
+    UsageError, NoCollection.
     """
     if isinstance(place, Path):
         yield place, contextlib.nullcontext
@@ -34,16 +34,16 @@ def changing(place: Path | str, *, alone: bool = True) -> Iterator[tuple[Path, F
 
 
 def apply_now(place: Path | str) -> Reapplied | None:
-    """Brings a collection into accord with the rules of its periplus.toml, without fetching; one at an address with
-    those of the periplus.toml here.
+    """Applies the URL rules of periplus.toml to a stored collection, without fetching. A collection in a database gets
+    those of the periplus.toml in the current directory.
 
-    None: they hold already. Raises StoreError while a crawl goes on.
+    Returns None if the rules are already applied. Raises StoreError during a crawl.
     """
     home = home_of(place)
-    home.runs()  # there is a collection
+    home.runs()  # raises NoCollection
     with home.only_crawl(), changing(place) as (folder, follow):
         text = rules_text(folder)
         done = aliases.reapply(folder, rules_of(text), rules_key(text), SystemClock().now(), follow)
-        if isinstance(place, str):  # for its workers; a folder has them in its periplus.toml
+        if isinstance(place, str):  # workers on other machines read the rules from the database
             home.change_note("rules_text", lambda _: text)
     return done

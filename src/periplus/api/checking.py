@@ -1,4 +1,4 @@
-"""Checks a collection's links: from the order over the side requests of a check to the list of issues."""
+"""Checks a collection's links: plans the requests, runs them, and stores the verdicts."""
 
 from __future__ import annotations
 
@@ -44,50 +44,48 @@ from periplus.values import frozen
 
 # docs/decisions/0004.
 #
-# A check is a run of its own kind: what links lead to and the crawl did not fetch is put on the to-do lists, and the
-# same worker asks for it under the same politeness. Then everything that was seen is judged; what failed once is asked
-# again, spaced, and judged anew. A check that was interrupted goes on: what was asked for since it began is not asked
-# again. Pages that a crawl left at its limit are left by its check too.
+# A check is a run of kind `check`: URLs that are linked to but were not fetched by the crawl are queued as side
+# requests, and the same worker fetches them with the same politeness. Then all links are judged; failures are requested
+# again after a delay and judged again. An interrupted check resumes: URLs requested since it began are not requested
+# again. Pages that a crawl left at its limit are not fetched by the check either.
 
-ROUNDS_MOST = 4  # everything, what failed, what a retry within it delayed, and one to spare
-FRAGMENTS_MOST = 500  # of one target that are looked for
+ROUNDS_MOST = 4  # all URLs, the failures, those delayed by a retry, and one spare
+FRAGMENTS_MOST = 500  # checked per target
 _DEAD = frozenset({Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.SUSPECT, Verdict.REFUSED})
-# whose state is none that a crawl saw
+# reasons of URLs that the crawl did not request
 UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
 
 
 @frozen
 class CheckOrder:
-    """What to check. crawl: the site, which is crawled first unless that is done."""
+    """What to check. crawl: the crawl that runs first unless it is finished."""
 
     crawl: CrawlOrder
-    external: bool = True  # other sites' URLs too
-    fragments: bool = True  # and the places that links name on them
-    head: bool = True  # HEAD first, where nobody needs the page
-    onward: bool = True  # a crawl that came to its limit goes on first
+    external: bool = True  # check URLs of other sites too
+    fragments: bool = True  # check link fragments too
+    head: bool = True  # use HEAD where the body is not needed
+    onward: bool = True  # continue a crawl that stopped at its limit
 
 
 @frozen
 class CheckEnd:
     """How a check ended.
 
-    state and note: as in CrawlEnd, failed where our own net was down; crawl: the crawl that went
-    before, if one was needed.
+    state and note: as in CrawlEnd; failed if the local network was down. crawl: the crawl that ran first, if any.
     """
 
     run_id: int
     state: str
     note: str
-    asked: int  # requests of the check
+    asked: int  # number of requests
     crawl: CrawlEnd | None
-    left: str = ""  # why pages of the crawl still wait, which the check left alone; empty: none does
+    left: str = ""  # why the crawl left pages unfetched, which the check did not fetch either; empty: none
 
 
 def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
-    """Crawls where that is not done, then asks for what links lead to until everything is
-    settled or watch returns True.
+    """Crawls if that is not finished, then requests link targets until all are judged or watch returns True.
 
-    Local folders are read anew. Raises UsageError and StoreError.
+    Local folders are read again. Raises UsageError and StoreError.
     """
     crawled = None if _is_crawled(order) else crawl(order.crawl, watch)
     if crawled is None and order.crawl.settings.identity.folders:  # files are edited between two checks
@@ -109,26 +107,26 @@ def order_for(
     fragments: bool = True,
     head: bool = True,
 ) -> CheckOrder:
-    """A check of what begins at these starts; without them of the whole collection, from where it began.
+    """The order for a check of these starts; without starts, of the whole collection.
 
-    place: a folder, or an address. Raises UsageError for an unknown kind or severity, NoCollection.
+    place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
-    audit_rules(settings.auditing.severity, settings.auditing.ignore)  # refused before a check rather than after it
+    audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     order = CrawlOrder(folder, starts or starts_known(place), settings, store=store)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
 def starts_known(place: Path | str) -> tuple[Url, ...]:
-    """Where the collection's crawls began. Raises NoCollection."""
+    """Starts of all crawls of the collection. Raises NoCollection."""
     return tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
 
 
 def settings_before(place: Path | str) -> Settings:
-    """How the collection's last crawl or refresh asked: its settings, but for what the user thinks of issues,
-    and for its limits if it is over.
+    """Settings of the collection's last crawl or refresh, without those for auditing; also without its limits if it is
+    finished.
 
-    The defaults where there was none. Raises NoCollection.
+    The defaults if there was none. Raises NoCollection.
     """
     crawls = _crawls(home_of(place))
     settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
@@ -140,7 +138,7 @@ def settings_before(place: Path | str) -> Settings:
 
 
 def _crawls(home: CrawlHome) -> list[RunRecord]:
-    """And refreshes, oldest first. Raises NoCollection."""
+    """Crawls and refreshes, oldest first. Raises NoCollection."""
     return [record for record in home.runs() if record.kind != checks.CHECK]
 
 
@@ -149,8 +147,8 @@ def _is_over(crawl: RunRecord) -> bool:
 
 
 def _is_crawled(order: CheckOrder) -> bool:
-    """Whether the last crawl or refresh of the collection came to its end, or to its limit and is not to go on,
-    and began at these starts too.
+    """Whether the last crawl or refresh is finished (or stopped at its limit and must not continue) and includes these
+    starts.
     """
     crawls: list[RunRecord] = []
     with contextlib.suppress(NoCollection):
@@ -167,7 +165,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     settings = for_a_check(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
     run_id = home.begin_run(checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
-    # of a check that was interrupted the beginning stands there
+    # an interrupted check has stored its start time
     since = float(home.change_note(checks.SINCE, lambda text: text or repr(clock.now())))
     store = home.store(run_id, settings)
     stop_note = net_note = ""
@@ -201,7 +199,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 
 
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
-    """(hosts of other sites that were asked since then, those of them that gave no answer)."""
+    """(hosts of other sites requested since then, those of them that did not answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
     with reading.opened(folder_of(order.place)) as connection:
         rows = [
@@ -222,19 +220,19 @@ def _net_seems_down(order: CrawlOrder, since: float) -> bool:
 
 
 def _net_note(order: CrawlOrder, since: float) -> str:
-    """That the probe failed too; empty: it was answered, so the links are what is dead."""
+    """Message that the local network is down, as the probe failed too; empty if the probe was answered."""
     hosts, silent = _hosts_since(order, since)
     probe = Url(order.settings.politeness.net_probe)
     if host_key(canonical(probe)) in hosts - silent:
         return ""
     return (
-        f"our own net is down: {len(silent):,} of {len(hosts):,} hosts of other sites do not answer, {probe} among "
-        "them; links to other sites are not judged"
+        f"the local network is down: {len(silent):,} of {len(hosts):,} hosts of other sites do not answer, including "
+        f"{probe}; links to other sites are not judged"
     )
 
 
 def for_a_check(settings: Settings) -> Settings:
-    """The settings that its workers have. Sitemaps and the number of pages are the crawl's business."""
+    """Settings for the workers of a check. Sitemaps and the page limit apply to the crawl only."""
     scope, budget = (
         dataclasses.replace(settings.scope, sitemaps=False),
         dataclasses.replace(settings.budget, max_pages=0),
@@ -243,8 +241,9 @@ def for_a_check(settings: Settings) -> Settings:
 
 
 def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bool) -> None:
-    """What was found dead becomes failed when the run ends; what the crawl found dead, and the check did not,
-    is failed no longer. net_down: what got no answer in this run says nothing.
+    """Marks dead URLs as failed, and clears the failure of URLs that the crawl found dead and the check did not.
+
+    net_down: ignore missing answers of this run.
     """
     with changing(order.place, alone=False) as (folder, follow):
         if net_down:
@@ -265,9 +264,7 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
 
 
 def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
-    """What is to be asked, by what was seen so far: first what was not asked since the check began, then what failed,
-    when its time comes.
-    """
+    """Requests to make next: first URLs not requested since the check began, then failures whose retry is due."""
     folder = folder_of(order.crawl.place)
     with reading.moment(folder) as connection:
         urls, settings = site_rows.all_urls(connection), order.crawl.settings
@@ -300,7 +297,7 @@ def _places_of(urls: site_rows.AllUrls, reasons: Iterable[Reason]) -> Iterator[i
 
 
 def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
-    """The places that links name on each target."""
+    """Fragments that links name, by target URL id."""
     by_target: dict[int, dict[str, None]] = {}
     for _, target, _, _, fragments in checks.fragments(connection):
         by_target.setdefault(target, {}).update(dict.fromkeys(fragments.split()))
@@ -308,16 +305,16 @@ def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
 
 
 class _Plan:
-    """Gathers what is to be asked. `add` may be called for any URL that links lead to."""
+    """Collects the side requests of a check. Call `add` for any link target."""
 
     def __init__(self, order: CheckOrder, seen: UrlEvidence, since: float, now: float) -> None:
         self._order, self._seen, self._since, self._now = order, seen, since, now
         self.scope: SiteScope = site_scope(order.crawl.starts, order.crawl.settings.scope)
         self.side_requests: list[SideRequest] = []
-        self._ends: set[int] = set()  # that are asked again: many links may lead to one
+        self._ends: set[int] = set()  # redirect ends that are requested again; many links may share one
 
     def add(self, url: int, fragments: Sequence[str]) -> None:
-        """A first look at what was not asked for yet; another at what failed and is not settled."""
+        """Queues a URL that was not requested yet, or a retry of an unconfirmed failure."""
         text, seen = self._seen.text(url), self._seen
         if not text or not self._is_wanted(text):
             return
@@ -337,8 +334,8 @@ class _Plan:
             self.side_requests.append(check_side_request(request, max(0.0, judgement.ask_again_at - self._now)))
 
     def add_unsized(self, part: int) -> None:
-        """A part of a page whose server answers HEAD without its length is asked for by GET: of images,
-        styles and scripts no body is read.
+        """Queues a GET for a page resource whose server answers HEAD without Content-Length. Bodies of images, styles
+        and scripts are not read.
         """
         end = self._seen.way(part).end
         is_new = end not in self._ends and self._seen.asked_at(end, by_get=True) < self._since
@@ -347,7 +344,7 @@ class _Plan:
             self.side_requests.append(check_side_request(Request(self._seen.text(end), Purpose.CHECK)))
 
     def add_probe(self, host: HostKey) -> None:
-        """One URL of each own host that cannot exist, to know how it says so."""
+        """Queues one URL that cannot exist on each own host, to learn how the host reports a missing page."""
         for start in self.scope.starts:
             if host_key(start) == host:
                 url = canonical(probe_url(start, f"{int(self._since * 1000):x}"))
@@ -356,7 +353,7 @@ class _Plan:
                 return
 
     def _is_wanted(self, url: Url) -> bool:
-        """Neither left out by the user's expressions, nor of another site where those are not to be asked."""
+        """Whether scope patterns, URL length and `external` admit the URL."""
         own, rules = site_key(url) in self.scope.sites, self._order.crawl.settings.scope
         if not own and not self._order.external:
             return False

@@ -1,4 +1,4 @@
-"""The life of a further worker of a crawl: `python -m periplus.api.child`, started by `crawling.start_worker`."""
+"""Entry point of an additional crawl worker: `python -m periplus.api.child`, started by `crawling.start_worker`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from periplus.children import Parent
 from periplus.model.web import Url
 from periplus.settings import settings_from
 
-# by kind of run; in any other hosts take turns
+# by kind of run; the default is round robin over hosts
 POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run.KIND: topical_run.policy_of}
 
 
 def main() -> None:
-    """Works until nothing is left, SIGTERM, or its parent's death."""
+    """Works until no work is left, on SIGTERM, or until the parent process dies."""
     parent = Parent()
     content = parent.order
     order = CrawlOrder(

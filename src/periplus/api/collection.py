@@ -1,4 +1,4 @@
-"""A collection in a folder, and what can be asked of it."""
+"""The reader of one collection, and the value of `periplus status`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
 from periplus.values import Watch, frozen
 
-if TYPE_CHECKING:  # analyses load NumPy and SciPy, crawling libcurl: only when they are asked for
+if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported on first use
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.marks import SiteSample
     from periplus.api.page import Page
@@ -50,36 +50,36 @@ REPORT_FILE = "report.html"
 
 @frozen
 class Status:
-    """A collection at one moment."""
+    """State of a collection."""
 
     folder: Path
     size_bytes: int  # on disk
-    running: bool  # a crawl goes on, be it paused
+    running: bool  # a crawl runs or is paused
     paused: bool
     runs: tuple[RunRecord, ...]  # oldest first
     counts: tuple[StateTally, ...]
-    hosts: int  # met, on whatever site
+    hosts: int  # known hosts of all sites
     hosts_waiting: int
-    entries_waiting: int  # pages, each once, and robots.txt, sitemaps and links to check
-    busiest: tuple[HostRow, ...]  # with most waiting first
-    traps: tuple[TrapTally, ...] = ()  # patterns of URLs that were left out as endless series, the largest first
-    store: str = ""  # a collection in a database: its address without password, in place of the folder
-    workers: int = 0  # the same: how many are at work, on whatever machine
+    entries_waiting: int  # queued pages, robots.txt files, sitemaps and links to check
+    busiest: tuple[HostRow, ...]  # hosts with the most queued URLs first
+    traps: tuple[TrapTally, ...] = ()  # URL patterns excluded as endless series, largest first
+    store: str = ""  # database address without the password, used instead of the folder
+    workers: int = 0  # database only: workers running on all machines
 
     @property
     def state(self) -> str:
-        """Of the last run, as `state_of` says it; empty: there was none."""
+        """State of the last run (see `state_of`); empty without runs."""
         return self.state_of(self.runs[-1]) if self.runs else ""
 
     def state_of(self, run: RunRecord) -> str:
-        """running, paused, killed (not ended, no worker alive), or how it ended."""
+        """running, paused, killed (not finished, but no worker alive), or the state in which the run ended."""
         if self.running:
             return "paused" if self.paused else "running"
         return "killed" if run.state == "running" else run.state
 
 
 class Collection:
-    """Reader of one collection, also during a crawl. A context manager."""
+    """Reads one collection, also during a crawl. A context manager."""
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
         """time_limit_s: most CPU seconds of a query; 0: no limit.
@@ -106,7 +106,7 @@ class Collection:
 
     @property
     def place(self) -> Path | str:
-        """Its folder, or its address: what changes it takes this."""
+        """The folder or the database address; functions that change the collection take it."""
         return self.folder
 
     def __repr__(self) -> str:
@@ -119,26 +119,26 @@ class Collection:
         return f"<p>{escape(str(self.place))}</p><table>{rows}</table>"
 
     def close(self) -> None:
-        """Lets go of the folder; nothing can be asked afterwards."""
+        """Closes the collection; later calls fail."""
         self._connection.close()
 
-    def _limited(self) -> AbstractContextManager[None]:
+    def _time_limit(self) -> AbstractContextManager[None]:
         return reading.limited(self._connection, self._limit_s)
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with self._limited():
+        with self._time_limit():
             return collection_runs.run_records(self._connection)
 
     def counts(self) -> list[StateTally]:
-        """How many URLs are in which state, for which reason."""
-        with self._limited():
+        """Number of URLs by state and reason."""
+        with self._time_limit():
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
-        """Sums and state of the collection."""
+        """Totals and state of the collection."""
         now = self._clock.now()
-        with self._limited(), reading.snapshot(self._connection):
+        with self._time_limit(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
             work = backlog(statements, most_hosts, now)
             return Status(
@@ -170,13 +170,13 @@ class Collection:
         limit: int = -1,
         columns: Sequence[str] = (),
     ) -> Rows:
-        """URLs with what is known of each, by depth and URL.
+        """The collection's URLs with the fields of each, ordered by depth and URL.
 
-        state, reason: as `periplus status` names them. status: 404, or "4xx" for all of 400 to 499. media_type:
-        "text/html", or "image/" for all of them. depth: clicks from the start; -1: any. url: a part of the URL, or a
-        regular expression. host: with or without port. segment: of those that periplus.toml names, or `other`. limit:
-        rows; -1: all. columns: names of `model.tables.SEEN`, in any order, and `segment` and `x:NAME` where there are
-        rules; empty: all. Raises UsageError for a filter that cannot be.
+        state, reason: as in `periplus status`. status: 404, or "4xx" for 400 to 499. media_type: "text/html", or
+        "image/" for all image types. depth: clicks from the start; -1: any. url: substring of the URL, or a regular
+        expression. host: with or without port. segment: name from periplus.toml, or `other`. limit: rows; -1: all.
+        columns: names of `model.tables.SEEN` in any order, plus `segment` and `x:NAME` where rules define them; empty:
+        all. Raises UsageError for an invalid filter.
         """
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         listing.page_conditions(which)
@@ -199,13 +199,13 @@ class Collection:
         limit: int = -1,
         columns: Sequence[str] = (),
     ) -> Rows:
-        """Links with their anchors; by source and target where one of them is given, else as they are stored.
+        """Links with their anchor texts; ordered by source and target if one of them is given, else in stored order.
 
-        source, target: URLs of the collection in any spelling. kind: a, image, style, redirect, ...; position: the part
-        of the page that the link stands in. nofollow: only links that ask not to be followed. broken: only those whose
-        target is dead. external: only those to other sites that are not dead. segment: of the page that holds the link.
-        limit: rows; -1: all. columns: names of `model.tables.LINKS`, and `segment` and `target_segment` where there are
-        rules; empty: all. Raises UsageError for a filter that cannot be, and for a URL that was never seen.
+        source, target: URLs of the collection in any spelling. kind: a, image, style, redirect, ...; position: part of
+        the page that contains the link. nofollow: only nofollow links. broken: only links to dead targets. external:
+        only links to other sites that are not dead. segment: of the source page. limit: rows; -1: all. columns: names
+        of `model.tables.LINKS`, plus `segment` and `target_segment` where rules define segments; empty: all. Raises
+        UsageError for an invalid filter or an unknown URL.
         """
         ends = [self.resolve(text) if text else "" for text in (source, target)]
         which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit, segment)
@@ -214,9 +214,9 @@ class Collection:
         return self._rows(table, columns, lambda names: listing.links(self._connection, which, names, table))
 
     def table(self, name: str) -> Rows:
-        """One table whole, as `periplus export` writes it: `pages`, `links`, `issues`, ...: docs/exports.md has all.
+        """A whole table as `periplus export` writes it: `pages`, `links`, `issues`, ... (list in docs/exports.md).
 
-        `pages` has what is computed of each page. Raises UsageError for a name that there is not.
+        `pages` includes the computed columns. Raises UsageError for an unknown name.
         """
         from periplus.api.exporting import export_rows, exported_columns
 
@@ -227,28 +227,28 @@ class Collection:
         return Rows(name, exported_columns(self.folder, name), read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
-        """Link attributes that are no web address (mailto:, javascript:, malformed), of a page or of all pages.
+        """Links that are not web addresses (mailto:, javascript:, malformed), of one page or of all pages.
 
-        Raises UsageError for a page that was never seen.
+        Raises UsageError for an unknown page.
         """
         page = self.resolve(source) if source else ""
         return self._rows(BAD_LINKS, (), lambda names: listing.bad_links(self._connection, page, limit))
 
     def __contains__(self, url: str) -> bool:
-        """Whether the URL, in any spelling, was ever seen."""
-        with self._limited():
+        """Whether the collection knows the URL, in any spelling."""
+        with self._time_limit():
             return listing.is_known(self._connection, listing.resolved(self._connection, url))
 
     def resolve(self, text: str) -> Url:
-        """The URL of the collection that a text means: canonical, with the scheme that was seen where it names none.
+        """The collection's URL for a text: canonical, with the stored scheme if the text has none.
 
-        Raises InvalidUrl, and UsageError for a URL that was never seen.
+        Raises InvalidUrl, and UsageError for an unknown URL.
         """
-        with self._limited():
+        with self._time_limit():
             try:
                 url = listing.resolved(self._connection, text)
             except InvalidUrl:
-                raise InvalidUrl(f"{text!r} is no URL; write it in full, like https://example.org/page") from None
+                raise InvalidUrl(f"{text!r} is not a URL; write it in full, like https://example.org/page") from None
             if not listing.is_known(self._connection, url):
                 raise UsageError(
                     f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
@@ -256,35 +256,35 @@ class Collection:
         return url
 
     def page(self, url: str, indexes: InlinkIndexes | None = None) -> Page:
-        """One page with what is known and kept of it, to be asked while the collection is open.
+        """One page with its stored fields. Use it while the collection is open.
 
-        indexes: that spare looking at every link. Raises InvalidUrl, UsageError.
+        indexes: speeds up incoming links, which otherwise need a scan of all links. Raises InvalidUrl, UsageError.
         """
         from periplus.api.page import Page
 
         index = indexes.of(self.folder, self._connection) if indexes else None
-        with self._limited():
+        with self._time_limit():
             return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
     ) -> Site:
-        """The hierarchical map of the collection's site. site: its key, where there are several.
+        """The hierarchical map of a site. site: its key, if the collection has several.
 
-        scale: `normalised` (ranks sum to 1) or `published` (the site mapper's own, on which rounds may be counted).
-        Raises UsageError with the reason if there is no map.
+        scale: `normalised` (PageRank sums to 1) or `published` (scale of the published site mapper, which allows a
+        number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
         from periplus.api.segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), self._limited():
+        with _without_collector(), self._time_limit():
             made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
             rules = rules_at(self.folder)
             return made.with_segments(segments_of(self._connection, rules) if rules else None)
 
     def sites(self) -> tuple[SiteKey, ...]:
-        """The sites that were crawled, in the order of their starts."""
+        """The crawled sites, in the order of their starts."""
         from periplus.api.facts import site_starts
 
         return tuple(start.site for start in site_starts(self._connection))
@@ -297,16 +297,16 @@ class Collection:
         rules: TemplateRules = PUBLISHED,
         watch: Watch = lambda what, done, total: None,
     ) -> Templates:
-        """Which pages of the site one template made, and what of them is navigation.
+        """Groups the site's pages by template and marks the navigation in them.
 
-        method: `shorkin`, or `site`: the marks stored with the pages; empty: these where there are any. watch: called
+        method: `shorkin`, or `site` for the marks stored with the pages; empty: `site` if there are any. watch: called
         with the progress.
 
-        Pages are marked one by one from the store, so the collection must stay open.
+        Pages are marked on demand, so the collection must stay open.
         """
         from periplus.api.templates import site_templates
 
-        with self._limited():
+        with self._time_limit():
             return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -314,26 +314,25 @@ class Collection:
     ) -> Duplicates:
         """Groups of pages with equal or nearly equal text, each with its representative page.
 
-        site: its key; empty: all sites. near: share of runs of five words from which two texts are nearly the same; 1:
-        only the same ones. Pages are marked first where needed, unless a crawl does so. watch: called
-        with the progress.
+        site: its key; empty: all sites. near: least share of common five-word shingles for near duplicates; 1: exact
+        duplicates only. Computes missing content marks first, unless a crawl is doing so. watch: called with the
+        progress.
         """
         from periplus.api import duplicates
 
-        with self._limited():
+        with self._time_limit():
             if near < 1.0:
                 duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
             return duplicates.duplicates(self._connection, site, near, watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
-        """Writes sitemap.xml of the pages worth finding into folder,
-        with its parts where one file is not enough; says where.
+        """Writes sitemap.xml of the indexable pages into folder, split into parts if needed; returns the paths.
 
-        Files of a single host are written to folder itself; several hosts have a folder each.
+        The files of a single host are written to folder itself; several hosts get a subfolder each.
         """
         from periplus.api.site import write_sitemaps
 
-        with self._limited():
+        with self._time_limit():
             return write_sitemaps(self._connection, site, Path(folder))
 
     def search(
@@ -346,11 +345,11 @@ class Collection:
         like: Sequence[float] | str | None = None,
         watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
-        """Pages by their words, as `periplus search` finds them; query language: docs/search.md.
+        """Full-text search as in `periplus search`; query language: docs/search.md.
 
-        Changes since the last search are indexed first, unless a crawl does so. like: a vector, or the URL of a
-        page that has some: others near it are found too, and both orders are fused; the query may be empty then. watch:
-        called with (pages indexed, pages to go); True stops indexing. Raises UsageError.
+        Indexes changes since the last search first, unless a crawl does so. like: a vector, or the URL of a page with a
+        vector: adds its nearest pages and fuses both rankings; the query may then be empty. watch: called with (pages
+        indexed, pages left); True stops indexing. Raises UsageError.
         """
         if self._search is None:
             from periplus.api.searching import Search, SearchedFolder
@@ -358,12 +357,12 @@ class Collection:
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
         target = url_id(self.resolve(like)) if isinstance(like, str) else like
-        with self._limited():
+        with self._time_limit():
             behind = self._search.catch_up(self._clock.now(), watch)
             return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-        """Replaces the collection's vectors by those of a file (formats: docs/vectors.md).
+        """Replaces the collection's vectors by those in a file (formats: docs/vectors.md).
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
@@ -381,22 +380,22 @@ class Collection:
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
     ) -> KeywordList:
-        """Keywords of a subject, as `periplus keywords` finds them.
+        """Keywords of a topic, as in `periplus keywords`.
 
-        targets: a site, or pages, several as one subject; query: the pages that it finds, against all others; neither:
-        the only site, or everything. watch: called with the number of pages read.
+        targets: a site, or pages that are treated as one text. query: use the pages it finds, compared with all others.
+        Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
         from periplus.api.keywords import ANSWERS, KeywordFinder
 
         hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
-        with self._limited():
+        with self._time_limit():
             finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
                 return finder.of_some(query, [hit.url for hit in hits])
             return finder.of_targets(targets)
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
-        """Updates or rebuilds the search index; returns a sentence on its state."""
+        """Updates or rebuilds the search index; returns a sentence about its state."""
         from periplus.api.search_index import brought_up
 
         return brought_up(self.folder, anew, watch)
@@ -404,10 +403,9 @@ class Collection:
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; returns its path.
 
-        site: its key; empty: the only one, or all of them with a row each.
-
-        path: one that ends in .pdf gets a PDF for paper and mail, with the first causes of each kind. near: compare
-        texts for near duplicates; None: where there are not too many pages.
+        site: its key; empty: the only site, or a report with a row for each of them. path: a name ending in .pdf writes
+        a PDF with the first causes of each kind of issue. near: compare texts for near duplicates; None: only if the
+        site is small enough.
         """
         from periplus.api.facts import RankOrder, site_starts
         from periplus.api.page_notes import take_notes
@@ -418,7 +416,7 @@ class Collection:
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
-            with self._limited():
+            with self._time_limit():
                 rules, now = rules_at(self.folder), self._clock.now()
                 if not site and len(site_starts(self._connection)) > 1:
                     data: ReportData | SitesReport = sites_report(self._connection, now, near)
@@ -434,16 +432,16 @@ class Collection:
         return target
 
     def folders(self) -> dict[HostKey, Path]:
-        """The local folders that the latest crawl read as hosts; most collections have none."""
+        """Local folders that the latest crawl served as hosts; empty for most collections."""
         entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
         return folders_of(entries if isinstance(entries, (list, tuple)) else ())
 
     def paths_shown(self) -> Callable[[str], str]:
-        """What puts in any text the paths of local files in place of their addresses, as one sees them from here."""
+        """A function that replaces addresses of local files in a text by paths relative to the current directory."""
         return paths_shown(self.folders(), Path.cwd())
 
     def address_of(self, text: str) -> str:
-        """The address of a local file that a crawl read, by its path; anything else as it is."""
+        """Address of a crawled local file, given its path; any other text unchanged."""
         if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
             return text  # `/a.html` is a path on the site
         return address_of_path(self.folders(), text, Path.cwd()) or text
@@ -451,9 +449,9 @@ class Collection:
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""
     ) -> Comparison:
-        """What is different in one run, seen from another: each a number, `last`, `last-1`, ...
+        """Differences between two runs of a site. before, after: a run number, `last`, `last-1`, ...
 
-        other: take `after` from this collection.
+        other: the collection that `after` belongs to; None: this one.
         """
         from periplus.api.comparison import compare_runs
 
@@ -462,7 +460,7 @@ class Collection:
     def _with_extracts(
         self, table: Table, columns: Sequence[str], which: PageFilter, rules: Sequence[ExtractRule]
     ) -> Rows:
-        """Pages with what rules of [extract] take from them, as far as a column asks for it."""
+        """Pages with the values of [extract] rules, evaluated only for the requested columns."""
         from periplus.api.extracting import extracted_in, with_values
         from periplus.document.extraction import PREFIX, with_extracts
 
@@ -479,9 +477,9 @@ class Collection:
         return self._rows(with_extracts(table, rules), columns, read)
 
     def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
-        """The table with its segments where rules name some, which are looked for as far as a filter or column asks.
+        """The table with segment columns if rules define segments; computed only if a filter or column needs them.
 
-        Raises UsageError for a segment that there is not.
+        Raises UsageError for an unknown segment.
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
@@ -491,7 +489,7 @@ class Collection:
             require_segment(self.folder, only)
         if not (rules := rules_at(self.folder)):
             return table
-        with self._limited():
+        with self._time_limit():
             segments = segments_of(self._connection, rules)
         reading.name_segments(self._connection, segments.of)
         return with_segments(table)
@@ -499,10 +497,10 @@ class Collection:
     def _rows(
         self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
     ) -> Rows:
-        """Rows that are read within the time limit."""
+        """Rows read within the time limit."""
 
         def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._limited():
+            with self._time_limit():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), limited)
@@ -510,8 +508,8 @@ class Collection:
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """No search for circles of objects within: rows have none,
-    and looking at all of a million again and again took a fifth of a map's time.
+    """Disables the cyclic garbage collector: rows form no cycles, and repeated scans of a million of them took a fifth
+    of a map's time.
     """
     was = gc.isenabled()
     gc.disable()
@@ -523,7 +521,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of the files in a folder; of what vanished meanwhile none: the index replaces its files."""
+    """Bytes of a file or folder; 0 for files that vanish during the scan (the search index replaces its files)."""
     with contextlib.suppress(FileNotFoundError):
         return sum(map(_size, path.iterdir())) if path.is_dir() else path.stat().st_size
     return 0

@@ -1,4 +1,4 @@
-"""Compares two runs, of one collection or of two, as each ended."""
+"""Compares the final states of two runs, of one collection or of two."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
-# issues that a page's own fields tell
+# issues that follow from a page's own fields
 _ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
 
 def compare_runs(
     folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
 ) -> Comparison:
-    """What is different after.
+    """Differences of `after` from `before`.
 
-    before, after: a run's number, `last`, or `last-N`. other: the collection that `after` is a run of; None: the same.
-    site: its key, where there are several. Raises NoCollection, StoreError, UsageError.
+    before, after: a run's number, `last`, or `last-N`. other: the collection that `after` belongs to; None: the same.
+    site: its key, if there are several. Raises NoCollection, StoreError, UsageError.
     """
     with _run_ends(folder, before, after, other) as (first, second):
-        return _compared(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
+        return _compare_ends(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
 
 
 def compare_sites(
     folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
 ) -> Iterator[tuple[SiteKey, Comparison]]:
-    """The same, site by site, of all sites that both collections have; of the one named, or the only one of each."""
+    """Like `compare_runs`, for each site that both collections have; or for the given or only site."""
     with _run_ends(folder, before, after, other) as (first, second):
         starts, others = chosen_starts(first.starts, site), chosen_starts(second.starts, site)
         theirs = {start.site: start for start in others}
@@ -57,12 +57,12 @@ def compare_sites(
         if not pairs:
             raise UsageError("the two collections have no site in common")
         for start, their in pairs:
-            yield start.site, _compared(first, start, second, their)
+            yield start.site, _compare_ends(first, start, second, their)
 
 
 @frozen
 class _End:
-    """A run as it ended, of whatever site."""
+    """Final state of a run, for all sites."""
 
     connection: reading.Connection
     record: RunRecord
@@ -84,11 +84,11 @@ def _end(connection: reading.Connection, run: str) -> _End:
 
 @contextlib.contextmanager
 def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iterator[tuple[_End, _End]]:
-    with _opened(folder) as first, _opened(other or folder) as second, reading.reading():
+    with reading.moment(folder) as first, reading.moment(other or folder) as second, reading.reading():
         yield _end(first, before), _end(second, after)
 
 
-def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparison:
+def _compare_ends(first: _End, start: Start, second: _End, their: Start) -> Comparison:
     views = _view(first, start), _view(second, their)
     came, went = changed_links(views[0].links, views[1].links)
     ids = {*np.concatenate([came.sources, came.targets, went.sources, went.targets]).tolist()}
@@ -98,42 +98,36 @@ def _compared(first: _End, start: Start, second: _End, their: Start) -> Comparis
     return compare(*views, texts)
 
 
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[reading.Connection]:
-    with reading.moment(folder) as connection:
-        yield connection
-
-
 def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
-    """The run that a user names. Raises UsageError, naming those there are."""
+    """The run that a user names. Raises UsageError that lists the runs."""
     if not records:
-        raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
+        raise UsageError("the collection has no run yet: `periplus crawl URL` starts one")
     if len(records) == 1:
-        choices = f"run {records[0].id} is the only one, and two are compared; `periplus refresh` makes another"
+        choices = f"run {records[0].id} is the only one, a comparison needs two; `periplus refresh` adds another"
     else:
         choices = f"choose among {', '.join(str(record.id) for record in records[-20:])}, last, last-1"
     named = {f"last-{back}": record for back, record in enumerate(reversed(records))}
     named |= {"last": records[-1]} | {str(record.id): record for record in records}
     if text in named:
         return named[text]
-    raise UsageError(f"there is no run {text!r}: {choices}")
+    raise UsageError(f"no run {text!r}: {choices}")
 
 
 def _view(end: _End, start: Start) -> RunView:
     connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
-    links = _from_fetched(analysis_rows.page_links(connection, start.site, moment), urls.rows)
+    links = _distinct_fetched_links(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
     dead = analysis_rows.ids_at(connection, BROKEN, past)
-    issues = [*_absent(graph, fields, kinds), *_broken(connection, links, moved, dead)]
+    issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
 
-def _from_fetched(links: LinkRows, urls: UrlRows) -> LinkRows:
-    """Each pair once, of pages that were fetched."""
+def _distinct_fetched_links(links: LinkRows, urls: UrlRows) -> LinkRows:
+    """Distinct links of fetched pages."""
     fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED])])
     fetched_links = places_in_sorted(fetched, links.sources) >= 0
     sources, targets = links.sources[fetched_links], links.targets[fetched_links]
@@ -165,7 +159,7 @@ def _fields(
     columns["status"] = urls.statuses[place].tolist()
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:
-        # that no link leads to stand in none
+        # pages that no link leads to have no depth
         columns["depth"] = ["" if depth < 0 else depth for depth in site_map.depth.tolist()]
     return {name: columns[name] for name in FIELDS if name in columns}, [
         page["media_type"] in HTML_TYPES for page in past
@@ -173,7 +167,7 @@ def _fields(
 
 
 def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool]) -> Iterator[Issue]:
-    """Pages that say nothing where search engines look."""
+    """Pages without a title, description or h1."""
     fetched = np.flatnonzero(np.array(html, np.bool_) & graph.fetched).tolist()
     for code, field in _ABSENT.items():
         for at in fetched:
@@ -181,8 +175,8 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
                 yield Issue(code, Severity.WARNING, graph.pages[at])
 
 
-def _broken(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
-    """Links that lead nowhere, at once or by redirects."""
+def _broken_issues(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
+    """Links to dead URLs, directly or through redirects."""
     ends, leads = resolved(links.targets, moved)
     hit = ~leads | (places_in_sorted(dead, ends) >= 0)
     sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()

@@ -1,4 +1,4 @@
-"""Copies of collections in databases, as folders in the cache: what only reads a collection reads them."""
+"""Local copies (in the cache folder) of collections in databases, for commands that only read a collection."""
 
 from __future__ import annotations
 
@@ -32,25 +32,23 @@ from periplus.store.sqlite.analysis_rows import take_results
 from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
 from periplus.values import Row
 
-# docs/decisions/0060. A copy is the collection as `move` makes one, in a folder that is kept. In its table meta stands
-# the moment of the database that it shows; what was written since is taken over before each question. Beside it lie the
-# search index and what else is computed of a folder, which follow the pages as they do there. It holds nothing that the
-# database has not, or that cannot be computed again: what persons decide is changed in it and written back at once,
-# docs/decisions/0061.
+# docs/decisions/0060. A copy is a collection folder as `move` makes it. Its table meta names the database snapshot that
+# it shows; before each use, later changes are copied. The search index and other computed data are stored beside it, as
+# in any folder. A copy contains nothing that the database lacks or that cannot be recomputed: decisions of users are
+# changed in the copy and written back at once (docs/decisions/0061).
 
-BYTES = 20_000_000_000  # of all copies; above it those go that were not used for longest
-UNUSED_S = 30 * 86_400.0  # a copy that nobody read for so long goes
-IN_USE_S = 86_400.0  # one that was read lately may be read still, and stays in any case
-ONE_BY_ONE = ("link", "bad_link")  # tables of which a page's rows are replaced together
-_NOTE = "copied"  # in meta: the form of the folder's tables, and the moment
-_EDITED = "edited"  # in meta: decisions were changed in the copy, and are not in the database yet
+BYTES = 20_000_000_000  # of all copies; beyond it the least recently used are deleted
+UNUSED_S = 30 * 86_400.0  # unused copies older than this are deleted
+IN_USE_S = 86_400.0  # a copy used more recently may still be open and is never deleted
+ONE_BY_ONE = ("link", "bad_link")  # tables in which all rows of a page are replaced together
+_NOTE = "copied"  # in meta: schema version of the folder, and database snapshot
+_EDIT_NOTE = "edited"  # in meta: the copy has decisions that are not in the database yet
 
 
 def copied(place: str, watch: Watch = silent) -> Path:
-    """The folder that shows a collection in a database as it stands now. place: its address.
+    """Returns the folder of an up-to-date copy of a collection in a database. place: its address.
 
-    Made at the first time, brought up to date at any other; by one process at a time. Raises UsageError, NoCollection,
-    StoreError.
+    Creates or updates the copy, one process at a time. Raises UsageError, NoCollection, StoreError.
     """
     with brought_up(address_of(place), watch) as (_, folder):
         return folder
@@ -58,11 +56,11 @@ def copied(place: str, watch: Watch = silent) -> Path:
 
 @contextlib.contextmanager
 def edited(place: str) -> Iterator[Path]:
-    """The copy as it stands now, to change `store.moving.WRITTEN_BACK` in it. At the end that is in the database
-    too, in one transaction; an exception leaves both as they were, and so does a kill.
+    """Yields an up-to-date copy for changes of the tables `store.moving.WRITTEN_BACK`. They are written to the database
+    at the end in one transaction; an exception or a kill leaves both unchanged.
 
-    By one at a time, whoever uses the database: what takes long comes before. Raises as `copied`, UsageError where the
-    user of the database may only read.
+    Only one editor per database runs at a time, so do slow work before. Raises as `copied`, UsageError if the database
+    user may only read.
     """
     address = address_of(place)
     with brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
@@ -70,12 +68,12 @@ def edited(place: str) -> Iterator[Path]:
         runs.refuse(PostgresStatements(database))
         if not database_copying.may_edit(database):
             raise UsageError(
-                f"the user of the database may only read {address}, and this is kept in it: name another user in the "
+                f"the database user may only read {address}, and this change is stored in it: name another user in the "
                 "address, or `GRANT INSERT, DELETE` on its tables"
             )
-        _bring_up(database, folder, silent)  # what others changed while they had the lock
+        _bring_up(database, folder, silent)  # changes of the previous lock holder
         with writing(folder) as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDITED,))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDIT_NOTE,))
         undo.callback(_bring_up, database, folder, silent)
         yield folder
         _write_back(database, folder)
@@ -95,14 +93,14 @@ def _write_back(database: Connection, folder: Path) -> None:
                     )
                     changes = changed_rows(there, here, [table.columns.index(key) for key in keys])
                     database_copying.enter_changes(database, table, keys, *changes)
-        connection.execute("DELETE FROM meta WHERE name = ?", (_EDITED,))
+        connection.execute("DELETE FROM meta WHERE name = ?", (_EDIT_NOTE,))
 
 
 @contextlib.contextmanager
 def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Path]]:
-    """(the database, the copy as it stands now) while nobody else changes the copy."""
+    """Yields (database, folder of the up-to-date copy) under the lock of the copy."""
     home = _home(address)
-    with _written(home):
+    with _translate_write_errors(home):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = copy_folder(address)
     with contextlib.closing(WriteLock(home)) as lock, lock.held():
@@ -116,11 +114,11 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
 
 
 def index_folder(address: Address) -> Path:
-    """Where the index that readers of a collection share is kept for searches, which need no copy; copies and these
-    have their bounds together. Raises StoreError.
+    """Folder of the local copy of the shared search index, which searches use without a copy of the collection. It
+    counts towards the size limit of copies. Raises StoreError.
     """
     home = _home(address)
-    with _written(home):
+    with _translate_write_errors(home):
         if not home.exists():
             home.mkdir(mode=0o700, parents=True)
             _make_room(home, 0)
@@ -129,12 +127,12 @@ def index_folder(address: Address) -> Path:
 
 
 def forget(address: Address) -> None:
-    """Deletes the copy of a collection that is gone."""
+    """Deletes the copy of a deleted collection."""
     shutil.rmtree(_home(address), ignore_errors=True)
 
 
 def copy_folder(address: Address) -> Path:
-    """Where the copy of a collection is kept."""
+    """Folder of the copy of a collection."""
     return _home(address) / (address.collection + SUFFIX)
 
 
@@ -144,18 +142,18 @@ def _home(address: Address) -> Path:
 
 
 @contextlib.contextmanager
-def _written(home: Path) -> Iterator[None]:
+def _translate_write_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise StoreError(
-            f"the copy of the collection, which is read in its place, cannot be kept in {home}: {error.strerror}. Name "
-            "another folder in XDG_CACHE_HOME"
+            f"the local copy of the collection cannot be stored in {home}: {error.strerror}. Name another folder in "
+            "XDG_CACHE_HOME"
         ) from error
 
 
 def copies_folder() -> Path:
-    """Where copies are kept: `periplus/copies` in the cache of this user (XDG_CACHE_HOME, by default ~/.cache)."""
+    """`periplus/copies` in the user's cache folder (XDG_CACHE_HOME, by default ~/.cache)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "periplus" / "copies"
 
 
@@ -165,34 +163,34 @@ def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
         if before is None or not before.precedes(now):
             shutil.rmtree(folder, ignore_errors=True)
             _make_room(folder.parent, hosts.size_bytes(database))
-            with drafted(folder) as draft, folder_copying.transaction(draft), _files_laid(draft, folder):
+            with drafted(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
                 _take(database, draft, now, None, watch)
         elif is_edited or not (before.is_calm and before.following == now.following):
-            with writing(folder) as connection, _files_laid(connection, folder):
+            with writing(folder) as connection, _sync_files(connection, folder):
                 _take(database, connection, now, before, watch, WRITTEN_BACK if is_edited else ())
-        with _written(folder.parent):
+        with _translate_write_errors(folder.parent):
             _take_settings(database_copying.rules_text(database), folder)
 
 
 @contextlib.contextmanager
-def _files_laid(connection: reading.Connection, folder: Path) -> Iterator[None]:
-    """What becomes of the table `file` within becomes of the folder's files."""
+def _sync_files(connection: reading.Connection, folder: Path) -> Iterator[None]:
+    """Loads the folder's files into the table `file`, and writes them back at the end."""
     folder_copying.load_files(connection, folder)
     yield
-    with _written(folder.parent):
+    with _translate_write_errors(folder.parent):
         folder_copying.write_files(connection, folder)
 
 
 def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
-    """Of the database that a copy shows; None: there is none, or one of another version. And whether decisions in it
-    are none of the database.
+    """(database snapshot that the copy shows, whether it has decisions not yet written back). The snapshot is None if
+    there is no copy, or one of another schema version.
     """
     if not exists(folder):
         return None, False
     with reading.opened(folder) as connection:
-        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDITED)))
+        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDIT_NOTE)))
     version, *moment = json.loads(notes.get(_NOTE, "[0]"))
-    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDITED in notes
+    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDIT_NOTE in notes
 
 
 def _take(
@@ -203,22 +201,22 @@ def _take(
     watch: Watch,
     anew: Collection[str] = (),
 ) -> None:
-    """Takes over what was written in the database since a moment; None: all of it. Within transactions of both.
+    """Copies what was written in the database since a snapshot; None: everything. Call within transactions of both.
 
-    anew: tables that are taken whole.
+    anew: tables to copy whole.
     """
     sources = database_copying.changed_sources(database, since) if since else ((), ())
     for table in moved_tables(database, folder):
         _take_table(database, folder, table, None if table.name in anew else since, sources, watch)
     bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
-    folder_copying.enter_bodies(folder, _counted(bodies, watch))
+    folder_copying.enter_bodies(folder, _report_bodies(bodies, watch))
     if since:
         for name in ("body", "xml"):
-            _drop_vanished(database, folder, name)
+            _delete_missing_rows(database, folder, name)
     take_results(folder, result_notes(database), computed_tables(database))
     folder_copying.complete(folder, database_copying.last_seq(database))
     notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
-    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDITED, index_place.NAME))
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDIT_NOTE, index_place.NAME))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 
@@ -249,17 +247,17 @@ def _take_table(
     else:
         rows = database_copying.rows_out(database, table, since)
         enter(folder_copying.note_changed(folder, rows) if name == "url" else rows)
-        _drop_vanished(database, folder, name)
+        _delete_missing_rows(database, folder, name)
 
 
-def _drop_vanished(database: Connection, folder: reading.Connection, name: str) -> None:
-    """Deletes what the database has no longer. The copy has all that is there: equal counts are equal rows."""
+def _delete_missing_rows(database: Connection, folder: reading.Connection, name: str) -> None:
+    """Deletes rows that the database no longer has. The copy has all current rows, so equal counts mean equal rows."""
     if folder_copying.count(folder, name) != database_copying.count(database, name):
         keys = folder_copying.keys_of(folder, name)
         folder_copying.retain(folder, name, database_copying.keys_out(database, name, keys))
 
 
-def _counted(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
+def _report_bodies(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
     for count, body in enumerate(bodies, 1):
         yield body
         if count % 100 == 0:
@@ -267,8 +265,8 @@ def _counted(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
 
 
 def _take_settings(rules: str, folder: Path) -> None:
-    """The periplus.toml where the program was started is that of the copy, with the database's segments where it names
-    none; without one, the rules for URLs and segments of the database are.
+    """Links the periplus.toml of the current directory into the copy, adding the database's segments if it defines
+    none. Without such a file, writes the database's rules for URLs and segments.
     """
     here, path = Path(SETTINGS_FILE).absolute(), folder / SETTINGS_FILE
     text = here.read_text("utf-8") if here.is_file() else rules
@@ -286,18 +284,18 @@ def _take_settings(rules: str, folder: Path) -> None:
 
 
 def _make_room(home: Path, needed_bytes: int) -> None:
-    """Deletes copies that were not used for long. Raises StoreError where the disk has no room for another one."""
+    """Deletes copies that were not used recently. Raises StoreError if the disk has no room for a new copy."""
     now = time.time()
     used = {path: path.stat().st_mtime for path in home.parent.iterdir() if path != home}
     total = needed_bytes
     for other in sorted(used, key=lambda path: -used[path]):
         unused_s = now - used[other]
-        with contextlib.suppress(FileNotFoundError):  # somebody brings it up to date meanwhile
+        with contextlib.suppress(FileNotFoundError):  # another process is updating it
             total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
         if unused_s > UNUSED_S or (total > BYTES and unused_s > IN_USE_S):
             shutil.rmtree(other, ignore_errors=True)
     if needed_bytes > (free := shutil.disk_usage(home).free):
         raise StoreError(
-            f"the copy of the collection, which is read in its place, may take {size(needed_bytes)}, and {home.parent} "
-            f"has {size(free)}: name a folder on a larger disk in XDG_CACHE_HOME"
+            f"the local copy of the collection may take {size(needed_bytes)}, and {home.parent} has {size(free)}: name "
+            "a folder on a larger disk in XDG_CACHE_HOME"
         )

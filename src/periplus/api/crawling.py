@@ -1,4 +1,4 @@
-"""Runs a crawl or refresh from its order to its end: wires store, transport, policy and workers."""
+"""Runs a crawl or refresh: connects store, transport, policy and workers."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BUSY_SHARE = 0.6  # of one core: above it a worker has more to do than it can
-LOOK_S = 1.0  # how often it is decided whether another worker is needed
-CHILD_GRACE_S = 15.0  # a child that was told to stop and does not within this time is killed: nothing is lost by it
-# a page makes thousands of short-lived objects and no cycles: at the usual 700, collecting took 5 % of a crawl
+BUSY_SHARE = 0.6  # CPU share of one core above which a worker counts as busy
+LOOK_S = 1.0  # how often the supervisor decides whether to start another worker
+CHILD_GRACE_S = 15.0  # a stopped child is killed after this time; nothing is lost
+# a page creates thousands of short-lived objects and no cycles: with the default 700, collection took 5 % of a crawl
 GC_THRESHOLD = 50_000
-# URLs that a run opens again in one transaction: an earlier one's depth may have left out millions
+# URLs reopened per transaction: an earlier depth limit may have excluded millions
 OFFERED_AT_ONCE = 10_000
-INDEX_AFTER_S = 2.0  # of a shorter crawl the first search takes the pages in: a process costs half a second to start
+INDEX_AFTER_S = 2.0  # shorter crawls are indexed by the first search: starting a process costs half a second
 INDEX_LOOK_S = 0.2
-AWAIT_S = 1.0  # how often a part that waits for others looks at them
-# of the indexing process: more spin beside small arrays, a third of all time
+AWAIT_S = 1.0  # how often a part that waits for other parts polls them
+# for the indexing process: with more threads, spinning on small arrays took a third of all time
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-MOST_DEATHS = 20  # workers that may die in one run before no further one is started
+MOST_DEATHS = 20  # dead workers in one run after which no more are started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
     Reason.TRAP, Reason.NOT_ARCHIVED,
@@ -79,28 +79,28 @@ REOPENABLE = (
 
 @frozen
 class CrawlOrder:
-    """What to crawl, where to keep it, and how."""
+    """What to crawl, where to store it, and how."""
 
-    folder: Path  # with its periplus.toml; where a store is named, nothing else of it is used
+    folder: Path  # if `store` is set, only its periplus.toml is used
     starts: tuple[Url, ...]
     settings: Settings
     rules: str = ""  # TOML with the tables [[site]] and [[script]]
-    kind: str = "crawl"  # or "refresh": what is known is asked for again
-    due_only: bool = False  # refresh: only pages whose own time has come
-    store: str = ""  # address of a collection in a database, in place of the folder
-    part: str = ""  # 2/4: the collection is the second of four that share a web; empty: as the collection is
-    exchange: str = ""  # folder, or URL of object storage, where the parts hand URLs over; empty: as before
-    until_all_done: bool = False  # a part that has nothing to do waits until no part has
-    further: Pairs = ()  # (name, value): what else the workers of a kind of run choose by
+    kind: str = "crawl"  # or "refresh": request known URLs again
+    due_only: bool = False  # refresh: only pages that are due
+    store: str = ""  # database address of the collection, instead of the folder
+    part: str = ""  # "2/4": the collection is the second of four that share a web; empty: as stored in the collection
+    exchange: str = ""  # folder or object storage URL through which parts exchange URLs; empty: as before
+    until_all_done: bool = False  # an idle part waits until all parts are idle
+    further: Pairs = ()  # (name, value): further data for the policy of this kind of run
 
     @property
     def place(self) -> Path | str:
-        """The folder, or the address."""
+        """The folder or the database address."""
         return self.store or self.folder
 
     @property
     def home(self) -> CrawlHome:
-        """Where the collection is kept. Raises UsageError."""
+        """The home of the collection. Raises UsageError."""
         return home_of(self.place)
 
 
@@ -109,57 +109,55 @@ class Progress:
     """State of a crawl."""
 
     counts: RunCounts
-    hosts: tuple[HostRow, ...]  # with most waiting first
+    hosts: tuple[HostRow, ...]  # hosts with the most queued URLs first
     elapsed_s: float
     workers: int
     paused: bool
-    indexing: JobProgress | None = None  # the crawl has ended, and its last pages are made searchable: how many of all
+    indexing: JobProgress | None = None  # set after the crawl, while the search index catches up
 
 
 @frozen
 class CrawlEnd:
-    """How a crawl ended. state: done, stopped, suspicious or failed; note: why, in a sentence."""
+    """How a crawl ended. state: done, stopped, suspicious or failed; note: the reason, as a sentence."""
 
     run_id: int
     state: str
     note: str
     counts: RunCounts
     elapsed_s: float
-    went_on: bool  # the collection held an unfinished crawl before
-    traps: tuple[TrapTally, ...] = ()  # URL patterns left out as endless series; of a refresh those that grew
-    part: str = ""  # of a web that several collections share: others may hand it more
-    is_kept: bool = True  # False: no page was read, and the collection that the run made is deleted again
+    went_on: bool  # the crawl continued an unfinished one
+    traps: tuple[TrapTally, ...] = ()  # URL patterns excluded as endless series; for a refresh, those that grew
+    part: str = ""  # of a web shared by several collections: other parts may still send URLs
+    is_kept: bool = True  # False: no page was read, and the new collection was deleted again
 
     @property
     def doubtful(self) -> int:
-        """How many URLs were left out that may have content: not those that were read under another session id."""
+        """Number of excluded URLs that may have content. URLs read under another session id do not count."""
         return sum(tally.urls for tally in self.traps if tally.pattern.startswith("/"))
 
 
 class RunPolicy(Policy, Protocol):
-    """What the workers of a run choose by, with its scope, where hosts do not just take turns."""
+    """A scheduling policy with its scope, for runs that do not simply rotate over hosts."""
 
     @property
     def scope(self) -> CrawlScope: ...
 
 
-PolicyMaker = Callable[[RunStore, CrawlOrder], RunPolicy]  # makes it in each worker, of the run's store and order
+PolicyMaker = Callable[[RunStore, CrawlOrder], RunPolicy]  # called in each worker
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
-"""Does what waits of a run, until nothing is left: see `work`, which does it here, and `joining`,
-where a cluster does.
-"""
+"""Processes the queue of a run until it is empty: `work` does so on this machine, `joining` on a cluster."""
 
 
 def check_order(order: CrawlOrder) -> None:
-    """Refuses what contradicts itself, before anything is touched. Raises UsageError."""
+    """Rejects contradictory orders before anything is changed. Raises UsageError."""
     politeness = order.settings.politeness
     if not order.starts:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     if not (politeness.mine or order.settings.identity.folders) and politeness.ignore_robots:
-        raise UsageError("--ignore-robots holds only for hosts of your own: name them with --mine HOST")
+        raise UsageError("--ignore-robots is allowed only for your own hosts: name them with --mine HOST")
     if not politeness.mine and politeness.per_host > 1:
-        raise UsageError("--per-host above 1 holds only for hosts of your own: name them with --mine HOST")
+        raise UsageError("--per-host above 1 is allowed only for your own hosts: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
     logins_of(order.settings.identity.login, order.folder)
     revealed(order.settings.identity, order.folder)
@@ -168,13 +166,13 @@ def check_order(order: CrawlOrder) -> None:
     if (past := order.settings.past).from_archive:
         place_of(past.from_archive, past.at)
         if order.settings.identity.login or order.settings.identity.folders:
-            raise UsageError("--from-archive excludes --login and local folders: nobody but the archive is asked")
+            raise UsageError("--from-archive excludes --login and local folders: only the archive is read")
     own_hosts(politeness.mine)
     site_scope(order.starts, order.settings.scope)
     identity = order.settings.identity
     for host, local in folders_of(identity.folders).items():
         if not local.is_dir():
-            raise UsageError(f"the folder {local}, which {host.removesuffix(':80')} stands for, is not there")
+            raise UsageError(f"the folder {local}, which serves {host.removesuffix(':80')}, does not exist")
     resolve_entries(identity.resolve)
     for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
         if name and not Path(name).is_file():
@@ -182,16 +180,16 @@ def check_order(order: CrawlOrder) -> None:
 
 
 def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour | None = None) -> CrawlEnd:
-    """Runs or continues the crawl of a collection until nothing is left, a limit is reached, or watch returns True.
+    """Runs or continues the crawl of a collection until no work is left, a limit is reached, or watch returns True.
 
-    watch: called some times a second from this thread, also while the last pages are made searchable; stopped then, the
-    crawl has ended all the same, and the next search does the rest. labour: who does it; None: `work`. Raises
-    UsageError and StoreError.
+    watch: called several times a second from this thread, also while the search index catches up; stopped then, the
+    crawl is complete and the next search does the rest. labour: executes the run; None: `work`. Raises UsageError and
+    StoreError.
     """
     check_order(order)
     home = order.home
     with home.only_crawl():
-        order = _ruled(dataclasses.replace(order, settings=workable(order.settings)))
+        order = _apply_rules(dataclasses.replace(order, settings=workable(order.settings)))
         try:
             return _crawl_alone(order, home, watch, labour or work)
         except PeriplusError:
@@ -200,11 +198,11 @@ def crawl(order: CrawlOrder, watch: Callable[[Progress], bool], labour: Labour |
             raise
 
 
-def _ruled(order: CrawlOrder) -> CrawlOrder:
-    """The order with the rules of the collection's periplus.toml, and its starts as these spell them."""
+def _apply_rules(order: CrawlOrder) -> CrawlOrder:
+    """The order with the URL rules of the collection's periplus.toml, applied to its starts."""
     text = order.rules or rules_text(order.folder) or order.home.rules_text()
     rules = rules_of(text)
-    # one that breaks a rule was wished all the same
+    # a start that the rules exclude is still crawled: the user asked for it
     starts = tuple(dict.fromkeys(apply(start, rules).url or start for start in order.starts))
     return dataclasses.replace(order, rules=text, starts=starts)
 
@@ -236,13 +234,13 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
 
 
 def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, str]:
-    """(state, note) of a run whose work is over. stop_note: why it was stopped; empty: it was not."""
+    """(state, note) of a finished run. stop_note: why it was stopped; empty: it was not."""
     waiting = not store.idle(SystemClock().now())
     start = order.starts[0]
     first = why_not(start, *store.states([start])[start])
     counts = store.counts()
     if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
-        return "done", f"nothing of part {order.part} was met"
+        return "done", f"no URL belongs to part {order.part}"
     return judged(counts, waiting, stop_note or _budget_note(order, waiting), first)
 
 
@@ -253,11 +251,11 @@ def work(
     watch: Callable[[Progress], bool],
     policy: RunPolicy | None = None,
 ) -> tuple[str, float]:
-    """Does what waits, with further processes where they help.
+    """Processes the queue, with more processes where they help.
 
-    Returns (why it was stopped, empty if nothing was left; seconds).
+    Returns (reason for stopping, empty if no work was left; seconds).
 
-    policy: what the worker of this process chooses by instead; of others, see `serve_as_child`.
+    policy: replaces the default policy of this process's worker; for other workers see `child.POLICIES`.
     """
     supervisor = Supervisor(store, order, run_id, watch)
     ended_by_itself = False
@@ -276,8 +274,8 @@ def work(
 
 
 def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope | None = None) -> None:
-    """Offers the starts, and again what earlier runs left out and these settings may let in;
-    a refresh what it is to ask again.
+    """Queues the starts, and URLs that earlier runs excluded if the present settings admit them; in a refresh, the URLs
+    to request again.
     """
     if order.kind == "refresh":
         order.home.ask_again(now, due_only=order.due_only)
@@ -299,8 +297,8 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
 
 
 def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], policy: RunPolicy | None = None) -> str:
-    """One worker in this process, until it is done. policy: see `work`. Returns why it could not sign in; empty: it
-    could, or had not to.
+    """Runs one worker in this process until it is finished. policy: see `work`. Returns why signing in failed, or an
+    empty string.
     """
     settings = dataclasses.replace(order.settings, identity=revealed(order.settings.identity, order.folder))
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
@@ -310,7 +308,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     addresses = AddressTurns(settings.politeness.per_address, delay_for(settings.politeness, False, None), mine, table)
     reads = may_be_kept if settings.storage.keep_parts else may_be_read
     wire = Wire(settings.limits, settings.identity, settings.politeness.concurrency, auth_hosts, reads, reads)
-    if not settings.identity.proxy:  # else all lead to the proxy
+    if not settings.identity.proxy:  # with a proxy, every address is the proxy's
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
@@ -341,7 +339,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     )
     if archive is not None:
         settings = settings_of_past(settings)
-    gc.freeze()  # what is loaded now stays
+    gc.freeze()  # objects that exist now live until the end
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
         Worker(deps, settings).run(tick if archive is None else lambda: bool(archive.failure) or tick())
@@ -356,7 +354,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
 
 
 def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTransport | None:
-    """What answers from the archive that the settings name; None: they name none. Raises UsageError."""
+    """Transport that reads from the archive named in the settings, or None. Raises UsageError."""
     if not settings.past.from_archive:
         return None
     place = place_of(settings.past.from_archive, settings.past.at)
@@ -372,27 +370,25 @@ def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTrans
 def _source_of(place: ArchivePlace, settings: Settings, wire: Wire, clock: Clock) -> ArchiveSource:
     if place.kind != "files":
         return ServerSource(place, settings.politeness, wire, clock)
-    from periplus.store.captures import FileArchive  # for those who read archives alone
+    from periplus.store.captures import FileArchive  # imported only when an archive is read
 
     return FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
 
 
 def settings_of_past(settings: Settings) -> Settings:
-    """The settings of a worker whose hosts are those of an archive: nobody is asked at them, so there is no robots.txt,
-    delay or further attempt.
-    """
+    """Worker settings for an archive: its hosts receive no requests, so there is no robots.txt, delay or retry."""
     free = dataclasses.replace(settings.politeness, delay_s=0.0, per_host=1, ignore_robots=True, retries=0)
     return dataclasses.replace(settings, politeness=free)
 
 
 def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRendering | None:
-    """What pages are rendered with; None: none is.
+    """The page renderer, or None if rendering is off.
 
-    logins: what is behind them, pages of other origins do not get. Raises UsageError where there is no browser.
+    logins: their origins are not served to pages of other origins. Raises UsageError without a browser.
     """
     if settings.rendering.render == "never":
         return None
-    from periplus.acquire.browser import browser_program  # both for those who render alone
+    from periplus.acquire.browser import browser_program  # both imported only when pages are rendered
     from periplus.acquire.rendered import PageRendering
 
     closed = {origin: login.origins for login in logins for origin in login.origins}
@@ -400,7 +396,7 @@ def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = (
 
 
 def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
-    """What the site's stored pages teach: read again, for nobody else remembers it."""
+    """Relearns parameter rules from the site's stored pages: they are not stored themselves."""
     learner = AliasLearner()
     for url, digest in store.texts(site, PAGES):
         learner.learn(url, digest)
@@ -408,16 +404,16 @@ def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
 
 
 class Supervisor:
-    """Looks after a run between two turns of this process's own worker: shows it, ends it,
-    adds workers where they help.
+    """Supervises a run between turns of this process's own worker: reports progress, stops the run, starts workers
+    where they help.
     """
 
     def __init__(self, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]) -> None:
         self._store, self._order, self._run_id, self._watch = store, order, run_id, watch
-        # pages are rendered by one worker and its browsers, that what they need of any host comes to it
+        # Rendering uses one worker and its browsers, because a page's resources on any host must reach them.
+        # A login session also needs one worker, which keeps the cookies in memory: a second sign-in might end the
+        # session. An archive needs one too, since all hosts are served by it.
         is_rendering = order.settings.rendering.render != "never"
-        # a session has one worker too, which keeps its cookies in memory: one that signed in beside it might end it
-        # and so has an archive, to which all hosts are one
         logins = logins_of(order.settings.identity.login, order.folder)
         has_session = any(login.has_session for login in logins)
         is_alone = is_rendering or has_session or bool(order.settings.past.from_archive)
@@ -425,10 +421,10 @@ class Supervisor:
         self._started = time.monotonic()
         self._measured, self._cpu, self._waited = self._started, time.process_time(), waited_s()
         self._processors = os.cpu_count() or 1
-        self._gainful = self._processors  # workers that find a processor, as far as this one tells
+        self._gainful = self._processors  # estimated number of workers that find a free processor
         self._workers: list[subprocess.Popen[bytes]] = []
-        self._ticked, self._paused_s = self._started, 0.0  # time in which the crawl was paused is none of max_time's
-        self._deaths = 0  # workers that did not end well
+        self._ticked, self._paused_s = self._started, 0.0  # paused time does not count towards max_time
+        self._deaths = 0  # workers that failed
         self._index_worker: subprocess.Popen[bytes] | None = None
         self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
         self.stop_note = ""
@@ -439,9 +435,9 @@ class Supervisor:
         return time.monotonic() - self._started
 
     def awaits_work(self) -> bool:
-        """Of a part that has nothing to do: waits for what others hand over, if so ordered.
+        """Waits until other parts send URLs, if `until_all_done` is set and this part is idle.
 
-        False: nothing came, or it was stopped.
+        Returns False if none came, or on a stop.
         """
         while self.exchange is not None and not self.stop_note:
             waits = self.exchange.finish()
@@ -470,7 +466,7 @@ class Supervisor:
         if limit_s and self.elapsed_s - self._paused_s >= limit_s:
             self.stop_note = f"max-time {limit_s:g} s is over"
         places = min(self._most, MOST_DEATHS - self._deaths) - len(self._workers)
-        if not self.stop_note and places > 0 and self._help_is_needed():
+        if not self.stop_note and places > 0 and self._needs_worker():
             self._workers.append(start_worker(self._order, self._run_id))
         if self._index_worker is None and self._is_indexed and self.elapsed_s > INDEX_AFTER_S:
             self._index_worker = start_indexing(self._order.store or self._order.folder)
@@ -486,9 +482,9 @@ class Supervisor:
         )
 
     def _is_at_work(self, worker: subprocess.Popen[bytes]) -> bool:
-        """False once it ended.
+        """Whether the worker still runs.
 
-        One that died is no reason to stop, but one after another is a reason to start no more.
+        The run continues after a worker's death, but repeated deaths stop the start of new workers.
         """
         status = worker.poll()
         if status:
@@ -498,9 +494,9 @@ class Supervisor:
             finish_child(worker)
         return status is None
 
-    def _help_is_needed(self) -> bool:
-        """Whether there are hosts for another worker, and this one is busy; or, of a number that was ordered, whether
-        another one finds a processor.
+    def _needs_worker(self) -> bool:
+        """Whether another worker is useful: there are free hosts and this worker is busy; or, with a number of workers
+        in the settings, another one would find a free processor.
         """
         now, is_ordered = time.monotonic(), self._order.settings.storage.workers > 0
         busy = False
@@ -508,7 +504,7 @@ class Supervisor:
             cpu, waited = time.process_time(), waited_s()
             elapsed_s, used_s = now - self._measured, cpu - self._cpu
             busy = used_s > BUSY_SHARE * elapsed_s
-            share = (used_s + waited - self._waited) / elapsed_s  # of a processor, that it has or waits for
+            share = (used_s + waited - self._waited) / elapsed_s  # of a processor: used or waited for
             self._gainful = max(self._processors, int(self._processors / max(share, 0.001)))
             self._measured, self._cpu, self._waited = now, cpu, waited
         if is_ordered:
@@ -516,14 +512,14 @@ class Supervisor:
         return busy and self._store.fair_share(time.time()) > 1
 
     def stop(self, *, at_once: bool) -> None:
-        """Ends the children; they store what they have. What one that must be killed had in hand is fetched again."""
+        """Ends the child processes, which commit first. Pages in flight in a killed child are fetched again."""
         if at_once:
             for worker in self._workers:
                 worker.terminate()
         for worker in self._workers:
             finish_child(worker, CHILD_GRACE_S if at_once else None)
         if self._index_worker is not None and at_once:
-            stop_child(self._index_worker)  # nothing is lost by it, and the next search does the rest
+            stop_child(self._index_worker)  # nothing is lost: the next search does the rest
         elif self._index_worker is not None:
             finish_indexing(
                 self._index_worker,
@@ -532,7 +528,7 @@ class Supervisor:
 
 
 def waited_s() -> float:
-    """Seconds for which this process was ready and had no processor; 0 where the system does not tell."""
+    """Seconds that this process waited for a processor; 0 where the system does not report it."""
     try:
         return int(Path("/proc/self/schedstat").read_text("ascii").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -540,7 +536,7 @@ def waited_s() -> float:
 
 
 def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
-    """Another worker process on the same collection and run."""
+    """Starts another worker process for the same collection and run."""
     return start_child(
         "-m",
         "periplus.api.child",
@@ -558,8 +554,8 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
 
 
 def start_indexing(place: Path | str) -> subprocess.Popen[bytes]:
-    """A process that indexes the pages of the crawl meanwhile, see `api.search_index`. Where it dies, the next search
-    does its work.
+    """Starts a process that indexes pages during the crawl, see `api.search_index`. If it dies, the next search does
+    its work.
     """
     words = ("-m", "periplus.api.search_index")
     order = str(place.absolute()) if isinstance(place, Path) else place
@@ -567,9 +563,9 @@ def start_indexing(place: Path | str) -> subprocess.Popen[bytes]:
 
 
 def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress], bool]) -> None:
-    """The crawl is over: waits until the process has taken in the rest, or stop says that nobody wants to wait.
+    """Waits after the crawl until the process has indexed all pages, or stop returns True.
 
-    stop: called with how many pages are indexed, and of how many; 0 of 0 while the process does not say.
+    stop: called with the indexing progress; 0 of 0 while the process reports none.
     """
     assert child.stdout is not None
     lines, indexing = ProgressLines(child.stdout.fileno()), JobProgress(note="indexing")
@@ -579,27 +575,27 @@ def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress]
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(INDEX_LOOK_S)
     finally:
-        stop_child(child)  # nothing is lost by it
+        stop_child(child)  # nothing is lost: the next search does the rest
 
 
 def _budget_note(order: CrawlOrder, waiting: bool) -> str:
     pages = order.settings.budget.max_pages
-    return f"max-pages {pages} are fetched" if waiting and pages else ""
+    return f"max-pages {pages} reached" if waiting and pages else ""
 
 
 def at_limit(state: str, note: str) -> bool:
-    """Whether a run that ended so came to a limit of the user's: `_budget_note`, or what `Supervisor` says of time."""
+    """Whether the run ended at a limit set by the user: see `_budget_note` and `Supervisor.tick`."""
     return state == "stopped" and note.startswith("max-")
 
 
-LOGIN_NOTE = "login "  # a run that could not sign in: `Login` begins its messages so
-ARCHIVE_NOTE = "the archive"  # one that cannot be had: `ArchiveTransport` begins its messages so
+LOGIN_NOTE = "login "  # beginning of the messages of `Login`: the run could not sign in
+ARCHIVE_NOTE = "the archive"  # beginning of the messages of `ArchiveTransport`: the archive is unavailable
 
 
 def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended.
 
-    A crawl that fetched nothing useful is not green. first: what became of the first start.
+    A crawl that fetched no useful page has failed. first: result of the first start.
     """
     read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
@@ -625,14 +621,14 @@ _TROUBLES = (
 )  # fmt: skip
 
 
-# A refresh: a collection is brought up to date by the settings of its last crawl.
+# Refresh: updates a collection with the settings of its last crawl.
 
 REFRESH = "refresh"
 
 
 @frozen
 class RefreshEnd:
-    """How a refresh ended. findings: how many URLs were what; all kinds are named."""
+    """How a refresh ended. findings: number of URLs by finding, for every finding."""
 
     end: CrawlEnd
     findings: Mapping[RefreshFinding, int]
@@ -647,17 +643,15 @@ class RefreshEnd:
 
 
 def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
-    """A refresh of the collection by the settings of its last crawl or refresh, with those given in their place.
+    """A refresh of the collection with the settings of its last crawl or refresh, overridden by `given`.
 
-    place: a folder, or an address.
-
-    Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting.
+    place: a folder or a database address. Raises NoCollection, UsageError if nothing was crawled yet, UnknownSetting.
     """
     records = home_of(place).runs()
     starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
     if not starts:
-        raise UsageError(f"{place} has no run yet: `periplus crawl URL` begins one there")
-    # what a check was told is not how the site is crawled
+        raise UsageError(f"{place} has no run yet: `periplus crawl URL` starts one there")
+    # the settings of a check do not describe how the site is crawled
     crawls = [record for record in records if record.kind != CHECK] or records
     settings = settings_from(given, last_settings(crawls[-1].settings))
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
@@ -665,9 +659,9 @@ def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool
 
 
 def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock | None = None) -> RefreshEnd:
-    """Asks again for what the collection knows, and follows what is new. watch: as for `crawl`.
+    """Requests known URLs again and follows new links. watch: as for `crawl`.
 
-    A refresh in which no server answered is no success, whatever the collection holds from before.
+    A refresh in which no server answered fails, whatever the collection has from before.
     """
     end = crawl(order, watch)
     findings = order.home.findings(end.run_id)
@@ -679,10 +673,10 @@ def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock |
     if end.state == "done" and (unreached or not answered):
         state = "suspicious" if answered else "failed"
         note = (
-            f"{unreached} URLs were not asked for, because their hosts were given up"
+            f"{unreached} URLs were not requested, because their hosts did not answer"
             if answered
             else "no page was read again"
         )
-        end = dataclasses.replace(end, state=state, note=f"{note}; what was known of them is kept")
+        end = dataclasses.replace(end, state=state, note=f"{note}; their stored state is kept")
         order.home.end_run(end.run_id, end.state, end.note, (clock or SystemClock()).now())
     return RefreshEnd(end, findings)

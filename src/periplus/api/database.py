@@ -1,4 +1,4 @@
-"""A collection in a database, read: what of a `Collection` it can answer."""
+"""The reader of a collection in a database, and its deletion and checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from periplus.store.segments import object_storage, swept
 from periplus.store.sqlite import reading
 from periplus.urls.canonical import canonical, url_id
 
-if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever function connects
+if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
     from periplus.api.site import Site
     from periplus.model.ports import RunRecord
     from periplus.model.search import SearchResult
@@ -30,14 +30,14 @@ if TYPE_CHECKING:  # what needs the extra `postgres` is loaded by whichever func
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    Its runs, its status and its map are read from the database, and searches where readers share an index; all else
-    from its copy, as of the first access: docs/postgresql.md.
+    Runs, status and map are read from the database, and so are searches if its readers share an index. Everything else
+    is read from a local copy made at the first access: docs/postgresql.md.
     """
 
     def __init__(
         self, address: str, time_limit_s: float = 0.0, watch: Callable[[str, int], None] | None = None
     ) -> None:
-        """time_limit_s: as of `Collection`; watch: as of `folder_of`. Raises NoCollection, StoreError."""
+        """time_limit_s: as in `Collection`; watch: as in `folder_of`. Raises NoCollection, StoreError."""
         self._text, self._address, self._watch = address, address_of(address), watch
         self._begin(time_limit_s)
         self.runs()
@@ -47,7 +47,7 @@ class DatabaseCollection(Collection):
         return self._text
 
     @cached_property
-    def folder(self) -> Path:  # type: ignore[override]  # of the copy, when it is first read
+    def folder(self) -> Path:  # type: ignore[override]  # of the copy, made on first access
         return folder_of(self._text, self._watch)
 
     @cached_property
@@ -58,7 +58,7 @@ class DatabaseCollection(Collection):
         return f"<DatabaseCollection {self._address.collection}>"
 
     def close(self) -> None:
-        """Lets go of the copy; nothing can be asked of it afterwards."""
+        """Closes the copy; later reads from it fail."""
         if "_connection" in self.__dict__:
             super().close()
 
@@ -67,11 +67,11 @@ class DatabaseCollection(Collection):
         return list(home_of(self._text).runs())
 
     def status(self, most_hosts: int = 10) -> Status:
-        """Sums and state of the collection, of one snapshot."""
+        """Totals and state of the collection, from one snapshot."""
         from periplus.store.postgres import hosts as host_rows
         from periplus.store.postgres.statements import PostgresStatements
 
-        with _connected(self._address) as connection, connection.transaction():
+        with _connect(self._address) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
             work = backlog(statements, most_hosts, host_rows.time_now(connection, None))
@@ -95,7 +95,7 @@ class DatabaseCollection(Collection):
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
     ) -> Site:
-        """The hierarchical map of a site, as `Collection.map` makes it. Raises UsageError where there is none."""
+        """The hierarchical map of a site, as in `Collection.map`. Raises UsageError if there is none."""
         from periplus.api.facts import RankOrder
         from periplus.api.site import stored_map
 
@@ -111,7 +111,7 @@ class DatabaseCollection(Collection):
         like: Sequence[float] | str | None = None,
         watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
-        """As of a folder. Where readers share an index it is asked as it was published, and no copy is made."""
+        """As in `Collection`. If readers share an index, searches its published state without making a copy."""
         from periplus.api.searching import searched
 
         near = url_id(canonical(like)) if isinstance(like, str) else like
@@ -121,17 +121,17 @@ class DatabaseCollection(Collection):
 
 
 def clear(store: str) -> None:
-    """Deletes what a collection in a database holds, the segments that its pages lie in and the index that its readers
-    share too; its jobs stay, and the places of both unless the address names others.
+    """Deletes the contents of a collection in a database, including its segments and shared index. Keeps its jobs, and
+    the storage places of segments and index unless the address names others.
 
-    Raises UsageError while somebody works on it, NoCollection, StoreError.
+    Raises UsageError while workers run, NoCollection, StoreError.
     """
     from periplus.store.postgres import index_place, schema, table_rows
 
     address = address_of(store)
-    with home_of(store).only_crawl(), _connected(address) as connection:
+    with home_of(store).only_crawl(), _connect(address) as connection:
         if workers := table_rows.workers_at_work(connection):
-            raise UsageError(f"workers are at work on {address}: {workers}. Stop them, then delete.")
+            raise UsageError(f"{workers} workers are running on {address}. Stop them, then delete.")
         place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
         index = index_place.place_of_index(connection)
         _withdraw(index, f"{address.collection}-")
@@ -139,18 +139,18 @@ def clear(store: str) -> None:
             with contextlib.closing(object_storage(place)) as storage:
                 for name in names:
                     storage.delete(name)
-        # last: rows name the segments, which storage may refuse to delete now
+        # last: the rows name the segments, whose deletion may fail and must then be repeated
         schema.clear(connection, {"segments": address.segments or place, "index": address.index or index})
 
 
 def withdraw_index(store: str) -> None:
-    """Deletes the index that readers of a collection in a database share, for pages went: the next one who searches
-    publishes it again, without them. Raises UsageError, NoCollection, StoreError.
+    """Deletes the shared index of a collection after a deletion of pages; the next search publishes a new one. Raises
+    UsageError, NoCollection, StoreError.
     """
     from periplus.store.postgres import index_place
 
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         _withdraw(index_place.place_of_index(connection), f"{address.collection}-index-")
 
 
@@ -161,13 +161,13 @@ def _withdraw(place: str, names: str) -> None:
 
 
 def remove(store: str) -> None:
-    """Drops a collection in a database: its tables, its jobs, its segments; and its copy here. Raises as `clear`."""
+    """Deletes a collection in a database: tables, jobs, segments, and the local copy. Raises as `clear`."""
     from periplus.api.copies import forget
     from periplus.store.postgres import schema
 
     clear(store)
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         schema.drop(connection, address.collection)
     forget(address)
 
@@ -175,24 +175,24 @@ def remove(store: str) -> None:
 def check_segments(
     store: str, *, delete: bool = False, watch: Callable[[str], None] = lambda name: None
 ) -> Sequence[SegmentState]:
-    """Reads every segment of a collection in a database, and says whether it holds what pages point at.
+    """Reads every segment of a collection in a database and reports whether it has the records that pages refer to.
 
-    delete: those that no page points into, while nobody crawls. watch: is told the segment that was read. Raises
-    UsageError, NoCollection, StoreError.
+    delete: delete segments that no page refers to; not during a crawl. watch: called with the name of each segment.
+    Raises UsageError, NoCollection, StoreError.
     """
     from periplus.store.postgres import table_rows
 
     address = address_of(store)
-    with _connected(address) as connection:
+    with _connect(address) as connection:
         place = table_rows.place_of_segments(connection)
         if not place:
-            raise UsageError(f"{address} keeps the bytes of its pages in the database: there are no segments to check")
+            raise UsageError(f"{address} stores page bodies in the database: there are no segments to check")
         if delete and (workers := table_rows.workers_at_work(connection)):
             raise UsageError(
-                f"{workers} workers are at work: what they have written and not yet entered looks "
-                "unused. Stop them, then delete."
+                f"{workers} workers are running: segments that they have written and not committed look unused. Stop "
+                "them, then delete."
             )
-        # segments are read between two blocks of rows
+        # the connection is idle while segments are read
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         states, storage = [], object_storage(place)
         with connection.transaction():
@@ -208,8 +208,8 @@ def check_segments(
 
 
 @contextlib.contextmanager
-def _connected(address: Address) -> Iterator[Connection]:
-    """To a collection that is there. Raises UsageError, NoCollection, StoreError."""
+def _connect(address: Address) -> Iterator[Connection]:
+    """Connects to an existing collection. Raises UsageError, NoCollection, StoreError."""
     from periplus.store.postgres import schema
     from periplus.store.postgres.connection import connect
 

@@ -1,4 +1,4 @@
-"""Writes a collection as a dataset for engines, in parts and by several processes; takes back what they computed."""
+"""Exports a collection as a Parquet dataset, in parts and with several processes; imports the engines' results."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# An export is a list of parts: of each table the rows of so many URLs, in the order of their numbers. What is written,
-# and which parts are there, stands in the folder UNFINISHED: the first line says of what and in how many parts, each
-# further one names a part, noted after its file got its name. After a kill the next export of the collection into the
-# folder makes the parts that are missing. The numbers of URLs, which every part needs, lie there too.
+# An export is a list of parts: for each table, the rows of a range of URL numbers. The folder UNFINISHED has a journal:
+# its first line describes the export, each later line names a finished part and is appended after the part's file was
+# renamed into place. After a kill, the next export into the folder writes the missing parts. The numbering of URLs,
+# which every part needs, is stored there too.
 
 JOURNAL = "parts.jsonl"
-PART_URLS = 1 << 20  # of a part, by default: with 50 links of each fifth one 10,000,000 links, 100 MB
-BY_URL = ("links", "texts", "pages", "urls")  # tables in parts, the longest first: no process is left alone with one
+PART_URLS = 1 << 20  # URLs per part by default; with 50 links on a fifth of them 10,000,000 links, 100 MB
+BY_URL = ("links", "texts", "pages", "urls")  # tables in parts; the slowest first, so that processes end together
 
-TableWatch = Callable[[str, int], None]  # (the table that is written, its rows so far)
+TableWatch = Callable[[str, int], None]  # (table, rows written so far)
 
 
 def _silent(table: str, rows: int) -> None:
-    """Nobody watches."""
+    """Default: no progress reports."""
 
 
 @frozen
 class ExportPlan:
     """What an export writes.
 
-    first_run: when the collection began, by which it is known again. moments: when it was read; several where an export
-    that was killed went on.
+    first_run: start of the collection's first run, which identifies it. moments: when it was read; several if an
+    interrupted export was continued.
     """
 
     collection: str
@@ -75,7 +75,7 @@ class ExportPlan:
     moments: tuple[float, ...]
 
     def is_of(self, other: ExportPlan) -> bool:
-        """Whether parts that were written by one are parts of the other."""
+        """Whether parts written for one of the plans fit the other."""
         mine = (self.collection, self.first_run, self.texts, self.program)
         return mine == (other.collection, other.first_run, other.texts, other.program) and (
             other.parts in (0, self.parts)
@@ -91,8 +91,8 @@ class DatasetPart(NamedTuple):
     end: int
 
 
-Ask = Callable[[object], Any]  # sends a message to a process and returns its answer
-Notes = dict[tuple[str, int], PartNote]  # the parts that are there, by table and number
+Ask = Callable[[object], Any]  # sends a message to a child process and returns its reply
+Notes = dict[tuple[str, int], PartNote]  # finished parts by table and number
 
 
 def export_dataset(
@@ -104,10 +104,10 @@ def export_dataset(
     parts: tuple[int, int] = (0, 1),
     watch: TableWatch = _silent,
 ) -> Manifest:
-    """Writes the collection in a folder, or at an address, as Parquet tables: docs/parquet.md.
+    """Writes a collection (folder or database address) as Parquet tables: docs/parquet.md.
 
-    with_texts: also the pages' texts. parts: of how many files a table is, 0: one for each PART_URLS; and how many
-    processes write them. All is of one moment; of an export that goes on, each part is of its own one's.
+    with_texts: include the pages' texts. parts: (files per table, processes); 0 files: one for every PART_URLS. All
+    parts show one snapshot; in a continued export, each attempt has its own.
 
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
@@ -117,7 +117,7 @@ def export_dataset(
         children = [stack.enter_context(_child(place, into)) for _ in range(workers if workers > 1 else 0)]
         rows = stack.enter_context(_one_moment(place, children))
         try:
-            plan, done = _begun(_planned(place, rows, with_texts, count, now), into, rows)
+            plan, done = _begin_export(_plan_export(place, rows, with_texts, count, now), into, rows)
             numbers = Numbering.load(into / UNFINISHED)
             written = Counter[str]()
             for (table, _), note in done.items():
@@ -129,7 +129,7 @@ def export_dataset(
 
             adding = threading.Lock()
 
-            def noted(part: DatasetPart, note: PartNote) -> None:
+            def add_part(part: DatasetPart, note: PartNote) -> None:
                 with adding, (into / UNFINISHED / JOURNAL).open("a", encoding="utf-8") as journal:
                     journal.write(_line(part.table, part.number, note) + "\n")
                     done[part.table, part.number] = note
@@ -137,8 +137,8 @@ def export_dataset(
                         progress(part.table, note.rows)
 
             missing = deque(part for part in _parts(plan, len(numbers.ids)) if (part.table, part.number) not in done)
-            alone = [lambda part: _made(into, rows, numbers, part, progress)]
-            _each(missing, [_remote(ask) for ask in children] or alone, noted)
+            alone = [lambda part: _make_part(into, rows, numbers, part, progress)]
+            _make_parts(missing, [_remote(ask) for ask in children] or alone, add_part)
             names = [name for name in TABLES if with_texts or name != "texts"]
             tables = tuple(
                 noted_table(name, [note for key, note in sorted(done.items()) if key[0] == name], TABLES[name].columns)
@@ -161,26 +161,26 @@ def _unwritable(into: Path, error: OSError) -> StoreError:
 
 @contextlib.contextmanager
 def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRows]:
-    """The collection's rows as they stand, in this process and in all children.
+    """Opens one snapshot of the collection's rows in this process and in all children.
 
-    A database names its moment. A folder cannot: all begin to read while nobody may write.
+    PostgreSQL exports its snapshot by name. For SQLite, all processes open theirs while the write lock is held.
     """
     for ask in children:
-        ask("")  # until it has loaded its modules
+        ask("")  # waits until its modules are imported
     with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as unwritten:
             if children and isinstance(place, Path):
-                with contextlib.suppress(StoreError):  # where nothing can be written nobody writes
+                with contextlib.suppress(StoreError):  # read-only folder: nothing can change
                     unwritten.enter_context(WriteLock(place).held())
             rows = stack.enter_context(whole_of(place))
-            rows.runs()  # the moment begins
+            rows.runs()  # opens the snapshot
             moment = rows.moment() if children else ""
             for ask in children:
                 ask(moment)
         yield rows
 
 
-def _planned(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
+def _plan_export(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
     run = (
@@ -192,8 +192,8 @@ def _planned(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: f
     return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 
 
-def _begun(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
-    """The plan, with which the export in the folder goes on where it may, and the parts that are there."""
+def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
+    """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / UNFINISHED
     if earlier is not None and earlier.is_of(plan):
@@ -214,7 +214,7 @@ def _begun(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, N
 
 
 def _journal(into: Path) -> tuple[ExportPlan | None, Notes]:
-    """The plan of an export that did not come to its end, and the parts that it wrote. None: there is none."""
+    """(plan, finished parts) of an unfinished export; (None, {}) without one."""
     notes: Notes = {}
     try:
         first, *lines = (into / UNFINISHED / JOURNAL).read_text("utf-8").splitlines()
@@ -226,7 +226,7 @@ def _journal(into: Path) -> tuple[ExportPlan | None, Notes]:
                 notes[table, number] = PartNote(**note)
     except FileNotFoundError:
         return None, {}
-    except (ValueError, KeyError, TypeError):  # cut off where a kill met it: what stands before is whole
+    except (ValueError, KeyError, TypeError):  # last line truncated by a kill; the lines before are complete
         return (plan, notes) if notes else (None, {})
     return plan, notes
 
@@ -242,34 +242,34 @@ def _parts(plan: ExportPlan, urls: int) -> Iterator[DatasetPart]:
     yield DatasetPart("redirects", 0, 0, urls)
 
 
-def _made(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
+def _make_part(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
     """Writes a part."""
     if part.table == "redirects":
         return write_part(into, part.table, part.number, [redirect_block(rows, numbers)])
 
-    def watched(made: Iterable[Block]) -> Iterator[Block]:
+    def report_rows(made: Iterable[Block]) -> Iterator[Block]:
         for block in made:
             yield block
             progress(part.table, len(first) if not isinstance(first := block[0], Coded) else 0)
 
     made = part_blocks(part.table, rows, numbers, part.first, part.end)
-    return write_part(into, part.table, part.number, watched(made))
+    return write_part(into, part.table, part.number, report_rows(made))
 
 
-def _each(
+def _make_parts(
     missing: deque[DatasetPart],
     makers: Sequence[Callable[[DatasetPart], PartNote]],
-    noted: Callable[[DatasetPart, PartNote], None],
+    add_part: Callable[[DatasetPart, PartNote], None],
 ) -> None:
-    """Has every part made, by as many makers at once."""
+    """Makes all missing parts, with all makers in parallel."""
 
     def work(make: Callable[[DatasetPart], PartNote]) -> None:
         while True:
             try:
                 part = missing.popleft()
-            except IndexError:  # the others have taken the last
+            except IndexError:  # no part is left
                 return
-            noted(part, make(part))
+            add_part(part, make(part))
 
     if len(makers) == 1:
         work(makers[0])
@@ -280,7 +280,7 @@ def _each(
             future.result()
     finally:
         missing.clear()
-        pool.shutdown(wait=False)  # what is under way ends with its process
+        pool.shutdown(wait=False)  # parts in progress end with their processes
 
 
 def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
@@ -289,7 +289,7 @@ def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
 
 @contextlib.contextmanager
 def _child(place: Path | str, into: Path) -> Iterator[Ask]:
-    """A process that reads the collection and writes parts, as `serve` does; killed at the end."""
+    """Starts a child process that reads the collection and writes parts (see `serve`); kills it at the end."""
     order = {"place": str(place), "into": str(into.absolute())}
     child = start_child("-m", "periplus.api.datasets", order=order, stdout=subprocess.PIPE)
 
@@ -298,7 +298,9 @@ def _child(place: Path | str, into: Path) -> Iterator[Ask]:
         assert child.stdout is not None
         line = child.stdout.readline()
         if not line:
-            raise StoreError("a process that wrote parts has ended. The same command writes the missing parts.")
+            raise StoreError(
+                "a child process of the export died. Run the same command again to write the missing parts."
+            )
         answer = json.loads(line)
         if "error" in answer:
             raise StoreError(answer["error"])
@@ -312,7 +314,7 @@ def _child(place: Path | str, into: Path) -> Iterator[Ask]:
 
 
 def serve() -> None:
-    """The life of that process: a moment, and parts, each answered with its note."""
+    """Main loop of the child process: opens a snapshot, then writes parts and replies with the note of each."""
     lines: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     order = lines.get()
@@ -326,7 +328,7 @@ def serve() -> None:
             part = DatasetPart(*lines.get())
             numbers = Numbering.load(into / UNFINISHED)
             while True:
-                _answer(asdict(_made(into, rows, numbers, part, _silent)))
+                _answer(asdict(_make_part(into, rows, numbers, part, _silent)))
                 part = DatasetPart(*lines.get())
     except OSError as error:
         _answer({"error": str(_unwritable(into, error))})
@@ -335,7 +337,7 @@ def serve() -> None:
 
 
 def _listen(lines: SimpleQueue[Any]) -> None:
-    """Puts each line of standard input into the queue; at its end whoever asked is dead, and so is this process."""
+    """Queues the lines of standard input; exits at its end, which means that the parent has died."""
     with open(0, "rb", closefd=False) as messages:
         for line in messages:
             lines.put(json.loads(line))
@@ -347,19 +349,19 @@ def _answer(value: object) -> None:
     sys.stdout.flush()
 
 
-LoadWatch = Callable[[str], None]  # is written the table that is loaded
-INTERNAL = frozenset({"sketches", "edges", "nodes"})  # tables that only further stages read
+LoadWatch = Callable[[str], None]  # called with each table's name
+INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables
 
 
 def load_results(
     place: Path | str, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None
 ) -> Mapping[str, int]:
-    """Loads every finished analysis below results, computed from the dataset,
-    into the collection in a folder or at an address; returns rows by table.
+    """Loads all finished analyses below `results` that were computed from the dataset; returns row counts by table.
 
-    All of them in one transaction, each in place of an earlier result of its name; results in the
-    numbers of another dataset go.
-    Raises UsageError where nothing is finished or the dataset is another collection's, NoCollection, StoreError.
+    place: a folder or a database address. All results are loaded in one transaction and replace earlier results of
+    the same name; results of another dataset are deleted.
+
+    Raises UsageError if no analysis is finished or the dataset is from another collection, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
     manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
@@ -368,9 +370,7 @@ def load_results(
     }
     if not finished:
         others = f": {len(manifests)} were computed from another dataset" if manifests else ""
-        raise UsageError(
-            f"{results} holds no finished results of {dataset}{others}. `periplus analyse {dataset}` makes them."
-        )
+        raise UsageError(f"{results} has no finished results of {dataset}{others}. Run `periplus analyse {dataset}`.")
     rows: dict[str, int] = {}
     with results_of(place, now) as store:
         _refuse_other(numbers, dataset, store.runs(), name_of(place))
@@ -388,9 +388,9 @@ def load_results(
 
 
 def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
-    """A collection is known by its runs, wherever it was moved.
+    """Raises UsageError if the dataset is from another collection, recognised by its runs even after a move.
 
-    The last one that the dataset knows must still be there: pages go with a deleted run.
+    The dataset's last run must still exist: deleting a run deletes pages.
     """
     last = numbers.inputs.get("last_run")
     if not isinstance(last, dict) or (last.get("id"), last.get("started")) not in {
@@ -398,13 +398,13 @@ def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], n
     }:
         source = numbers.inputs.get("collection", "another collection")
         raise UsageError(
-            f"{dataset} is no dataset of {name}, but of {source}, or of a run that was deleted: "
-            "`periplus export parquet` makes one."
+            f"{dataset} is not a dataset of {name}, but of {source}, or of a deleted run: run "
+            "`periplus export parquet` again."
         )
 
 
 def _numbers(dataset: Path) -> Iterator[ComputedTable]:
-    """What leads from the numbers of results to the collection's own ids."""
+    """Tables that map the numbers in results to the collection's own ids."""
     yield ComputedTable("result_url", (("url", "INTEGER"), ("id", "INTEGER")), _rows(dataset, "urls", ["url", "id"]))
     sites = sorted(set(_rows(dataset, "hosts", ["site", "site_name"])), key=str)
     yield ComputedTable("result_site", (("site", "INTEGER"), ("name", "TEXT")), sites)

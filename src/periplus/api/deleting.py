@@ -1,6 +1,4 @@
-"""How is something deleted from a collection, or a whole collection,
-so that it is known beforehand what goes and search knows afterwards?
-"""
+"""Deletes pages, a site, a run or a whole collection: plans first, deletes, and updates the search index."""
 
 from __future__ import annotations
 
@@ -41,9 +39,9 @@ __all__ = [
 
 
 def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
-    """The ids of pages named by their URLs.
+    """Ids of pages given by URL.
 
-    Raises InvalidUrl, and UsageError for one that the collection does not know.
+    Raises InvalidUrl, and UsageError for an unknown page.
     """
     if not pages:
         return ()
@@ -52,19 +50,19 @@ def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):
-        raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists what it knows")
+        raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists its URLs")
     return ids
 
 
 def plan(folder: Path, request: Deletion) -> DeletionPlan:
-    """What a deletion would take; nothing is changed. Raises UsageError, NoCollection, StoreError."""
+    """What a deletion would remove, without changes. Raises UsageError, NoCollection, StoreError."""
     _check(folder, request)
     with reading.reading():
         return deletion.planned(folder, request)
 
 
 def chosen(folder: Path, request: Deletion) -> int:
-    """The plan's URLs alone, which take a tenth of its time. Raises as `plan`."""
+    """Only the plan's number of URLs; ten times faster than `plan`. Raises as `plan`."""
     _check(folder, request)
     with reading.reading():
         return deletion.chosen(folder, request)
@@ -73,14 +71,14 @@ def chosen(folder: Path, request: Deletion) -> int:
 def delete(
     place: Path | str, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
 ) -> DeletionPlan:
-    """Deletes; the search index forgets the pages at once.
+    """Deletes, and removes the pages from the search index at once.
 
-    place: a folder, or an address. watch: called after each some thousand URLs, True stops: what is done stays done.
-    shrink: the space goes back to the disk. Raises UsageError, NoCollection, and StoreError while a crawl is at work.
+    place: a folder or a database address. watch: called after every few thousand URLs; True stops, keeping what is
+    done. shrink: return the space to the disk. Raises UsageError, NoCollection, and StoreError during a crawl.
     """
-    with _nobody_crawls(place) as (folder, follow):
+    with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
-        for file in (column_files.STORIES, portal_rows.ENTRIES):  # they name pages
+        for file in (column_files.STORIES, portal_rows.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)
@@ -99,7 +97,7 @@ def delete(
 
 def _check(folder: Path, request: Deletion) -> None:
     if not (request.pages or request.site is not None or request.run):
-        raise UsageError("nothing was chosen: name pages, a site or a run")
+        raise UsageError("nothing selected: name pages, a site or a run")
     with reading.opened(folder) as connection:
         records = runs.run_records(connection)
     if request.run and [record.id for record in records] == [request.run]:
@@ -107,24 +105,24 @@ def _check(folder: Path, request: Deletion) -> None:
 
 
 @contextlib.contextmanager
-def _nobody_crawls(place: Path | str) -> Iterator[tuple[Path, Follow]]:
+def _exclusive_access(place: Path | str) -> Iterator[tuple[Path, Follow]]:
     with contextlib.ExitStack() as held:
         if isinstance(place, Path) and not schema.exists(place):
-            schema.connect(place)  # says so
+            schema.connect(place)  # raises NoCollection
         home = home_of(place)
         try:
             held.enter_context(home.only_crawl())
         except StoreError:
             raise StoreError(
-                f"a crawl is at work on {home}: nothing is deleted meanwhile. Stop it or wait for its end, then delete."
+                f"a crawl is running on {home}, so nothing was deleted. Stop it or wait for its end, then delete."
             ) from None
         yield held.enter_context(changing(place))
 
 
 def _tell_index(folder: Path) -> None:
-    """The pages leave the index, if there is one.
+    """Removes deleted pages from the search index, if there is one.
 
-    Where another process is indexing it sees them go; ranks follow with the next search.
+    If another process is indexing, it does so; ranks are updated by the next search.
     """
     from periplus.api.search_index import IndexWorker
 
@@ -139,9 +137,9 @@ def _tell_index(folder: Path) -> None:
 
 @frozen
 class FolderPlan:
-    """What goes with a whole collection.
+    """What the deletion of a whole collection removes.
 
-    names: of what lies in its folder, files that others put there too; name: to be typed.
+    names: entries of its folder, including files of other programs. name: what the user must type to confirm.
     """
 
     name: str
@@ -151,11 +149,11 @@ class FolderPlan:
 
 
 def folder_plan(folder: Path) -> FolderPlan:
-    """Raises NoCollection, UsageError for a folder that is another's by a symbolic link."""
+    """Raises NoCollection, and UsageError if the folder is a symbolic link."""
     if not schema.exists(folder):
-        schema.connect(folder).close()  # says that there is none
+        schema.connect(folder).close()  # raises NoCollection
     if folder.is_symlink():
-        raise UsageError(f"{folder} is a symbolic link: name the folder that it leads to, {folder.resolve()}")
+        raise UsageError(f"{folder} is a symbolic link: name its target, {folder.resolve()}")
     sizes = [(Path(place) / name).lstat().st_size for place, _, files in os.walk(folder) for name in files]
     return FolderPlan(
         folder.resolve().name, tuple(sorted(path.name for path in folder.iterdir())), len(sizes), sum(sizes)
@@ -163,9 +161,9 @@ def folder_plan(folder: Path) -> FolderPlan:
 
 
 def remove_collection(place: Path | str, typed: str) -> None:
-    """Removes a collection's folder with all that is in it, or its tables in a database. typed: its name, with or
-    without `.periplus`. Raises UsageError for another name, StoreError while a crawl is at work or where it cannot be
-    removed."""
+    """Deletes a collection's folder with all its contents, or its tables in a database. typed: its name, with or
+    without `.periplus`. Raises UsageError for another name, StoreError during a crawl or if the deletion fails.
+    """
     name = name_of(place)
     if typed not in (name, name.removesuffix(SUFFIX)):
         raise UsageError(f"nothing was deleted: type the collection's name, {name}, not {typed[:100]!r}")
@@ -178,12 +176,12 @@ def remove_collection(place: Path | str, typed: str) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    folder_plan(folder)  # there is one, and it is no link
-    with _nobody_crawls(folder):
+    folder_plan(folder)  # it exists and is not a symbolic link
+    with _exclusive_access(folder):
         place = folder.resolve()
         doomed = place.with_name(f".{place.name}.{os.getpid()}.deleted")
         try:
-            place.rename(doomed)  # at once: nobody meets half of it
+            place.rename(doomed)  # first, so that no process opens a half-deleted collection
             shutil.rmtree(doomed)
         except OSError as error:
-            raise StoreError(f"{folder} could not be removed whole: {error}") from error
+            raise StoreError(f"{folder} could not be deleted completely: {error}") from error

@@ -1,7 +1,7 @@
-"""Finds the pages of a collection that say the same, or nearly so, in whatever encoding and markup.
+"""Finds pages with equal or nearly equal text, regardless of encoding and markup.
 
-Equal digests are confirmed by the texts. Nearly equal texts are found among what is left, by their content: navigation
-would make pages alike that share nothing else.
+Equal digests are confirmed by comparing the texts. Near duplicates are searched among the remaining pages by content
+alone: shared navigation would make unrelated pages similar.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.values import Watch
 
-NEAR = 0.8  # of the shingles that either page has
-LEAST_NEAR = 0.3  # below, most candidates are none, and what is found no copy
+NEAR = 0.8  # Jaccard similarity of shingles
+LEAST_NEAR = 0.3  # below it most candidates are false, and the pages found are not copies
 AT_ONCE = 200
-_APART = (BlockKind.TITLE, BlockKind.ALT)  # not of a page's running text
+_APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Default: no progress reports."""
 
 
 def duplicates(
     connection: reading.Connection, site: str = "", near: float = NEAR, watch: Watch = _silent
 ) -> Duplicates:
-    """The groups of a collection or a site.
+    """Duplicate groups of a collection or a site.
 
-    site: its key; empty: all sites. near: similarity from which texts are nearly the same; 1.0: only the same ones.
-    Raises UsageError for a site that is not there.
+    site: its key; empty: all sites. near: least similarity of near duplicates; 1.0: exact duplicates only. Raises
+    UsageError for an unknown site.
     """
     if not LEAST_NEAR <= near <= 1.0:
         raise UsageError(f"near is {near:g}: give a share from {LEAST_NEAR:g} to 1")
@@ -62,19 +62,16 @@ def duplicates(
     notes = []
     if unmarked and near < 1.0:
         notes.append(
-            f"What is content was told for this answer alone on {unmarked:,} pages: "
-            "`periplus index` marks them for good."
+            f"The content of {unmarked:,} pages was marked for this result only; `periplus index` stores the marks."
         )
     if any(not group.is_confirmed for group in groups):
-        notes.append("Texts that were not kept were compared by their digests alone.")
+        notes.append("Texts that are not stored were compared by digest only.")
     return Duplicates(name, near, pages, tuple(groups), tuple(notes))
 
 
 def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
-    """Tells content from navigation on pages where it is not yet told, as a search does first;
-    not while a crawl does so.
-    """
-    from periplus.api import search_index  # loads the full-text engine
+    """Marks content and navigation on unmarked pages, as a search does first; does nothing during a crawl."""
+    from periplus.api import search_index  # imports the full-text engine
     from periplus.search.index import IndexBusy
 
     _, unmarked = text_rows.tally(connection)
@@ -82,16 +79,16 @@ def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch 
         return
 
     def show(done: int, waiting: int) -> bool:
-        watch("Telling content from navigation", done, done + waiting)
+        watch("Marking content", done, done + waiting)
         return False
 
-    # another process does it, or nothing can be written here: it is told for this answer alone
+    # if another process is indexing or the folder is read-only, the marks are computed for this result only
     with contextlib.suppress(IndexBusy, StoreError):
         search_index.catch_up(folder, show)
 
 
 def _site(connection: reading.Connection, name: str) -> tuple[str, int | None]:
-    """(key, number) of the site named; all sites: no number."""
+    """(key, number) of the named site; ("", None) for all sites."""
     if not name:
         return "", None
     site = chosen_start(site_starts(connection), name).site
@@ -99,19 +96,19 @@ def _site(connection: reading.Connection, name: str) -> tuple[str, int | None]:
 
 
 def site_number(connection: reading.Connection, site: SiteKey) -> int:
-    """0: it is not there."""
+    """Number of a site; 0 if it is unknown."""
     return next((number for number, name in site_rows.site_names(connection).items() if name == site), 0)
 
 
 def duplicate_groups(
     connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent
 ) -> list[DuplicateGroup]:
-    """Pages that say the same, and from a similarity of near below 1.0 those that nearly do.
+    """Groups of exact duplicates, and for near < 1.0 of near duplicates too; each page is in at most one group.
 
-    Each in one group; largest first. Within a snapshot.
+    Largest group first. Call within a snapshot.
 
-    For near ones 0.3 ms a page of 950 characters, 2.5 ms a page of 21,000, and 1 kB of memory; where content is
-    not told yet, 20 ms more.
+    Near duplicates cost 0.3 ms for a page of 950 characters, 2.5 ms for one of 21,000, and 1 kB of memory each; pages
+    without stored marks cost 20 ms more.
     """
     same: list[Same] = [
         (best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)
@@ -127,7 +124,7 @@ def duplicate_groups(
 def _near(
     connection: reading.Connection, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch
 ) -> list[NearHeads]:
-    """pages: each with how many others have its text."""
+    """Near duplicates. pages: each with the number of its exact copies."""
     contents = _Contents(connection)
     heads: list[Head] = []
 
@@ -146,7 +143,7 @@ def _near(
 
 
 class _Contents:
-    """The content of pages as text. What is not marked yet is marked here, and remembered."""
+    """Content of pages as text. Pages without stored marks are marked here; their marks are cached."""
 
     def __init__(self, connection: reading.Connection) -> None:
         self._connection = connection
@@ -154,16 +151,16 @@ class _Contents:
         self._made: dict[UrlId, bytes] = {}
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
-        """In the order given."""
+        """Contents in the order of the ids."""
         pages = text_rows.pages_of(self._connection, ids)
-        while some := list(islice(pages, AT_ONCE)):
-            for page, parts in zip(some, self._marks.of(some), strict=True):
+        while batch := list(islice(pages, AT_ONCE)):
+            for page, parts in zip(batch, self._marks.of(batch), strict=True):
                 if page.parts is None:
                     self._made[page.url_id] = pack_parts(parts)
                 yield _content(page, parts)
 
     def again(self, url_id: UrlId) -> str:
-        """Of a page that `of` was asked for."""
+        """Content of a page that `of` has already returned."""
         page = next(text_rows.pages_of(self._connection, [url_id]))
         return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
 

@@ -1,4 +1,4 @@
-"""Vectors of a collection, and of texts: taken in from the user's files, and made by a command of the user's."""
+"""Imports embedding vectors of pages from files, and runs the user's command that embeds queries."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from periplus.search.query import asked_words, parse
 from periplus.search.vectors import parsed
 from periplus.store.sqlite import page_rows, reading
 
-EMBED_S = 60.0  # longest time of a command: a model of some gigabytes takes some ten seconds to load
-AT_ONCE = 10_000  # pages looked up in one statement
+EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
+AT_ONCE = 10_000  # pages per lookup
 
 Embed = Callable[[str], list[float]]
 
 
 def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-    """Puts the vectors of a file in place of those of the collection in folder; watch: is told the rows read. Of a
-    collection in a database whose readers share an index they get these too.
+    """Replaces the collection's vectors by those in a file; also publishes them for a collection in a database whose
+    readers share an index. watch: called with the number of rows read.
 
-    Raises UsageError for a file that is none or names no page of the collection, NoCollection, StoreError.
+    Raises UsageError for an invalid file or one without pages of the collection, NoCollection, StoreError.
     """
     shared = shared_index(folder)
     if shared is None:
         return _take_in(folder, path, watch)
     with publishing(shared.address, VECTORS) as still_alone:
         if still_alone is None:
-            raise StoreError(f"another process takes in vectors of {shared.address}: wait for its end")
+            raise StoreError(f"another process is importing vectors of {shared.address}: wait for its end")
         note = _take_in(folder, path, watch)
         publish_vectors(shared, still_alone)
     return note
@@ -51,7 +51,7 @@ def _take_in(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNo
 
 
 def brought_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-    """The same, unless the collection has the vectors of this very file already."""
+    """Like `take_in`, unless the collection already has the vectors of this file."""
     take_over_vectors(folder)
     has = vectors.opened(folder)
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
@@ -60,7 +60,7 @@ def brought_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda r
 
 
 def vector_at(text: str) -> list[float]:
-    """The vector in a file, `.npy` or of numbers as a program prints them. Raises UsageError."""
+    """The vector in a file: `.npy`, or text with numbers. Raises UsageError."""
     path = Path(text)
     try:
         if path.suffix.lower() == ".npy":
@@ -73,17 +73,17 @@ def vector_at(text: str) -> list[float]:
 
 
 def embedder(command: str) -> Embed:
-    """What makes the vector of a text: a command that reads the text, UTF-8, and prints the vector.
+    """A function that embeds a text with a command: it reads UTF-8 text from standard input and prints the vector.
 
-    It is run as it stands, without a shell; a text never becomes a word of it. Raises UsageError for a command that is
-    none; what it returns raises UsageError where the command fails or prints no vector.
+    Runs without a shell, and the text is never part of the command line. Raises UsageError for an empty or malformed
+    command; the function raises UsageError if the command fails or prints no vector.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UsageError(f"{command!r} is no command: {error}") from None
+        raise UsageError(f"{command!r} is not a valid command: {error}") from None
     if not words:
-        raise UsageError("--embed-with names no command")
+        raise UsageError("--embed-with needs a command")
 
     def embed(text: str) -> list[float]:
         try:
@@ -93,15 +93,15 @@ def embedder(command: str) -> Embed:
         except OSError as error:
             raise UsageError(f"{words[0]} cannot be run: {error.strerror}") from None
         except subprocess.TimeoutExpired:
-            raise UsageError(f"{words[0]} made no vector within {EMBED_S:g} s") from None
+            raise UsageError(f"{words[0]} printed no vector within {EMBED_S:g} s") from None
         if done.returncode:
             last = done.stderr.decode("utf-8", "replace").strip().rpartition(os.linesep)[2][:300]
-            raise UsageError(f"{words[0]} ended with {done.returncode}{f': {last}' if last else ''}")
+            raise UsageError(f"{words[0]} failed with exit code {done.returncode}{f': {last}' if last else ''}")
         return parsed(done.stdout.decode("utf-8", "replace"))
 
     return embed
 
 
 def text_of(query: str) -> str:
-    """The words of a query, without its filters and signs: what an embedding is to be made of."""
+    """The words of a query without filters and operators, for embedding."""
     return " ".join(word.text for word in asked_words(parse(query).root)) or query

@@ -1,4 +1,4 @@
-"""Computes what a collection's tables say, on this machine or on a cluster that an installed package adds."""
+"""Runs analyses of an exported dataset, on this machine or on a cluster provided by an installed package."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from periplus.values import Watch, frozen
 
 LOCAL = "local[*]"
 SPARK = "spark"
-CLUSTER_CORES = 8  # of a cluster that nobody has asked yet
-MEMORY_SHARE = 0.5  # of what is free: others want some, and the estimate is one
+CLUSTER_CORES = 8  # assumed for a cluster whose size is not known yet
+MEMORY_SHARE = 0.5  # of free memory: other programs need some, and the need of an analysis is an estimate
 NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
@@ -46,10 +46,10 @@ __all__ = [
 
 @frozen
 class EngineRequest:
-    """Who computes.
+    """Which engine to use.
 
-    engine: `auto`, `stream`, or the name of a cluster. on: the address of a cluster, for Spark spark://host:port,
-    local[*] or yarn; empty: none was named. memory_bytes: 0: half of what is free.
+    engine: `auto`, `stream`, or the name of a cluster. on: cluster address, for Spark spark://host:port, local[*] or
+    yarn; empty: not given. memory_bytes: 0: half of the free memory.
     """
 
     engine: str = "auto"
@@ -59,7 +59,7 @@ class EngineRequest:
 
 @frozen
 class Analysed:
-    """What was computed, in the order of the stages, by which engine and why."""
+    """The results in order of the stages, with the engine and the reason for its choice."""
 
     choice: EngineChoice
     stages: tuple[StageResult, ...]
@@ -78,27 +78,27 @@ def analysed(
     request: EngineRequest = _REQUEST,
     watch: Watch | None = None,
 ) -> Analysed:
-    """Computes analyses (names of ANALYSES; none: all that the dataset has tables for) into folders below results,
-    by default beside the dataset.
+    """Computes analyses of a dataset into folders below results, by default beside the dataset.
 
-    What is finished there is not computed again. Raises UsageError, StoreError.
+    analyses: names from ANALYSES; empty: all for which the dataset has tables. Finished results are not recomputed.
+    Raises UsageError, StoreError.
     """
     unknown = [name for name in analyses if name not in ANALYSES]
     if unknown:
-        raise UsageError(f"there is no analysis {unknown[0]!r}: choose among {', '.join(ANALYSES)}")
+        raise UsageError(f"unknown analysis {unknown[0]!r}: choose among {', '.join(ANALYSES)}")
     manifest = manifest_in(dataset)
     names = list(analyses) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
     if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
-        raise UsageError(f"{dataset} holds no texts, which {', '.join(lacking)} need: export it again with --texts")
+        raise UsageError(f"{dataset} has no texts, which {', '.join(lacking)} need: export it again with --texts")
     memory_bytes = request.memory_bytes or free_memory()
     stages = [stage for name in names for stage in ANALYSES[name]]
     choice = (
         chosen(manifest, stages, memory_bytes, SPARK if request.on else "", _cores(request.on))
         if request.engine == "auto"
-        else EngineChoice(request.engine, "it was asked for")
+        else EngineChoice(request.engine, "it was requested")
     )
     place = results or dataset.with_name(dataset.name + ".results")
-    with _opened(choice.engine, request.on, memory_bytes) as engine:
+    with _open_engine(choice.engine, request.on, memory_bytes) as engine:
         done = compute(
             dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
@@ -106,7 +106,7 @@ def analysed(
 
 
 def _cores(on: str) -> int:
-    """How many the cluster at an address has: those of local[N], of local[*] this machine's, else CLUSTER_CORES."""
+    """Cores of a cluster: N for local[N], this machine's for local[*], 1 for local, else CLUSTER_CORES."""
     if not on.startswith("local"):
         return CLUSTER_CORES
     number = on.partition("[")[2].partition("]")[0].partition(",")[0]
@@ -114,7 +114,7 @@ def _cores(on: str) -> int:
 
 
 def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
-    """The dataset, or of several the one that they make together, which is written into a folder where it is not there.
+    """The dataset; several datasets are first combined into a new one in the folder `into`, if that is missing.
 
     Raises StoreError, UsageError.
     """
@@ -127,7 +127,7 @@ def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
+def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
     if name == STREAM:
         from periplus.analyse.engines import streamed
 
@@ -138,10 +138,10 @@ def _opened(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
 
 
 def cluster_named(name: str) -> Cluster:
-    """A cluster that an installed package adds, ours among them. Raises UsageError for one that cannot be used here."""
+    """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
     extension = extensions("engines").get(name)
     if extension is None and name != SPARK:
-        raise UsageError(f"there is no engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
+        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
     try:
         if extension is not None:
             return extension.load(Cluster)
@@ -152,12 +152,12 @@ def cluster_named(name: str) -> Cluster:
 
 
 def free_memory() -> int:
-    """Bytes that an analysis may use: MEMORY_SHARE of what this machine or container has left."""
+    """Bytes that an analysis may use: MEMORY_SHARE of the free memory of this machine or container."""
     free_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
         free_bytes = int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):  # not a Linux system: the whole machine's
+    except (OSError, KeyError, ValueError):  # not Linux: use the machine's total memory
         pass
     for path in _LIMITS:
         try:

@@ -1,7 +1,7 @@
-"""What was seen of a collection's URLs by crawls and checks, and which pages that answered 200 are error pages.
+"""Collects what crawls and checks saw of each URL, and detects soft 404s (error pages with status 200).
 
-Reads what is stored, asks nothing. Redirects are followed through what the crawl and the checks recorded; the verdict
-on the last URL holds for the first. The rules themselves stand in `analyse.verdicts`.
+Reads stored data only. Redirects are followed through the stored responses of crawls and checks; the verdict on the
+last URL applies to the first. The rules for verdicts are in `analyse.verdicts`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
 from periplus.values import frozen
 
-HOPS_MOST = 101  # redirects that are followed: more than any setting lets a crawl or a check follow
-SETTLED = FETCHED - {Reason.TRUNCATED}  # the page is there: nothing is left to judge but whether it is an error page
+HOPS_MOST = 101  # redirects followed: more than any setting allows a crawl or check to follow
+SETTLED = FETCHED - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
 FAILED = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
-# States of URLs that a crawl did not ask for, and a check does
+# reasons of URLs that a crawl does not request but a check does
 _LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
     Reason.WAITING,
     Reason.ROBOTS,
@@ -54,34 +54,34 @@ _OF_FILES = {
     "it answers 404": "there is no such file",
     "it answers 403: refused to crawlers, perhaps not to browsers": "not readable, or a link out of the folder",
 }
-# of a URL that nobody was asked for because of its host
+# reasons of URLs that were not requested because of their host
 _HOST_REASONS = frozenset({Reason.HOST_DOWN, Reason.TLS, Reason.UNREACHABLE})
 
 
 @frozen
 class Way:
-    """Where a URL leads."""
+    """The redirects of a URL."""
 
-    end: int  # id of the last URL; in a circle of the first
+    end: int  # id of the last URL; in a loop, the id of the first
     hops: tuple[Hop, ...]
-    circle: bool  # or longer than anybody follows
+    circle: bool  # a loop, or more hops than the limit
 
 
 @dataclass(slots=True)
 class _Trace:
-    """What was seen of one URL by asking for it."""
+    """The visits of one URL."""
 
     url: Url
     attempts: list[Attempt] = field(default_factory=list)
-    hop: tuple[int, Url] | None = None  # the latest answer's status and target, when it was a redirect
-    skipped: Reason | None = None  # why it was not asked for at last
-    seen_at: float = 0.0  # the latest visit of whatever kind
-    got_at: float = 0.0  # the latest by GET
+    hop: tuple[int, Url] | None = None  # status and target of the latest response if it was a redirect
+    skipped: Reason | None = None  # why the latest visit made no request
+    seen_at: float = 0.0  # time of the latest visit of any kind
+    got_at: float = 0.0  # time of the latest GET
 
     def add(self, row: checks.VisitEvidence) -> None:
-        """The next visit, in order of time.
+        """Adds the next visit in order of time.
 
-        A HEAD counts when it succeeds or redirects: many servers answer others wrongly.
+        A HEAD counts only if it succeeds or redirects: many servers answer it wrongly otherwise.
         """
         self.seen_at = max(self.seen_at, row.started)
         if row.purpose != "head":
@@ -103,7 +103,7 @@ def _attempt(row: checks.VisitEvidence) -> Attempt:
 
 
 def _reason_of(status: int, cause: Cause | None) -> Reason:
-    """The state of a dead URL by its last attempt."""
+    """Reason of a dead URL, from its last attempt."""
     if cause in (Cause.NOT_HTTP, Cause.HEADER_LIMIT):
         return Reason.BAD_ANSWER
     if cause is not None:
@@ -120,12 +120,11 @@ def _reason_of(status: int, cause: Cause | None) -> Reason:
 
 
 class UrlEvidence:
-    """Everything that was seen of the collection's URLs, as it stands at one moment."""
+    """Everything seen of the collection's URLs, at the time of construction."""
 
     def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
-        """urls: all of the collection's.
-
-        spacing_s: between two failures that make a verdict. most_hops: redirects that checks follow.
+        """urls: all URLs of the collection. spacing_s: minimum time between two failures for a verdict. most_hops:
+        redirects that checks follow.
         """
         self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
@@ -136,7 +135,7 @@ class UrlEvidence:
         self._host_attempts: dict[Origin, list[Attempt]] = {}
         for row in checks.host_failures(connection):
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
-        # of what checks found dead; all others stand as the crawl left them
+        # for URLs that a check marked as dead: the crawl's own reason; all others still have it
         self._crawled_as = checks.crawled_as(connection)
         moved = site_rows.redirects(connection)
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
@@ -145,7 +144,7 @@ class UrlEvidence:
         return self._traces.setdefault(url, _Trace(text))
 
     def _add_failures(self) -> None:
-        """What the crawl saw of pages that failed stands before or between what checks saw."""
+        """Merges the failed attempts of the crawl with those of checks, in order of time."""
         for number, row in checks.failures(self._connection, FAILED):
             trace = self._trace(number, row.url)
             if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
@@ -154,7 +153,7 @@ class UrlEvidence:
             trace.attempts.sort(key=lambda attempt: attempt.at)
 
     def place(self, url: int) -> int:
-        """The URL's place in the columns; -1: checks met it, and the crawl did not."""
+        """Index of the URL in the columns; -1 if only checks know it."""
         return int(places_in_sorted(self._urls.ids, np.array([url], np.int64))[0])
 
     def text(self, url: int) -> Url:
@@ -162,33 +161,33 @@ class UrlEvidence:
         return self._urls.texts[place] if place >= 0 else trace.url if trace else Url("")
 
     def reason(self, url: int) -> Reason:
-        """As the crawl left it, or as a check found that it may not be asked for."""
+        """The crawl's reason, or that of a check which was not allowed to request the URL."""
         trace = self._traces.get(url)
         return trace.skipped if trace is not None and trace.skipped is not None else self.crawled_as(url)
 
     def crawled_as(self, url: int) -> Reason:
-        """As the crawl left it; SCOPE for what it did not meet."""
+        """The crawl's reason; SCOPE for URLs that it does not know."""
         if url in self._crawled_as:
             return Reason(self._crawled_as[url])
         place = self.place(url)
         return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
 
     def asked_at(self, url: int, *, by_get: bool) -> float:
-        """When a check last had to do with the URL, or by GET; 0.0: never."""
+        """Time of the URL's last visit by a check, or of its last GET; 0.0: never."""
         trace = self._traces.get(url)
         return 0.0 if trace is None else trace.got_at if by_get else trace.seen_at
 
     def met(self) -> Mapping[int, Url]:
-        """Every URL that checks asked for, or were led to."""
+        """URLs that checks requested, and the targets of their redirects."""
         asked = {number: trace.url for number, trace in self._traces.items()}
         return asked | {url_id(trace.hop[1]): trace.hop[1] for trace in self._traces.values() if trace.hop}
 
     def redirecting(self) -> list[int]:
-        """Ids of the URLs that redirect."""
+        """Ids of URLs that redirect."""
         return [number for number in {*self._moved, *self._traces} if self.hop(number)]
 
     def hop(self, url: int) -> tuple[int, int] | None:
-        """(status, id of its target) of a URL that redirects. A check's answer is later than the crawl's."""
+        """(status, target id) of a redirecting URL. A check's response supersedes the crawl's."""
         trace = self._traces.get(url)
         if trace is not None and trace.hop is not None:
             return trace.hop[0], url_id(trace.hop[1])
@@ -199,12 +198,12 @@ class UrlEvidence:
         return int(self._urls.statuses[place]) if place >= 0 else 0, target
 
     def way(self, url: int) -> Way:
-        """Where the URL leads, hop by hop."""
+        """Follows the URL's redirects."""
         hops: list[Hop] = []
         met, end = {url}, url
         while len(hops) < HOPS_MOST and (hop := self.hop(end)) is not None:
             status, end = hop
-            if status:  # an alias is no redirect: nobody was sent anywhere
+            if status:  # status 0 is an alias, which is no redirect
                 hops.append(Hop(status, self.text(end)))
             if end in met:
                 return Way(url, tuple(hops), True)
@@ -214,18 +213,18 @@ class UrlEvidence:
         return Way(end, tuple(hops), False)
 
     def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
-        """looks_missing: why pages that answered 200 seem error pages, by id."""
+        """Verdict on a URL. looks_missing: reasons for suspected soft 404s, by id."""
         way = self.way(url)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
-        if (text := self.text(way.end)) and is_folder_host(host_key(text)):  # no failure of a folder passes
+        if (text := self.text(way.end)) and is_folder_host(host_key(text)):  # failures of local files are not temporary
             judgement = judged(evidence, spacing_s=0.0)
             return replace(judgement, why=_OF_FILES.get(judgement.why, judgement.why))
         return judged(evidence, spacing_s=self._spacing_s)
 
     def dead(self) -> Iterator[tuple[int, str, str, int]]:
-        """(id, reason, rule, status) of what checks found dead and the crawl left at another state:
-        it counts as failed (SPEC A1, A7).
+        """(id, reason, rule, status) of URLs that checks found dead but the crawl did not request; they count as failed
+        (SPEC A1, A7).
         """
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if REASONS[reason] in _LEFT and (number in self._traces or number in self._moved):
@@ -236,7 +235,7 @@ class UrlEvidence:
                     yield number, _reason_of(status, last[0].cause if last else None).value, judgement.why, status
 
     def revived(self) -> Iterator[tuple[int, str, str, int]]:
-        """As `dead`, of what the crawl found dead and a check since then alive, or refused to us."""
+        """Like `dead`, for URLs that the crawl found dead and a later check found alive or refused."""
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if (
                 STATE_OF[REASONS[reason]] is State.FAILED
@@ -249,7 +248,7 @@ class UrlEvidence:
                     yield number, _NOT_DEAD[judgement.verdict].value, judgement.why, last[0].status if last else 0
 
     def _attempts(self, url: int) -> list[Attempt]:
-        """The attempts at one URL, those at its host when that was why it was not asked for."""
+        """Attempts at a URL, plus those at its host if the host is why the URL was not requested."""
         trace, reason, place = self._traces.get(url), self.reason(url), self.place(url)
         if trace is not None and trace.attempts:
             own = list(trace.attempts)
@@ -262,18 +261,18 @@ class UrlEvidence:
         return sorted(own, key=lambda attempt: attempt.at)
 
 
-# Error pages that answer 200. Loads only those texts that can decide it.
+# Soft 404s. Loads only texts that can decide the question.
 
-ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address: beyond, texts do not share nine shingles in ten
+ALIKE_CHARS = (0.7, 1.4)  # of a probe's length without its address; outside, texts cannot share 90 % of their shingles
 
 
 class MissingPages:
-    """The error pages among a site's pages, among what leads to its home page, and among others that checks asked for.
+    """Soft 404s among a site's pages, redirects to its home page, and other URLs requested by checks.
 
-    Within a snapshot.
+    Use within a snapshot.
     """
 
-    notes: Sequence[str] = ()  # all of them are looked at
+    notes: Sequence[str] = ()  # no page is skipped
 
     def __init__(self, connection: reading.Connection, seen: UrlEvidence, site: SiteKey) -> None:
         self._seen, self._contents = seen, Contents(connection)
@@ -282,10 +281,10 @@ class MissingPages:
         self._missing: dict[int, str] = {}
         self._elsewhere = {
             url_id(url): (url, look) for url, look in self._looks.items() if PROBE_WORDS not in url
-        }  # unless they turn out to be pages of the site
+        }  # pages of the site are removed later
 
     def looked_at(self, pages: Iterable[PageTexts]) -> Iterator[PageTexts]:
-        """The pages themselves, all of the site's, each looked at as it passes."""
+        """Passes the site's pages through and examines each."""
         for page in pages:
             self._elsewhere.pop(UrlId(page.url_id), None)
             look = _own_look(self._contents, self._seen, page, self._habits)
@@ -296,7 +295,7 @@ class MissingPages:
             yield page
 
     def whys(self) -> dict[int, str]:
-        """Why each seems to be one, by id."""
+        """Reason for each suspected soft 404, by URL id."""
         elsewhere = {
             number: why
             for number, (url, look) in self._elsewhere.items()
@@ -308,7 +307,7 @@ class MissingPages:
 def _habits(
     connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], site: SiteKey
 ) -> dict[HostKey, HostHabits]:
-    """What each host sends for URLs that cannot exist, and its home page beside it."""
+    """Responses of each host to URLs that cannot exist, with its home page."""
     probes: dict[HostKey, list[PageProbe]] = {}
     for number, url in seen.met().items():
         if PROBE_WORDS not in url:
@@ -335,7 +334,7 @@ def _is_home(url: Url) -> bool:
 def _own_look(
     contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
 ) -> PageProbe | None:
-    """The page as `looks_missing` takes it; None where title and length alone say that it is none."""
+    """The page for `looks_missing`, or None if title and length alone rule out a soft 404."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
     if not short and not habits:
         return None
@@ -348,10 +347,10 @@ def _own_look(
 
 
 def _may_be_alike(text_chars: int, url: Url, probe: PageProbe) -> bool:
-    """By length alone. Either may repeat its address, as often as the probe does: short texts differ by little else."""
+    """Compares by length only. Both pages may repeat their address equally often; short texts differ in little else."""
     low, high = ALIKE_CHARS
     chars = len(without_address(probe.text, probe.url))
-    times = (len(probe.text) - chars) / len(probe.url.rpartition("/")[2])  # that it is repeated, at most
+    times = (len(probe.text) - chars) / len(probe.url.rpartition("/")[2])  # upper bound of repetitions
     return low * chars <= text_chars <= high * chars + times * len(url)
 
 
@@ -365,12 +364,12 @@ def _look(url: Url, final: Url, look: Look) -> PageProbe:
 
 
 def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[int, str]:
-    """Deep URLs that redirect to a home page, where those do as well that cannot exist."""
+    """Deep URLs that redirect to the home page on hosts where non-existent URLs do so too."""
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
     return {
         number: "it redirects to the home page, as nonexistent URLs do"
-        for number, look in _redirected(seen)
+        for number, look in _redirect_probes(seen)
         if _is_sent_home(look, habits)
     }
 
@@ -380,8 +379,8 @@ def _is_sent_home(look: PageProbe, habits: Mapping[HostKey, HostHabits]) -> bool
     return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
 
 
-def _redirected(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
-    """Every URL that redirects, with where to; the look has nothing else."""
+def _redirect_probes(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
+    """Redirecting URLs with their targets; the other fields are empty."""
     none = shingles("")
     for number in seen.redirecting():
         yield number, PageProbe(seen.text(number), seen.text(seen.way(number).end), "", "", "", none)

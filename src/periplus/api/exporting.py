@@ -1,4 +1,4 @@
-"""What leaves a collection as rows: whole tables, and answers to questions in SQL."""
+"""Exports of tables as rows, and the results of SQL queries."""
 
 from __future__ import annotations
 
@@ -29,23 +29,20 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
-    """The answer to one SQL statement, to be read within.
+    """Runs one SQL query; read the answer within the context.
 
-    most: rows, -1: all; time_limit_s: 0: none. Raises UsageError, StoreError.
+    most: rows, -1: all. time_limit_s: 0: no limit. Raises UsageError, StoreError.
     """
     with reading.opened(folder) as connection:
         answer = ask(connection, question, time_limit_s, most)
-        # a generator, closed so that its limit ends before the connection
+        # closing the generator ends its time limit before the connection closes
         with contextlib.closing(answer.rows):  # type: ignore[type-var]
             yield answer
 
 
 @frozen
 class TableRows:
-    """A table to be written.
-
-    rows: values a row in the order of its columns, streamed; to be read while the collection is open.
-    """
+    """A table with its rows, streamed in column order. Read them while the collection is open."""
 
     table: Table
     rows: Iterator[Row]
@@ -53,12 +50,11 @@ class TableRows:
 
 @contextlib.contextmanager
 def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
-    """One of EXPORTS of the collection in a folder, or at an address, as it stands at one moment; with the segments of
-    its pages where rules name some.
+    """A table of EXPORTS from a snapshot of the collection, with segment columns if rules define segments.
 
-    ranks: with what is computed for each page, for which a site's links are loaded. Of a database that, chains and
-    issues are read from its copy, all else is streamed. segment: only rows of its pages. Raises UsageError,
-    NoCollection, StoreError.
+    place: a folder or a database address. ranks: include computed page columns, for which all links of a site are
+    loaded. For a database, these, chains and issues are read from the local copy; other tables are streamed. segment:
+    only rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
     if segment:
         require_segment(place, segment)
@@ -78,9 +74,9 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
 def export_file(
     place: Path | str, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = ""
 ) -> str:
-    """Writes the rows of `export_rows` into a file; returns what the format's writer says of it, if anything.
+    """Writes the rows of `export_rows` to a file; returns the message of the format's writer, if any.
 
-    format: as files end; empty: as this one does. Raises UsageError, NoCollection, StoreError.
+    format: file extension; empty: that of the path. Raises UsageError, NoCollection, StoreError.
     """
     from periplus.present.writers import writer_named
 
@@ -112,7 +108,7 @@ def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[Table
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
-    """What pages of HTML say to machines, read from their stored bytes, in the order of the pages."""
+    """Structured data of HTML pages, parsed from their stored bodies, in the order of the pages."""
     from periplus.document import html
     from periplus.document.decode import decode
     from periplus.document.structured import values_of
@@ -125,14 +121,14 @@ def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
 
 
 def exported_table(name: str, *, ranks: bool = True) -> Table:
-    """One of EXPORTS. ranks: of pages, with what is computed for each. Raises UsageError for another name."""
+    """A table of EXPORTS. ranks: pages with computed columns. Raises UsageError for an unknown name."""
     if name not in EXPORTS:
-        raise UsageError(f"there is no table {name!r}: choose among {', '.join(EXPORTS)}")
+        raise UsageError(f"unknown table {name!r}: choose among {', '.join(EXPORTS)}")
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 
 def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
-    """The columns that `export_rows` gives. Raises UsageError."""
+    """The columns of `export_rows`. Raises UsageError."""
     table = exported_table(name, ranks=ranks)
     table = with_segments(table) if rules_at(place) else table
     if name == PAGES.name and (rules := extract_rules_at(place)):
@@ -176,7 +172,7 @@ def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
 
 
 def _ends(connection: reading.Connection) -> dict[int, str | None]:
-    """Where each redirecting URL's redirects end."""
+    """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
     from periplus.store.sqlite.listing import redirect_hops, text_of
 
@@ -187,7 +183,7 @@ def _ends(connection: reading.Connection) -> dict[int, str | None]:
 
 
 class _Ranks:
-    """What is computed of each page, over all sites of the collection's starts."""
+    """Computed columns of the pages of all crawled sites."""
 
     def __init__(self, connection: reading.Connection) -> None:
         import numpy as np
@@ -209,7 +205,7 @@ class _Ranks:
             )
 
     def of(self, identity: int) -> Row:
-        """(inlinks, outlinks, pagerank, link score); None for what is no page of a start's site."""
+        """(inlinks, outlinks, pagerank, link score); None for URLs that are not pages of a crawled site."""
         for ids, values in self._parts:
             place = int(ids.searchsorted(identity))
             if place < len(ids) and ids[place] == identity:
@@ -226,9 +222,9 @@ def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
 
 
 def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:
-    """Of every site of a start, by the grades and without what the collection's own settings leave out.
+    """Issues of all crawled sites, under the collection's own severity and ignore settings.
 
-    closed: with causes that were accepted or ignored.
+    closed: include causes that were accepted or ignored.
     """
     from periplus.analyse.issues import audit_rules
     from periplus.api.audit import issue_table

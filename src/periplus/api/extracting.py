@@ -1,4 +1,4 @@
-"""Columns of pages by the user's own rules, the table [extract] of periplus.toml."""
+"""Page columns defined by the user's rules in the table [extract] of periplus.toml."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Values = tuple[str | None, ...]
 
 
 def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
-    """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
+    """The extraction rules of a collection, if any. Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
-    if "extract" not in text:  # without loading the parser
+    if "extract" not in text:  # avoids importing the parser
         return ()
     from periplus.document.extraction import extract_rules
 
@@ -32,7 +32,7 @@ def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
 
 
 def extracted_in(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
-    """What the rules take from a page of a collection in a folder, by its id; nothing where no bytes were kept."""
+    """A function from page ids to extracted values; all None if the body is not stored."""
     from periplus.document.extraction import extracted
 
     contents, nothing = page_rows.Contents(connection), (None,) * len(rules)
@@ -46,7 +46,7 @@ def extracted_in(connection: reading.Connection, rules: Sequence[ExtractRule]) -
 
 @contextlib.contextmanager
 def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
-    """The same of a collection in a folder, or at an address, whose pages are read all at once."""
+    """Like `extracted_in`, for a folder or an address; from a database all pages are read first."""
     from periplus.document.extraction import extracted
 
     if not is_address(str(place)):
@@ -64,7 +64,7 @@ def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Ca
 def with_values(
     rows: Iterator[Sequence[object]], place: int, values: Callable[[int], Values]
 ) -> Iterator[tuple[object, ...]]:
-    """Rows of pages, each with what the rules take. place: of the id in a row."""
+    """Page rows extended by the extracted values. place: index of the id in a row."""
     for row in rows:
         page_id = row[place]
         assert isinstance(page_id, int)
@@ -72,9 +72,9 @@ def with_values(
 
 
 def extracted_of(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
-    """Each rule of a collection in a folder, with what it takes from a page; none where the page is not stored.
+    """The rules of a collection in a folder, each with its value for a page; empty if the page is not stored.
 
-    Raises UsageError for rules that are wrong.
+    Raises UsageError for invalid rules.
     """
     rules = extract_rules_at(folder)
     if not rules or not (folder / schema.DATABASE).exists():

@@ -1,4 +1,4 @@
-"""What is known of one site, read in one moment: its rows, what the analyses make of them, and the sizes of parts."""
+"""The rows of a site from one snapshot, their analyses, and the sizes of page resources."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 from periplus.values import frozen
 
-# Unless a check was to learn them, only what the crawl fetched has a size, and no check changes a
-# map or a report's sizes.
+# Unless a check was asked to fetch resource sizes, only fetched URLs have a size, and no check changes a map or the
+# sizes in a report.
 
 
 @frozen
 class Parts:
-    """What a site's pages pull in, by ids, and all sizes that are recorded."""
+    """Links from pages to their resources, by id, and all known sizes."""
 
     links: LinkRows
     sizes: stored_rows.AnyPages
 
 
 def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
-    """Type and size of every page, and of what checks asked for if they were to learn sizes;
-    what the crawl fetched is believed first.
+    """Type and size of every page, and of resources if a check was asked for their sizes. Data of the crawl takes
+    precedence.
     """
     pages = stored_rows.any_pages(connection)
     if not stored_rows.are_sizes_requested(connection):
@@ -56,7 +56,7 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
 
 
 def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
-    """None: no check was to learn sizes. Within a snapshot."""
+    """None if no check was asked for sizes. Call within a snapshot."""
     return (
         Parts(stored_rows.parts(connection, site), known_sizes(connection))
         if stored_rows.are_sizes_requested(connection)
@@ -65,8 +65,8 @@ def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
 
 
 def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> LinkedBytes:
-    """As `linked_bytes`, and with what each page pulls in: parts are further nodes, without links of their own;
-    each target once a page.
+    """Like `linked_bytes`, including page resources: they are further nodes without links of their own. Each target
+    counts once per page.
     """
     count = len(graph.pages)
     ids = np.fromiter(map(url_id, graph.pages), np.int64, count)
@@ -78,12 +78,12 @@ def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> Lin
     row = places_in_sorted(parts.sizes.ids, nodes)
     for node in np.flatnonzero((sizes == 0) & (row >= 0)).tolist():
         sizes[node], types[node] = parts.sizes.sizes[row[node]], parts.sizes.media_types[row[node]]
-    linked = linked_bytes(_extended(graph, nodes, links), sizes, types)
+    linked = linked_bytes(_extend_graph(graph, nodes, links), sizes, types)
     return LinkedBytes(linked.sizes[:count], linked.unsized[:count])
 
 
-def _extended(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
-    """The graph with further nodes (nodes: ids, the graph's own first) and links."""
+def _extend_graph(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
+    """The graph with more nodes and links. nodes: ids, the graph's own first."""
     count = len(nodes)
     sources, targets = places(nodes, links.sources), places(nodes, links.targets)
     own_links = sources >= 0
@@ -105,7 +105,8 @@ SCALES = ("normalised", "published")
 class RankOrder:
     """How pages are ranked.
 
-    scale: scores with sum 1, or the site mapper's own (SPEC A5); rounds: so many of the latter, None: until it settles.
+    scale: `normalised` (sum 1) or `published` (the site mapper's own, SPEC A5). rounds: iterations on the published
+    scale; None: until convergence.
     """
 
     scale: str = "normalised"
@@ -115,7 +116,7 @@ class RankOrder:
 
 @frozen
 class Start:
-    """Where a site's crawl began, and where redirects lead from there."""
+    """The start of a site's crawl, and where its redirects end."""
 
     url: Url
     home_id: int
@@ -124,10 +125,10 @@ class Start:
 
 @frozen
 class SiteRows:
-    """One site as it is stored at one moment. run: the collection's last."""
+    """The stored data of a site at one moment. run: the collection's last."""
 
     start: Start
-    home: UrlFacts | None  # None: it was never entered
+    home: UrlFacts | None  # None: it was never queued
     run: RunRecord
     running: bool
     urls: UrlRows
@@ -135,12 +136,12 @@ class SiteRows:
     redirects: LinkRows
     pages: PageRows
     statuses: tuple[Ints, Ints]
-    parts: Parts | None  # None: no check was to learn sizes of parts
+    parts: Parts | None  # None: no check was asked for resource sizes
 
 
 @frozen
 class SiteAnalysis:
-    """A site's graph and what follows from it. site_map: None where the home page was not fetched."""
+    """A site's link graph and its analyses. site_map: None if the home page was not fetched."""
 
     graph: LinkGraph
     ranking: Ranking
@@ -149,7 +150,7 @@ class SiteAnalysis:
 
 
 def site_starts(connection: reading.Connection) -> list[Start]:
-    """As `starts_of`, of all runs of a folder's collection."""
+    """Starts of all runs of a collection in a folder, see `starts_of`."""
     redirects = stored_rows.redirects(connection)
     return starts_of(runs.run_records(connection), redirects, partial(stored_rows.site_of, connection))
 
@@ -157,7 +158,7 @@ def site_starts(connection: reading.Connection) -> list[Start]:
 def starts_of(
     run_records: Sequence[RunRecord], redirects: LinkRows, site_of: Callable[[int], SiteKey | None]
 ) -> list[Start]:
-    """The first start of each site, in the order in which they were given."""
+    """The first start of each site, in the order of the starts."""
     starts: dict[SiteKey, Start] = {}
     for text in dict.fromkeys(text for record in run_records for text in record.starts):
         url = Url(text)
@@ -168,50 +169,50 @@ def starts_of(
     return list(starts.values())
 
 
-SITES_NAMED = 10  # in an error
+SITES_NAMED = 10  # in an error message
 
 
 def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:
-    """The start of the site named; of none named all. Raises UsageError for a site that is not there, and for none."""
+    """Start of the named site, or all starts without a name. Raises UsageError for an unknown site or no start."""
     if not starts:
-        raise UsageError("the collection has no run yet: `periplus crawl URL` begins one")
+        raise UsageError("the collection has no run yet: `periplus crawl URL` starts one")
     if chosen := [start for start in starts if site in ("", start.site, site_key(start.url), start.url)]:
         return chosen if not site else chosen[:1]
-    raise UsageError(f"the collection has no start on the site {site!r}. {_named(starts)}")
+    raise UsageError(f"the collection has no start on the site {site!r}. {_site_list(starts)}")
 
 
 def chosen_start(starts: Sequence[Start], site: str) -> Start:
-    """The start of the site named, or the only one. Raises UsageError, naming the first sites there are."""
+    """Start of the named site, or the only one. Raises UsageError that lists the first sites."""
     first, *others = chosen_starts(starts, site)
     if others:
-        raise UsageError(f"choose one site with --site. {_named(starts)}")
+        raise UsageError(f"choose one site with --site. {_site_list(starts)}")
     return first
 
 
-def _named(starts: Sequence[Start]) -> str:
+def _site_list(starts: Sequence[Start]) -> str:
     names = [f"\n  {start.site}" for start in starts[:SITES_NAMED]]
     more = len(starts) - len(names)
     rest = f"\n  and {more:,} more: `periplus export sites` lists all" if more else ""
-    return f"It holds {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
+    return f"The collection has {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
 
 
 def read_site(connection: reading.Connection, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
-    """Everything that the analyses of a site need; within a snapshot. site: its key, or its start where that is known;
-    links: to pages, where they are read already. Raises UsageError for a site that is not there.
+    """All data that the analyses of a site need. Call within a snapshot. site: its key or start. links: page links if
+    already loaded. Raises UsageError for an unknown site.
     """
     rows = rows_from(FolderSite(connection), site, now, links)
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
 def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
-    """The same of a collection wherever it is kept, without what a check learned of parts."""
+    """Like `read_site` for any store, but without resource sizes from checks."""
     run_records = reader.runs()
     redirects = reader.redirects()
     start = chosen_start(starts_of(run_records, redirects, reader.site_of), site) if isinstance(site, str) else site
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),
-        # a check changes no map
+        # checks do not change the map
         run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),
         running=reader.is_being_crawled(now),
         urls=reader.urls(start.site),
@@ -224,7 +225,7 @@ def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows
 
 
 def analysed(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
-    """Graph, ranks, map and the facts of each page. Raises UsageError for an order that cannot be."""
+    """Link graph, ranks, map and page columns. Raises UsageError for an invalid order."""
     graph = link_graph(rows.urls, rows.links, rows.redirects)
     ids = _ids(graph.pages)
     ranking = ranked(graph, order)
@@ -235,13 +236,11 @@ def analysed(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
 
 def ranked(graph: LinkGraph, order: RankOrder) -> Ranking:
     if order.scale not in SCALES:
-        raise UsageError(f"there is no scale {order.scale!r}: choose {' or '.join(SCALES)}")
+        raise UsageError(f"unknown scale {order.scale!r}: choose {' or '.join(SCALES)}")
     if order.scale == "published":
         return published_rank(graph, damping=order.damping, rounds=order.rounds)
     if order.rounds is not None:
-        raise UsageError(
-            "rounds are counted on the published scale only; the normalised one is computed until it settles"
-        )
+        raise UsageError("rounds apply to the published scale only; the normalised one is computed until convergence")
     return pagerank(graph, damping=order.damping)
 
 
@@ -250,7 +249,7 @@ def _ids(pages: Sequence[Url]) -> Ints:
 
 
 def _columns(graph: LinkGraph, ids: Ints, rows: SiteRows, ranking: Ranking, site_map: SiteMap | None) -> PageColumns:
-    """What is shown of each page, in the order of graph.pages. Facts of what a URL was earlier are left out."""
+    """Columns of the pages in the order of graph.pages. Ignores data from an earlier state of a URL."""
     count = len(ids)
     reasons = [REASONS[code] for code in rows.urls.reasons[places(rows.urls.ids, ids)].tolist()]
     read = places_in_sorted(rows.pages.ids, ids)
@@ -281,9 +280,9 @@ def _columns(graph: LinkGraph, ids: Ints, rows: SiteRows, ranking: Ranking, site
 
 
 def about(rows: SiteRows, ranking: Ranking, now: float) -> About:
-    """Where the results come from. Parameters: the run's settings that differ from the defaults."""
+    """Provenance of the results. Parameters: the run's settings that differ from the defaults."""
     defaults = as_values(Settings())
-    changed = [(name, _shown(value)) for name, value in rows.run.settings.items() if value != defaults.get(name)]
+    changed = [(name, _flag_value(value)) for name, value in rows.run.settings.items() if value != defaults.get(name)]
     if rows.run.state != "done":
         changed.append(("run_state", "running" if rows.running else rows.run.state))
     return About(run_name(rows.run), rows.start.url, now, ranking.damping, ranking.rounds, parameters=tuple(changed))
@@ -293,18 +292,18 @@ def run_name(run: RunRecord) -> str:
     return f"{run.kind} {run.id}"
 
 
-def _shown(value: object) -> str:
-    """A setting as its flag takes it."""
+def _flag_value(value: object) -> str:
+    """A setting as its command-line flag expects it."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def why_no_map(rows: SiteRows) -> str:
-    """What kept the home page from being fetched, and what to do."""
+    """Why the home page was not fetched, and what to do."""
     home, start = rows.home, rows.start
     if home is None:
-        return f"no map: {start.url} was never asked for; the run ended before. Crawl again."
+        return f"no map: {start.url} was never requested because the run ended too early. Crawl again."
     moved = f", where {start.url} redirects," if home.url != start.url else ""
     sentence = (
         f"no map: {home.url}{moved} was not fetched: "
@@ -312,16 +311,14 @@ def why_no_map(rows: SiteRows) -> str:
     )
     match home.reason:
         case Reason.WAITING:
-            return sentence + (
-                "Try again in a moment." if rows.running else f"Go on with it: periplus crawl {start.url}"
-            )
+            return sentence + ("Try again in a moment." if rows.running else f"Continue: periplus crawl {start.url}")
         case Reason.SCOPE:
-            return sentence + f"Begin there: periplus crawl {home.url}"
+            return sentence + f"Start there: periplus crawl {home.url}"
         case Reason.ROBOTS | Reason.ROBOTS_UNREACHABLE:
             return (
-                sentence + "Only the site's owner can change that; on hosts of your own, --mine HOST --ignore-robots."
+                sentence + "Only the site's owner can change that; for your own hosts use --mine HOST --ignore-robots."
             )
         case Reason.PRIVATE:
-            return sentence + "If it is meant: --allow-private."
+            return sentence + "If this is intended, use --allow-private."
         case _:
-            return sentence + "Check the address, then crawl again. `periplus status` tells more."
+            return sentence + "Check the address, then crawl again. See `periplus status`."

@@ -1,4 +1,4 @@
-"""Faults by cause with what persons decided on them: listed, decided by their keys, and notes taken along."""
+"""Lists faults by cause, stores users' decisions on them, and exports and imports the notes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.store.notes import fault_key
 
-KEY_CHARS = 8  # of a key that are shown: among 100,000 causes two begin alike by chance of 1 in 90
+KEY_CHARS = 8  # of a key that are shown: among 100,000 causes two share them with a probability of 1 in 90
 VERBS = {
     "accept": FaultDecision.ACCEPTED, "ignore": FaultDecision.IGNORED, "reopen": FaultDecision.OPEN, "assign": None,
 }  # fmt: skip
 
 
 def noted_faults(place: Path | str) -> dict[str, NotedFault]:
-    """Every cause that there is now by its key, gravest first. Raises NoCollection, StoreError."""
+    """All present causes by key, most severe first. Raises NoCollection, StoreError."""
     return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder_of(place))}
 
 
@@ -34,13 +34,14 @@ def decide(
     words: str | None = None,
     who: str | None = None,
 ) -> list[NotedFault]:
-    """Notes what a person decides on causes: by key, by how it begins, or by the cause itself. All or nothing.
+    """Stores a user's decision on causes. All or nothing.
 
-    words, who: the note and who mends it; None leaves what is there, empty takes it away. Returns the causes with their
-    new notes. Raises UsageError for a subject that is none, or several.
+    subjects: keys, unique prefixes of keys, or the causes themselves. words, who: note and assignee; None keeps the old
+    value, empty clears it. Returns the causes with their new notes. Raises UsageError for an unknown or ambiguous
+    subject.
     """
     causes = noted_faults(place)
-    chosen = [noted for subject in subjects for noted in _named(causes, subject)]
+    chosen = [noted for subject in subjects for noted in _find_causes(causes, subject)]
     home, done = home_of(place), []
     for noted in chosen:
         decision = VERBS[verb]
@@ -56,27 +57,27 @@ def decide(
     return done
 
 
-def _named(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
+def _find_causes(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFault]:
     by_cause = [noted for noted in causes.values() if noted.fault.cause == subject]
     if by_cause:
-        return by_cause  # one address may have faults of several kinds
+        return by_cause  # a URL may cause faults of several kinds
     keys = [key for key in causes if len(subject) > 3 and key.startswith(subject.lower())]
     if len(keys) != 1:
-        why = f"begins {len(keys)} keys: write more of it" if keys else "is no key and no cause of a fault"
-        raise UsageError(f"{subject!r} {why}; `periplus faults list` has them. Nothing was noted.")
+        why = f"begins {len(keys)} keys: write more of it" if keys else "is not a key or the cause of a fault"
+        raise UsageError(f"{subject!r} {why}; `periplus faults list` shows them. Nothing was changed.")
     return [causes[keys[0]]]
 
 
 def written_notes(place: Path | str) -> Iterator[str]:
-    """All notes, one JSON object a line; those of causes that are mended too, for they may come back."""
+    """All notes, one JSON object per line; including those of fixed causes, which may recur."""
     for note in home_of(place).fault_notes():
         yield json.dumps(asdict(note), ensure_ascii=False)
 
 
 def read_notes(place: Path | str, lines: Iterable[str]) -> int:
-    """Takes notes as `written_notes` wrote them, each in place of that on its cause. All or nothing; returns how many.
+    """Imports notes written by `written_notes`, replacing those on the same causes. All or nothing; returns the number.
 
-    Raises UsageError, naming the line.
+    Raises UsageError that names the line.
     """
     notes = [_note(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     home = home_of(place)
@@ -94,7 +95,7 @@ def _note(number: int, line: str) -> FaultNote:
             str(fields["code"]), str(fields["cause"]), decision, **texts, made=float(fields.get("made", 0))
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"line {number} is no note on a fault ({error}). Nothing was noted.") from None
+        raise UsageError(f"line {number} is not a note on a fault ({error}). Nothing was changed.") from None
     if note.code not in issue_kinds():
-        raise UsageError(f"line {number}: there is no fault {note.code[:80]!r}. Nothing was noted.")
+        raise UsageError(f"line {number}: unknown kind of fault {note.code[:80]!r}. Nothing was changed.")
     return note

@@ -1,4 +1,4 @@
-"""Deeds on a collection in a database: done in its copy, where a folder does them, and followed by the database."""
+"""Write operations on a collection in a database: done on the local copy and replicated to the database."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
 from periplus.values import Row
 
-# docs/decisions/0062. A transaction on the copy notes which rows it writes and deletes. Before it ends, one of the
-# database takes the same rows over and ends: a kill between the two leaves a copy that is behind, as any copy may be,
-# and is brought up to date before the next question.
+# docs/decisions/0062. A transaction on the copy records the rows that it writes and deletes. Before it commits, a
+# database transaction applies the same rows and commits. A kill between the two commits leaves an outdated copy, which
+# is updated before its next use like any other.
 
-_COUNTED = ("fetched", "wire_bytes")  # of runs, in columns of their own
-_NUMBERED = ("site", "host", "visit")  # whose ids a deed gives
+_COUNTERS = ("fetched", "wire_bytes")  # counters of runs, stored in columns of their own
+_ID_TABLES = ("site", "host", "visit")  # tables whose ids are assigned by the operation
 
 
 @contextlib.contextmanager
 def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """As `changing`, for who holds the collection (`only_crawl`). At its end bytes of what was deleted are gone from
-    segments too. Raises StoreError while workers are at work, UsageError, NoCollection.
+    """Like `changing`, for a caller that holds `only_crawl`. Finally removes bytes of deleted pages from the segments.
+    Raises StoreError while workers run, UsageError, NoCollection.
     """
     address = address_of(store)
     with contextlib.closing(connect(address)) as database:
         schema.check(database, address.collection)
         if workers := table_rows.workers_at_work(database):
-            raise StoreError(f"workers are at work on {address}: {workers}. Stop them, or wait for their end.")
+            raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
         database_copying.remove_time_limits(database)
         database_copying.merge_inbox(database, address.collection)
         with changing(store, watch) as (folder, follow):
@@ -49,14 +49,14 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
 
 
 def shrink(store: str) -> None:
-    """Gives the space of what was deleted back to the server's disk: tables are written anew."""
+    """Returns the space of deleted rows to the server's disk by rewriting the tables."""
     with contextlib.closing(connect(address_of(store))) as database:
         database_copying.remove_time_limits(database)
         schema.shrink(database)
 
 
 def _fill_holes(database: Connection) -> None:
-    """Writes segments that hold bytes of deleted pages anew, without these. A kill leaves them to the next deed."""
+    """Rewrites segments that contain bytes of deleted pages. After a kill, the next operation continues."""
     place = table_rows.place_of_segments(database)
     names = following.holes(database) if place else []
     if not names:
@@ -76,36 +76,38 @@ def _fill_holes(database: Connection) -> None:
 
 @contextlib.contextmanager
 def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """(the copy of a collection, as it stands now; what each transaction on it that changes the collection is within).
+    """Yields (folder of the up-to-date copy, context for each transaction that changes the collection).
 
-    store: its address. Raises UsageError, NoCollection, StoreError.
+    store: the database address. Raises UsageError, NoCollection, StoreError.
     """
     with brought_up(address_of(store), watch) as (database, folder):
-        yield folder, partial(_followed, database, folder)
+        yield folder, partial(_replicate, database, folder)
 
 
 @contextlib.contextmanager
-def _followed(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
+def _replicate(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
     tables = {table.name: table for table in moved_tables(database, connection)}
     with folder_copying.traced(folder, connection, tables) as before:
-        for one in (before, connection):
-            folder_copying.register_shard_functions(one, shard_of)
+        for side in (before, connection):
+            folder_copying.register_shard_functions(side, shard_of)
         yield
         with database_copying.reported(), database.transaction():
             for table in tables.values():
-                _follow(database, table, before, connection)
+                _replicate_table(database, table, before, connection)
             runs = _parts(tables["run"], "id")
             left = {row[1:] for row in folder_copying.rows_touched(connection, runs)}
             following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
             following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
             following.advance_sequences(
-                database, folder_copying.last_ids(connection, _NUMBERED), folder_copying.last_seq(connection)
+                database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
             )
 
 
-def _follow(database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection) -> None:
-    """The rows of one table that were touched."""
+def _replicate_table(
+    database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection
+) -> None:
+    """Replicates the touched rows of a table."""
     touched = folder_copying.touched(now, table.name)
     folder_copying.touch(before, table.name, touched)
     if not touched or table.name == "dictionary":
@@ -115,7 +117,7 @@ def _follow(database: Connection, table: MovedTable, before: reading.Connection,
     elif table.name == "run_count":
         following.add_to_runs(database, _changes(table, before, now))
     elif table.name == "run":
-        for name in _COUNTED:
+        for name in _COUNTERS:
             changes = _changes(_parts(table, "id", name), before, now)
             following.add_to_runs(database, {(*key, name): change for key, change in changes.items()})
     else:
@@ -130,14 +132,14 @@ def _parts(table: MovedTable, *columns: str) -> MovedTable:
 
 
 def _changes(table: MovedTable, before: reading.Connection, now: reading.Connection) -> dict[Row, int]:
-    """How much each sum, its last column, grew."""
+    """Growth of each counter (the last column)."""
     old, new = (
-        {row[1:-1]: int(str(row[-1])) for row in folder_copying.rows_touched(one, table)} for one in (before, now)
+        {row[1:-1]: int(str(row[-1])) for row in folder_copying.rows_touched(side, table)} for side in (before, now)
     )
     return {key: new.get(key, 0) - old.get(key, 0) for key in old.keys() | new.keys()}
 
 
 def _bodies(before: reading.Connection, tables: Iterable[MovedTable]) -> list[Row]:
-    """(shard, body) of pages whose rows were touched, as they were."""
+    """(shard, body) of pages whose rows were touched, before the change."""
     rows = (row for table in tables for row in folder_copying.rows_touched(before, _parts(table, "body_id")))
     return list(dict.fromkeys(row for row in rows if row[1] is not None))

@@ -1,7 +1,7 @@
-"""What the package offers as functions: for each thing that a command does, one call that does the same.
+"""The package's functions: each does what one command does.
 
-A collection is named by its folder, or by its address in PostgreSQL; what changes one in a database says so. `watch`
-functions are called while long work goes on; those that return True stop it, and what is done stays done.
+A collection is named by its folder or by its PostgreSQL address; functions that can change a database say so. `watch`
+functions are called during long operations; those that return True stop the operation, and finished work is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
 
-if TYPE_CHECKING:  # loaded by whichever function needs them
+if TYPE_CHECKING:  # imported by the functions that need them
     from periplus.api.checking import CheckEnd
     from periplus.api.crawling import CrawlEnd, Progress, RefreshEnd
     from periplus.model.audit import Fault, FieldGrade, Issue
@@ -53,7 +53,7 @@ Watch = Callable[["Progress"], bool]
 
 
 def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collection:
-    """The collection in a folder, or at an address (`postgresql://...`), to be read. Use it as a context, or close it.
+    """Opens a collection in a folder or a database (`postgresql://...`) for reading. A context manager.
 
     time_limit_s: most CPU seconds of a query; 0: no limit. Raises NoCollection, StoreError.
     """
@@ -67,12 +67,12 @@ def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collecti
 def crawl(
     start: str | Sequence[str], folder: Path | str | None = None, *, watch: Watch | None = None, **settings: object
 ) -> CrawlEnd:
-    """Crawls, or goes on with a crawl, as `periplus crawl` does.
+    """Crawls, or continues a crawl, as `periplus crawl` does.
 
-    start: one URL or several, https where no scheme is named; or folders and files of this machine (`./docs`).
-    folder: by default SITE.periplus in the working directory; an address: the collection in that database.
-    settings: by their names in docs/settings.md (`max_pages=100`, `delay_s=0.5`), over the folder's periplus.toml.
-    Raises UsageError, UnknownSetting, StoreError.
+    start: one URL or several (https if no scheme is given), or local folders and files (`./docs`). folder: by default
+    SITE.periplus in the working directory; or the address of a collection in a database. settings: named as in
+    docs/settings.md (`max_pages=100`, `delay_s=0.5`); they override the folder's periplus.toml. Raises UsageError,
+    UnknownSetting, StoreError.
     """
     from periplus.api.crawling import CrawlOrder
     from periplus.api.crawling import crawl as run
@@ -88,10 +88,10 @@ def crawl(
 
 
 def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = None, **settings: object) -> RefreshEnd:
-    """Asks again for what a collection holds, and follows what is new, as `periplus refresh` does.
+    """Requests known URLs again and follows new links, as `periplus refresh` does.
 
-    place: a folder, or an address. due_only: only pages likely to have changed. settings: replace settings of the
-    last crawl. Raises NoCollection, UsageError where nothing was crawled yet, UnknownSetting, StoreError.
+    place: a folder or a database address. due_only: only pages that are likely to have changed. settings: override
+    those of the last crawl. Raises NoCollection, UsageError if nothing was crawled yet, UnknownSetting, StoreError.
     """
     from periplus.api.crawling import refresh as run
     from periplus.api.crawling import refresh_order
@@ -104,8 +104,8 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
 class CheckResult:
     """The result of a check.
 
-    end: how it ended; None: no request was sent. issues: gravest first; faults: the same by cause; grades: of
-    each field, by these issues.
+    end: how it ended; None: no request was sent. issues: most severe first. faults: issues grouped by cause. grades: by
+    field, computed from these issues.
     """
 
     end: CheckEnd | None
@@ -114,10 +114,10 @@ class CheckResult:
     grades: tuple[FieldGrade, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<CheckResult: {len(self.issues)} issues of {len(self.faults)} causes>"
+        return f"<CheckResult: {len(self.issues)} issues with {len(self.faults)} causes>"
 
 
-def check(  # noqa: PLR0913 - what a check may be told, written out
+def check(  # noqa: PLR0913 - the options of a check
     start: str | Sequence[str] = (),
     folder: Path | str | None = None,
     *,
@@ -132,11 +132,11 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
 ) -> CheckResult:
     """Finds broken links and other faults, as `periplus check` does.
 
-    start: where to begin, a folder or file of this machine too; the site is crawled first, or further. Without it
-    folder must hold a collection; its own settings apply. offline: send no request, use stored answers. external:
-    ask for other sites' URLs too. fragments: look for the places that links name. head: HEAD before GET. near: compare
-    texts for near duplicates; None: where there are not too many. site: issues of this site only.
-    Raises UsageError, NoCollection, StoreError.
+    start: as for `crawl`; the site is crawled first, or its crawl continued. Without start, folder must contain a
+    collection, whose own settings apply. offline: send no requests, use stored responses. external: request URLs of
+    other sites too. fragments: check link fragments. head: use HEAD before GET. near: compare texts for near
+    duplicates; None: only if the site is small enough. site: only issues of this site. Raises UsageError, NoCollection,
+    StoreError.
     """
     from periplus.api.audit import issues_of, store_issues
     from periplus.api.checking import check as run
@@ -162,9 +162,9 @@ def check(  # noqa: PLR0913 - what a check may be told, written out
 def stories(
     folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> Stories:
-    """Stories of several sites of a collection, the weightiest first, as `periplus stories` finds them.
+    """Stories that several sites of a collection share, most important first, as in `periplus stories`.
 
-    least_sites: sites of a story. watch: called with (step, done, total). Raises NoCollection,
+    least_sites: minimum number of sites per story. watch: called with (step, done, total). Raises NoCollection,
     StoreError.
     """
     from periplus.api.stories import stories_of
@@ -180,18 +180,18 @@ def influence(
     by_posts: bool = False,
     for_future: bool = False,
 ) -> Influence:
-    """The sites that one should read, best first, as `periplus influence` chooses them.
+    """The best sites to read, best first, as in `periplus influence`.
 
-    source: stories, a collection's folder, or a file of cascades (a story a line, `site,hours site,hours ...`).
-    objective: `dl` (stories that are met), `dt` (how early), `pa` (readers that are left). budget: how many sites; by
-    posts how many posts, below 1 their share. for_future: chosen for the stories to come. Raises UsageError.
+    source: stories, a collection's folder, or a file of cascades (one story per line, `site,hours site,hours ...`).
+    objective: `dl` (detection likelihood), `dt` (detection time), `pa` (population affected). budget: number of sites;
+    with by_posts, number of posts, or below 1 their share. for_future: optimise for future stories. Raises UsageError.
     """
     from periplus.api.stories import ReadingRequest, cascades_from, stories_of
     from periplus.api.stories import influence as chosen
     from periplus.model.story import Objective
 
-    if objective not in (choices := [one.value for one in Objective]):
-        raise UsageError(f"there is no objective {objective!r}: choose among {', '.join(choices)}")
+    if objective not in (choices := [choice.value for choice in Objective]):
+        raise UsageError(f"unknown objective {objective!r}: choose among {', '.join(choices)}")
     given: Any = source
     if isinstance(source, (str, Path)):
         is_collection = is_address(str(source)) or Path(source).is_dir()
@@ -207,7 +207,7 @@ def keywords(
     method: str = "learnt",
     watch: Callable[[int], None] = lambda pages: None,
 ) -> KeywordList:
-    """Keywords of a collection's site, pages or hits: `Collection.keywords`. Raises UsageError, NoCollection."""
+    """Keywords of a site, of pages or of search results: see `Collection.keywords`. Raises UsageError, NoCollection."""
     with Collection(folder_of(folder)) as collection:
         return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
 
@@ -215,17 +215,17 @@ def keywords(
 def export(
     place: Path | str, table: str, path: Path | str, *, format: str = "", ranks: bool = True, segment: str = ""
 ) -> Path:
-    """Writes one table of a collection into a file, as `periplus export` does; returns the file's path.
+    """Writes a table of a collection to a file, as `periplus export` does; returns the file's path.
 
-    place: a folder, or an address. table: `pages`, `links`, `issues`, ...: docs/exports.md has all. format: `csv`,
-    `jsonl`, `parquet`, `xlsx`, or an installed package's; empty: as the path ends. ranks: with what is computed of each
-    page. segment: only rows of its pages. Raises UsageError, NoCollection, StoreError.
+    place: a folder or a database address. table: `pages`, `links`, `issues`, ... (list in docs/exports.md). format:
+    `csv`, `jsonl`, `parquet`, `xlsx`, or one from an installed package; empty: the path's extension. ranks: include
+    computed page columns. segment: only rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
     export_file(place, table, Path(path), format=format, ranks=ranks, segment=segment)
     return Path(path)
 
 
-def search_collections(  # noqa: PLR0913 - what a search may be told, written out
+def search_collections(  # noqa: PLR0913 - the options of a search
     places: Sequence[Path | str] | Mapping[str, Path | str],
     query: str,
     *,
@@ -236,12 +236,12 @@ def search_collections(  # noqa: PLR0913 - what a search may be told, written ou
     time_limit_s: float = 0.0,
     watch: Callable[[int, int], bool] = lambda done, waiting: False,
 ) -> SearchResult:
-    """Pages of several collections in one order, as `periplus search -c A -c B` finds them.
+    """Searches several collections with one ranking, as `periplus search -c A -c B` does.
 
-    places: folders of collections, or that hold some, and addresses; or collections by names of one's own. What a hit
-    scores is counted over all of them, and a page that several have is one hit; `Hit.collection` names where it is
-    shown from. All else as of `Collection.search`; like: the URL of a page is written in full. Raises UsageError,
-    NoCollection, StoreError.
+    places: collection folders, folders that contain collections, and addresses; or a mapping from names to collections.
+    Scores use the statistics of all collections. A page in several of them is one hit; `Hit.collection` names the one
+    that it is shown from. Other arguments as in `Collection.search`, but the URL in `like` must be complete. Raises
+    UsageError, NoCollection, StoreError.
     """
     from periplus.api.searching import searched
 
@@ -253,17 +253,16 @@ def search_collections(  # noqa: PLR0913 - what a search may be told, written ou
 
 
 def _collections_at(places: Sequence[Path | str]) -> Mapping[str, Path | str]:
-    """By name. Raises NoCollection for a place that has none."""
+    """Collections by name. Raises NoCollection for a place without any."""
     if empty := [str(place) for place in places if not collections_at([place], Path())]:
-        raise NoCollection(f"there is no collection in {', '.join(empty)}")
+        raise NoCollection(f"no collection in {', '.join(empty)}")
     return collections_at(places, Path())
 
 
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:
-    """The answer to one SQL statement that only reads: docs/sql.md describes the tables. All its rows are held.
+    """Runs one read-only SQL query (tables: docs/sql.md); all rows are held in memory.
 
-    time_limit_s: longest time for the answer; 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection,
-    and StoreError when the time is over.
+    time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
     """
     with asked(folder_of(folder), question, time_limit_s, limit) as answer:
         names, rows = tuple(answer.columns), list(answer.rows)
@@ -272,7 +271,7 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
     return Rows("answer", columns, lambda _: iter(rows))
 
 
-def delete(  # noqa: PLR0913 - what a deletion may be told, written out
+def delete(  # noqa: PLR0913 - the options of a deletion
     folder: Path | str,
     pages: Sequence[str] = (),
     *,
@@ -284,11 +283,11 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
     dry_run: bool = False,
     watch: Callable[[int, int], bool] = lambda done, total: False,
 ) -> DeletionPlan:
-    """Deletes pages, a site or a run from a collection, as `periplus delete` does; returns what went.
+    """Deletes pages, a site or a run from a collection, as `periplus delete` does; returns what was deleted.
 
-    pages: URLs. links_to: other pages' links to them go too. again: such addresses wait to be fetched. run_pages: what
-    only this run fetched is deleted too. dry_run: nothing is deleted; the plan is returned. watch: called with
-    (addresses done, in all). Raises UsageError, NoCollection, and StoreError while a crawl is at work.
+    pages: URLs. links_to: also delete other pages' links to them. again: queue the deleted URLs again. run_pages: also
+    delete pages that only this run fetched. dry_run: only return the plan. watch: called with (URLs done, total).
+    Raises UsageError, NoCollection, and StoreError during a crawl.
     """
     from periplus.api import deleting
     from periplus.model.collection import Deletion
@@ -301,14 +300,14 @@ def delete(  # noqa: PLR0913 - what a deletion may be told, written out
 
 
 def _place(folder: Path | str) -> Path | str:
-    """A folder as a Path; an address as a text."""
+    """Path for a folder, text for a database address."""
     return str(folder) if is_address(str(folder)) else Path(folder)
 
 
 def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url, ...], JsonObject]:
-    """Starts as URLs, and the settings with the local folders among them.
+    """Start URLs, and the settings with the local folders among the starts.
 
-    Raises InvalidUrl, and UsageError where none is named.
+    Raises InvalidUrl, and UsageError without a start.
     """
     texts = [start] if isinstance(start, str) else list(start)
     if not texts:
@@ -318,7 +317,7 @@ def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url
 
 
 def _kind(values: Sequence[object]) -> ColumnKind:
-    """What stands in a column of which only the values are known."""
+    """Column type inferred from values."""
     kinds = {type(value) for value in values if value is not None}
     if kinds and kinds <= {int}:
         return ColumnKind.INTEGER

@@ -1,4 +1,4 @@
-"""Grades of a collection, and how it stood at the end of each run."""
+"""Grades of a collection, now and at the end of each run."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 
 READ_S = 60.0
-OF_SERVERS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # that no folder on a disk can show
+OF_SERVERS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # not measurable for local folders
 
 
 def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
-    """The fields that cannot be graded: of local folders those that a server decides."""
+    """Fields that cannot be graded: server-dependent ones, if all starts are local folders."""
     starts = site_starts(connection)
     local = bool(starts) and all(is_folder_host(host_key(start.url)) for start in starts)
     return OF_SERVERS if local else frozenset()
 
 
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
-    """The grades of a collection. sums: of all its issues, as the user grades them. Raises NoCollection."""
-    pages_with = {(one.kind.code, one.severity): one.pages for one in sums}
+    """Grades of a collection. sums: of all its issues, with the user's severities. Raises NoCollection."""
+    pages_with = {(kind_sum.kind.code, kind_sum.severity): kind_sum.pages for kind_sum in sums}
     with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = urls_by_state(tallies)[State.FETCHED]
@@ -39,13 +39,13 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
 
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
-    """The collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
+    """State of the collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
     with reading.opened(folder, READ_S) as connection:
         return trend_points(connection)
 
 
 def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
-    """The same; grades by the issues that each check left, every kind graded as usual."""
+    """Like `trends`; grades use the issues stored by each check, with default severities."""
     ends, by_run = analysis_rows.reasons_at_ends(connection), checks.pages_by_code(connection)
     blank, kinds, points = unmeasured(connection), issue_kinds(), []
     errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]

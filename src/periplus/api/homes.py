@@ -1,4 +1,4 @@
-"""Opens what a collection is kept in, a folder or a database: the one place that tells them apart."""
+"""Opens a collection in a folder or a database; the only module that distinguishes the two."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 
-if TYPE_CHECKING:  # arrays: only when they are asked for
+if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
     from periplus.model.graph import SiteReader
     from periplus.store.moving import PageBody
 
 
 def home_of(place: Path | str) -> CrawlHome:
-    """place: a folder, or an address.
+    """The home of a collection. place: a folder or a database address.
 
-    Raises UsageError for an address that is none, or without the extra that it takes.
+    Raises UsageError for an invalid address, or if the extra that it needs is not installed.
     """
     if isinstance(place, Path):
         return FolderHome(place)
@@ -39,16 +39,15 @@ def home_of(place: Path | str) -> CrawlHome:
 
 
 def name_of(place: Path | str) -> str:
-    """What a collection is called: its folder's name, or that of its schema."""
+    """Name of a collection: that of its folder or database schema."""
     if isinstance(place, Path):
         return place.resolve().name
     return address_of(place).collection
 
 
 def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
-    """Collections by name: those given, or those that lie in a folder given; none given: those that lie here. A text
-    that is an address is of one in a database, whose name is that of its schema. One that is given twice is there once;
-    of two of one name the later is numbered.
+    """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
+    address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
     """
     named: dict[str, Path | str] = {}
     places = set[Path | str]()
@@ -66,15 +65,15 @@ def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | 
 
 
 def _collections_in(folder: Path) -> list[Path]:
-    """The folder, if it is a collection's, else those in it."""
+    """The folder itself if it is a collection, else the collections inside it."""
     inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob(f"*{SUFFIX}"))
     return [path for path in inside if (path / DATABASE).is_file()]
 
 
 def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None) -> Path:
-    """The folder that a collection is read from: itself, or of one in a database its copy, as it stands now.
+    """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database.
 
-    watch: is told what is copied and how many rows so far. Raises as `api.copies.copied`.
+    watch: called with the table being copied and its rows so far. Raises as `api.copies.copied`.
     """
     if not is_address(str(place)):
         return Path(place)
@@ -86,23 +85,23 @@ def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None
 
 
 def copy_folder(address: str) -> Path:
-    """The folder that `folder_of` makes for a collection in a database. Raises UsageError."""
+    """Folder of the copy that `folder_of` makes for an address. Raises UsageError."""
     with extra_needed():
         from periplus.api import copies
     return copies.copy_folder(address_of(address))
 
 
-# of the copies that this process reads; with passwords, so they are never written
+# addresses of copies read by this process; they contain passwords and are never stored
 _ADDRESSES: Final[dict[Path, str]] = {}
 
 
 def address_of_copy(folder: Path) -> str:
-    """The address of the collection that `folder_of` gave a folder for; empty: it is no copy."""
+    """Address of the collection that a folder is a copy of; empty if it is no copy."""
     return _ADDRESSES.get(folder, "")
 
 
 def shares_index(store: str) -> bool:
-    """Whether the readers of a collection in a database share an index. Raises UsageError, StoreError."""
+    """Whether readers of a collection in a database share a search index. Raises UsageError, StoreError."""
     with extra_needed():
         from periplus.store.postgres import index_place
     return index_place.is_shared(address_of(store))
@@ -110,8 +109,8 @@ def shares_index(store: str) -> bool:
 
 @contextlib.contextmanager
 def editing(place: Path | str) -> Iterator[Path]:
-    """The folder in which persons change topics, portals and marks of a collection: itself, or of one in a database its
-    copy, whose changes are in the database at the end. Raises as `api.copies.edited`.
+    """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back to
+    the database at the end. Raises as `api.copies.edited`.
     """
     if not is_address(str(place)):
         yield Path(place)
@@ -123,7 +122,7 @@ def editing(place: Path | str) -> Iterator[Path]:
 
 
 def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[WholeRows]:
-    """All of a collection as it stands now, or at a moment that another process named, for a dataset.
+    """Snapshot of a whole collection for a dataset; moment: name of a snapshot exported by another process.
 
     Raises as `home_of`, and NoCollection, StoreError.
     """
@@ -137,7 +136,7 @@ def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[Whol
 
 
 def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
-    """Where results of engines enter a collection, all of them within one transaction. Raises as `whole_of`."""
+    """Store for results of engines, within one transaction. Raises as `whole_of`."""
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
 
@@ -148,14 +147,14 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
 
 
 def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
-    """How sites of a collection in a database are read. Raises as `whole_of`."""
+    """Reader of sites of a collection in a database. Raises as `whole_of`."""
     with extra_needed():
         from periplus.store.postgres.table_rows import site_reader
     return site_reader(address_of(store))
 
 
 def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
-    """The rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
+    """Rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
     with extra_needed():
         from periplus.store.postgres.table_rows import table_rows
     return table_rows(address_of(store), table)
@@ -163,7 +162,7 @@ def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[o
 
 @contextlib.contextmanager
 def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
-    """The pages of a collection whose bytes were kept, by URL, at one moment; streamed. Raises as `whole_of`."""
+    """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
     if isinstance(place, Path):
         from periplus.store.sqlite import copying, reading
 
@@ -181,16 +180,15 @@ def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:
-    """Deletes the collection that a failed first run made, unless a page was stored. part: as of the run's order.
-
-    A part of a web stays: it has counted the messages that it took from others. False: the collection stays.
+    """Deletes a collection that a failed first run created, unless it has a page. Returns whether it was deleted. part:
+    from the run's order; a part of a web is never deleted, since it has counted messages from other parts.
     """
     return not part and home.discard()
 
 
 def workable(settings: Settings) -> Settings:
-    """The settings, as the engine needs them: a lease outlasts any request by as much again,
-    host names are in lower case, and there are file descriptors for all requests at once.
+    """Adjusts settings for the engine: leases outlast every request by its time limit, host names are in lower case,
+    and concurrency fits the limit of file descriptors.
     """
     storage = dataclasses.replace(
         settings.storage, lease_s=max(settings.storage.lease_s, 2 * settings.limits.total_timeout_s)
@@ -200,6 +198,6 @@ def workable(settings: Settings) -> Settings:
     at_once = affordable(settings.politeness.concurrency)
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     past, archive = settings.past, settings.past.from_archive
-    if archive and not archive.startswith(("cdx:", "memento:")):  # a refresh begins elsewhere
+    if archive and not archive.startswith(("cdx:", "memento:")):  # a later refresh may start in another directory
         past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
     return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)

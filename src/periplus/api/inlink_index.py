@@ -1,4 +1,4 @@
-"""The indexes of collections' in-links: made of a small one at each moment, of a large one beside, by a process."""
+"""Indexes of incoming links: for small collections built on each change, for large ones by a background process."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
 from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 
-SMALL_LINKS = 100_000  # rows: an index of so many is made in 0.3 s, and of each moment anew
-REMEMBERED = 8  # small indexes, of 2 MB at most
-WEBS_REMEMBERED = 6  # of a million URLs each takes some 50 MB
-# between two indexes of one collection that goes on being crawled: of ten million links one takes 17 s of a core
+SMALL_LINKS = 100_000  # rows; an index of this size takes 0.3 s and is rebuilt on each change
+REMEMBERED = 8  # cached small indexes, of up to 2 MB
+WEBS_REMEMBERED = 6  # cached webs; each takes about 50 MB at a million URLs
+# minimum time between two builds during a crawl: ten million links take 17 s of one core
 AGAIN_S = 300.0
-FAILED_S = 3_600.0  # before another try where none could be made: the disk is full, or only read
-NARROWED = 10_000  # pages that link to one: of more, those that lie first on disk are found as soon
-CHILD_NICE = 10  # whoever crawls or reads goes first
+FAILED_S = 3_600.0  # before a retry after a failed build, such as a full or read-only disk
+NARROWED = 10_000  # linking pages; with more, a scan finds the first rows as fast
+CHILD_NICE = 10  # lower priority than crawls and readers
 
 
 @dataclass(slots=True)
 class InlinkIndexes:
-    """The indexes that somebody just asked for. For many threads."""
+    """Cache of the recently used indexes. Thread-safe."""
 
     _small: Remembered[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
         default_factory=lambda: Remembered(REMEMBERED)
@@ -44,7 +44,7 @@ class InlinkIndexes:
     )
 
     def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
-        """The collection's index, perhaps of a moment ago; None: none serves as yet, and one is being made.
+        """The collection's index, possibly slightly outdated; None if none is usable yet and one is being built.
 
         connection: to the collection.
         """
@@ -52,7 +52,7 @@ class InlinkIndexes:
         with self._small.lock:
             small = self._small.get((folder, moment))
             if small is None and inlinks.few_links(connection, SMALL_LINKS):
-                small = self._small.put((folder, moment), _made(connection))
+                small = self._small.put((folder, moment), _build_index(connection))
             if small is not None:
                 return small
             index = inlinks.opened(folder)
@@ -61,12 +61,12 @@ class InlinkIndexes:
             return index if index is not None and inlinks.still_holds(connection, index.moment) else None
 
     def web(self, folder: Path, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
-        """The index's nodes of a kind and the links between them."""
+        """The graph of nodes of one grouping, from the index."""
         key = (folder.resolve(), index.moment, grouping, menus)
         return self._webs.of(key, lambda: web_of(index.links, grouping, menus=menus))
 
     def _ask(self, folder: Path) -> None:
-        """Has the index made, unless it is under way or was made just now."""
+        """Starts a build of the index, unless one is running or ended just now."""
         maker, begun = self._makers.get(folder, (None, 0.0))
         if maker is not None and (
             maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)
@@ -77,7 +77,7 @@ class InlinkIndexes:
         self._makers[folder] = child, time.monotonic()
 
     def finish(self) -> None:
-        """Waits for those that are being made."""
+        """Waits for running builds."""
         for maker, _ in list(self._makers.values()):
             maker.wait()
 
@@ -85,9 +85,7 @@ class InlinkIndexes:
 def narrowed(
     folder: Path, connection: reading.Connection, table: str, query: TableQuery, indexes: InlinkIndexes
 ) -> TableQuery:
-    """The same query, and where it names a link's target or a visit's URL,
-    with the rows that an index knows to be the only ones.
-    """
+    """Restricts a query by link target or visited URL to the rows that the index lists for it."""
     column = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in query.conditions if name == column), "")
     if not text.startswith(("http://", "https://")) or (index := indexes.of(folder, connection)) is None:
@@ -99,17 +97,17 @@ def narrowed(
     return replace(query, within=("source", (*sources, url_id(url)))) if many <= NARROWED else query
 
 
-def _made(connection: reading.Connection) -> StoredInlinkIndex:
+def _build_index(connection: reading.Connection) -> StoredInlinkIndex:
     index = inlinks.read(connection)
     rank = pagerank(book_graph(index.links), tolerance=1e-6).scores.astype(np.float32)
     return replace(index, links=replace(index.links, rank=rank))
 
 
 def make(folder: Path) -> None:
-    """Writes the collection's index. Raises NoCollection, StoreError, OSError."""
-    # no snapshot: for its time a crawl's log could not be cut
+    """Builds and stores the collection's index. Raises NoCollection, StoreError, OSError."""
+    # no snapshot: it would keep a crawl's WAL from being truncated
     with reading.opened(folder) as connection:
-        inlinks.write(folder, _made(connection))
+        inlinks.write(folder, _build_index(connection))
 
 
 if __name__ == "__main__":

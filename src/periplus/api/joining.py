@@ -1,4 +1,4 @@
-"""Lets workers on any machine join a crawl whose collection is in a database, and a cluster's machines carry it."""
+"""Adds workers on other machines, or on a cluster, to a crawl whose collection is in a database."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import DatabaseHome
 from periplus.store.sqlite.checks import CHECK
 
-KINDS = ("crawl", "refresh", CHECK)  # others choose page by page, in one process
-LOOK_S = 2.0  # how often a worker asks whether the run still goes on
-# where --workers says nothing: those that find no free core wait for one, and a machine that
-# joins the cluster takes some
+KINDS = ("crawl", "refresh", CHECK)  # runs of other kinds choose page by page, in one process
+LOOK_S = 2.0  # how often a worker checks whether the run still goes on
+# default of --workers on a cluster: tasks without a free core wait, and machines that join the cluster later take some
 TASKS = 32
 CARRIED_LOOK_S = 0.5
-LEAVE_S = 20.0  # for the workers to store what they have, when the run is over
+LEAVE_S = 20.0  # time for workers to commit at the end of a run
 
 
 def run_in_progress(store: str) -> RunRecord | None:
-    """The run that workers may join; None: none goes on. Raises UsageError, StoreError, NoCollection."""
+    """The run that workers can join, or None. Raises UsageError, StoreError, NoCollection."""
     records = [
         record
         for record in DatabaseHome(address_of(store)).runs()
@@ -45,7 +44,7 @@ def run_in_progress(store: str) -> RunRecord | None:
 
 
 def settings_of_run(record: RunRecord, auth: str = "") -> Settings:
-    """The run's own settings. auth: `--auth` of this worker. Raises UsageError where a secret was not stored."""
+    """The run's own settings. auth: `--auth` of this worker. Raises UsageError if a required secret is missing."""
     settings = settings_from({"auth": auth} if auth else {}, last_settings(record.settings))
     revealed(settings.identity, Path())
     if record.kind == CHECK:
@@ -57,21 +56,20 @@ def settings_of_run(record: RunRecord, auth: str = "") -> Settings:
 def _require_many(settings: Settings) -> None:
     """Raises UsageError for a crawl that several workers cannot share."""
     reasons = {
-        "renders pages, and its browsers belong to that one": settings.rendering.render != "never",
-        "has a login, and the session's cookies stay in that one's memory": settings.identity.login,
-        "reads an archive, which is one host": settings.past.from_archive,
+        "renders pages in the browsers of one worker": settings.rendering.render != "never",
+        "has a login, whose cookies stay in the memory of one worker": settings.identity.login,
+        "reads an archive, which counts as one host": settings.past.from_archive,
     }
     for reason, holds in reasons.items():
         if holds:
-            raise UsageError(f"the crawl {reason}: it has one worker")
+            raise UsageError(f"the crawl {reason}: it can have only one worker")
 
 
 def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Progress], bool]) -> CrawlEnd:
-    """Works on a run until nothing is left of it, it is ended elsewhere, or watch returns True.
+    """Works on a run until no work is left, it is ended elsewhere, or watch returns True.
 
-    If whoever began it is gone, ends it; but for a check, whose findings wait to be judged by the next one.
-
-    watch: as for `crawl`. Raises UsageError and StoreError.
+    Ends the run itself if the process that started it is gone, except for a check, whose results are judged by the next
+    check. watch: as for `crawl`. Raises UsageError and StoreError.
     """
     home = DatabaseHome(address_of(store))
     order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
@@ -79,7 +77,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     asked_at = time.monotonic()
 
     def watch_run(progress: Progress) -> bool:
-        """Asks now and then whether the run still goes on; then the caller."""
+        """Checks from time to time whether the run still goes on; then calls `watch`."""
         nonlocal asked_at
         if time.monotonic() - asked_at >= LOOK_S:
             asked_at = time.monotonic()
@@ -92,7 +90,10 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
         counts = crawl_store.counts()
         state, note = verdict(crawl_store, order, stop_note)
         if not stop_note and record.kind != CHECK and crawl_store.is_running():
-            with contextlib.suppress(StoreError), home.only_crawl():  # whoever began it holds this, and ends it
+            with (
+                contextlib.suppress(StoreError),
+                home.only_crawl(),
+            ):  # held by the process that started the run, which then ends it
                 home.end_run(record.id, state, note, SystemClock().now())
     finally:
         crawl_store.close()
@@ -100,34 +101,39 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
 
 
 def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool]) -> CrawlEnd:
-    """As `crawling.crawl`, with workers on the cluster at this address alone: this process begins the run,
-    looks on, and ends it.
+    """Like `crawling.crawl`, with all workers on a cluster: this process starts, observes and ends the run.
 
-    Leases keep politeness, whatever becomes of a machine; what it had in hand is fetched again by others.
-    Raises UsageError, StoreError.
+    Leases preserve politeness if a machine fails; its pages in flight are fetched again by others. Raises UsageError,
+    StoreError.
     """
     if not order.store:
-        raise UsageError("--on needs -o ADDRESS: the cluster's machines reach a database, and not a folder on this one")
+        raise UsageError(
+            "--on needs -o ADDRESS: the cluster's machines can reach a database but not a folder on this machine"
+        )
     _require_many(order.settings)
     return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
 
 
-Spread = Callable[[int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]  # (tasks, what each does)
+Spread = Callable[
+    [int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]
+]  # (number of tasks, function of each)
 
 
 def _carried_work(
     spread: Spread, store: RunStore, order: CrawlOrder, run_id: int, watch: Callable[[Progress], bool]
 ) -> tuple[str, float]:
-    """(why it was stopped, empty if nothing was left; seconds)."""
+    """Returns (reason for stopping, empty if no work was left; seconds)."""
     if order.part:
-        raise UsageError("--on and a part of a web exclude each other: the parts' URLs are handed over by workers here")
+        raise UsageError(
+            "--on and a part of a web exclude each other: URLs are exchanged between parts by workers on this machine"
+        )
     began = time.monotonic()
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
     alone = dataclasses.replace(order.settings.storage, workers=1)
     work = partial(work_in_task, order.store, run_id, dataclasses.replace(order.settings, storage=alone))
     with spread(order.settings.storage.workers or TASKS, work) as workers:
-        paused_s = 0.0  # none of max_time's
+        paused_s = 0.0  # does not count towards max_time
         while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):
             time.sleep(CARRIED_LOOK_S)
             now = time.monotonic() - began
@@ -138,7 +144,7 @@ def _carried_work(
             elif limit_s and now - paused_s >= limit_s:
                 stop_note = f"max-time {limit_s:g} s is over"
         elapsed_s = time.monotonic() - began
-        if not workers.is_over:  # the workers look for it, and leave; tasks that waited for a core find no run to join
+        if not workers.is_over:  # workers notice this and leave; tasks still waiting for a core find no run to join
             order.home.end_run(run_id, *verdict(store, order, stop_note), SystemClock().now())
         workers.wait(LEAVE_S)
         store.merge_aliases()
@@ -146,10 +152,7 @@ def _carried_work(
 
 
 def work_in_task(store: str, run_id: int, settings: Settings, number: int) -> None:
-    """One worker in one task, until nothing is left of the run or it was ended.
-
-    number: the task's, which says nothing.
-    """
+    """Runs one worker in a cluster task until the run has no work left or is ended. number: of the task, unused."""
     record = run_in_progress(store)
     if record is not None and record.id == run_id:
         join(store, record, workable(settings), lambda progress: False)

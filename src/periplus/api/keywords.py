@@ -1,7 +1,4 @@
-"""Finds keywords of pages, of a site, and of the answers to a query.
-
-Keywords by the words of the pages and those of the whole collection.
-"""
+"""Finds keywords of pages, sites and search results, by comparing their words with those of the whole collection."""
 
 from __future__ import annotations
 
@@ -20,17 +17,17 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import listing, reading, site_rows, text_rows
 from periplus.urls.canonical import url_id
 
-# of the collection, spread over its sites and pages, for how rare words are: more change no keyword, and take longer
+# sampled over all sites and pages, for document frequencies: more pages change no keyword but take longer
 PAGES_COUNTED = 1_000
-PAGES_OF_SUBJECT = 1_000  # of a site
-HEADINGS = 2  # times as many are asked for as are wanted: some only name parts of a document
-LEAST_OF_SITE = 5  # pages, however many sites there are
+PAGES_OF_SUBJECT = 1_000  # per site
+HEADINGS = 2  # factor of candidates per result: some are headings such as "Introduction"
+LEAST_OF_SITE = 5  # minimum of pages per site
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
-ANSWERS = 200  # pages that stand for a query
+ANSWERS = 200  # search results that represent a query
 
 
 class KeywordFinder:
-    """Finds keywords in a collection: method is one of METHODS, watch is called with the number of pages read."""
+    """Finds keywords in a collection. method: one of METHODS. watch: called with the number of pages read."""
 
     def __init__(
         self,
@@ -40,19 +37,19 @@ class KeywordFinder:
         watch: Callable[[int], None] = lambda pages: None,
     ) -> None:
         if method not in METHODS:
-            raise UsageError(f"there is no method {method}: choose among {', '.join(METHODS)}")
+            raise UsageError(f"unknown method {method}: choose among {', '.join(METHODS)}")
         self._connection, self._most, self._method, self._watch = connection, most, method, watch
         self._read = 0
 
     def of_targets(self, targets: Sequence[str]) -> KeywordList:
-        """Of a site, of a page, of several pages as one subject, or, without a target,
-        of the only site or the whole collection.
+        """Keywords of a site, of a page, or of several pages as one text; without targets, of the only site or the
+        whole collection.
 
-        Raises InvalidUrl, and UsageError for what the collection does not know.
+        Raises InvalidUrl, and UsageError for an unknown target.
         """
         if not targets:
             texts = list(self._texts(spread_pages(self._connection)))
-            return self._answered("the whole collection", texts, counted(texts), framed=True)
+            return self._keyword_list("the whole collection", texts, counted(texts), framed=True)
         sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
         if len(targets) == 1 and targets[0] in sites:
             pages = text_rows.pages_of_site(self._connection, sites[targets[0]], PAGES_OF_SUBJECT)
@@ -60,7 +57,7 @@ class KeywordFinder:
         return self._of_pages([listing.resolved(self._connection, text) for text in targets])
 
     def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
-        """What tells these pages of the collection from the others. Raises UsageError where there are none."""
+        """Keywords that distinguish these pages from the rest of the collection. Raises UsageError without pages."""
         return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
 
     def _of_pages(self, urls: Sequence[Url]) -> KeywordList:
@@ -72,21 +69,21 @@ class KeywordFinder:
                 )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._answered(subject, texts, counted(self._texts(spread_pages(self._connection))))
+        return self._keyword_list(subject, texts, counted(self._texts(spread_pages(self._connection))))
 
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
-        """Keywords that tell these pages from the other ones, where there are any."""
+        """Keywords that distinguish these pages from all others, if there are others."""
         pages = list(pages)
         own = {page.url_id for page in pages}
         texts = list(self._texts(pages))
         rest = counted(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
-        return self._answered(subject, texts, together(rest, counted(texts)), rest, framed=framed)
+        return self._keyword_list(subject, texts, together(rest, counted(texts)), rest, framed=framed)
 
-    def _answered(
+    def _keyword_list(
         self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False
     ) -> KeywordList:
         if not texts:
-            raise UsageError(f"there is no text of {subject}: nothing was found or fetched, or keep_text is off")
+            raise UsageError(f"there is no text of {subject}: no page was found or fetched, or keep_text is off")
         if len(texts) == 1 and not rest.texts:
             keywords = keywords_of(texts[0], counts, HEADINGS * self._most, self._method)
         else:
@@ -105,8 +102,8 @@ class KeywordFinder:
 
 
 def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
-    """Pages of all sites, as many of each that has them; about PAGES_COUNTED in all: they say how rare words are."""
-    # those that were only linked to come first, and leave their share
+    """A sample of about PAGES_COUNTED pages, spread evenly over all sites, for document frequencies."""
+    # sites that were only linked to come first and leave their share to the others
     sites = sorted(site_rows.site_names(connection), reverse=True)
     left = PAGES_COUNTED
     for place, site in enumerate(sites):
@@ -118,7 +115,7 @@ def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
 
 
 def readings(pages: Iterable[PageBlocks], watch: Callable[[], None] = lambda: None) -> Iterator[Reading]:
-    """The contents of pages that have words, those with the same text once. watch: called before each is read."""
+    """Texts of pages with words, without exact duplicates. watch: called before each text."""
     seen: set[bytes] = set()
     for page in pages:
         if page.text_md5 not in seen:
@@ -130,8 +127,8 @@ def readings(pages: Iterable[PageBlocks], watch: Callable[[], None] = lambda: No
 
 
 def content_text(page: PageBlocks) -> str:
-    """Title and content of a page, its paragraphs parted by empty lines: without navigation where that is known,
-    and without code and bare links.
+    """Title and content paragraphs of a page, separated by empty lines; without navigation (where marked), code and
+    bare links.
     """
     parts = page.parts if page.parts and Part.CONTENT in page.parts else None
     prose = page.blocks.content(parts, _NO_PROSE)

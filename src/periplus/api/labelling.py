@@ -1,8 +1,8 @@
-"""Sessions in which a person labels the pages that teach a topic most.
+"""Active learning of a topic: sessions in which a person labels the most informative pages.
 
-Asked for next is the page that the topic is least sure of, or the likeliest while under half of the answers are yes.
-After each answer the topic is learned anew: from all answers and, where the first examples are many, from some of
-these; from all of them when the session ends.
+The next page is the one with the most uncertain prediction, or, while under half of the answers are yes, the most
+likely one. After each answer the topic is retrained on all answers and on a sample of the first examples; at the end of
+the session, on all of them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from periplus.model.topic import Example, Judged, Method, Topic, TopicReport
 from periplus.model.web import Url
 from periplus.values import Watch
 
-POOL = 600  # pages that are asked for: judged anew after each answer, a tenth of a second
-SESSIONS = 4  # that go on at a time, each of some 20 MB
-AT_ONCE = 300  # of the first examples that are learned from after each answer
+POOL = 600  # candidate pages, scored again after each answer in a tenth of a second
+SESSIONS = 4  # concurrent sessions, about 20 MB each
+AT_ONCE = 300  # first examples used for training after each answer
 
 
 class Labelling:
-    """One session. Every answer is kept when it is given.
+    """One session. Every answer is stored at once.
 
-    The words of all texts that it can learn from are counted once, when it begins.
+    The words of all texts are counted once, at the start.
     """
 
     def __init__(self, collection: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
-        """Raises UsageError for a topic that is not known, and where no page is left."""
+        """Raises UsageError for an unknown topic, and if no candidate page is left."""
         self._folder, self._place, self._name = collection.folder, collection.place, name
         self._topic = topic_of(collection.folder, name)
         first = stored_examples(collection.folder, name)
@@ -60,27 +60,27 @@ class Labelling:
             if page.name not in names and page.text not in texts and len(pages) < POOL:
                 pages[page.name] = page
                 watch("reading", len(pages), POOL)
-        some = _some([pages.get(example.name, example) for example in first])  # a page is what it now is
-        self._texts = examples_of([*some, *pages.values()])
-        self._first = _are_of(self._texts.items, some)
-        self._pool = _are_of(self._texts.items, [*pages.values()])  # that may be asked for
+        sample = _sample([pages.get(example.name, example) for example in first])  # pages with their present text
+        self._texts = examples_of([*sample, *pages.values()])
+        self._first = _are_of(self._texts.items, sample)
+        self._pool = _are_of(self._texts.items, [*pages.values()])  # candidates
         if not self._pool.any():
             raise UsageError(
-                f"no page of the collection is left that {name!r} could ask for: all are among its examples"
+                f"no unlabelled page is left for {name!r}: all pages of the collection are among its examples"
             )
-        # as `train_topic` has it: a page that stands for what the topic is not counts as both
+        # as in `train_topic`: a page used as a negative example counts in both sets
         self._space = space_of(
             [self._texts.counts[place] for which in (self._first, self._pool) for place in np.flatnonzero(which)]
         )
         self._rows = rows_of(self._texts.counts, self._space)
         self._labels = self._texts.labels.copy()
-        self._given: list[int] = []  # places among the texts
+        self._given: list[int] = []  # indices of answered texts
         self._judge = Judge(self._topic)
-        self._asked: int | None = None  # the place of the page that is asked for
+        self._asked: int | None = None  # index of the current page
         self._page: Judged | None = None
 
     def asked(self) -> Judged | None:
-        """The page to ask for, the same until it is answered; None: no one is left."""
+        """The current page, the same until it is answered; None if no candidate is left."""
         if self._page is not None or not self._pool.any():
             return self._page
         places = [self._asked] if self._asked is not None else np.flatnonzero(self._pool).tolist()
@@ -93,8 +93,8 @@ class Labelling:
         return self._page
 
     def answer(self, positive: bool) -> None:
-        """Whether the page asked for belongs to the topic: kept, and learned from."""
-        place = self._taken()
+        """Stores the answer for the current page (whether it belongs to the topic) and retrains."""
+        place = self._take_current()
         given = self._texts.items[place]._replace(positive=positive, source="labelled")
         add_label(self._place, self._name, given)
         self._labels[place] = positive
@@ -103,10 +103,7 @@ class Labelling:
         self._judge = Judge(self._topic)
 
     def undo(self) -> None:
-        """The last answer of this session is taken back, and its page is asked for next.
-
-        Without one nothing happens.
-        """
+        """Removes the last answer of this session and makes its page current again; does nothing without answers."""
         if not self._given:
             return
         self._asked, self._page = self._given.pop(), None
@@ -117,17 +114,17 @@ class Labelling:
 
     @property
     def answers(self) -> int:
-        """Of this session."""
+        """Number of answers in this session."""
         return len(self._given)
 
     @property
     def report(self) -> TopicReport | None:
-        """Of the topic as it now is, cross-validated; None: nobody measured."""
+        """Cross-validated quality of the present topic; None if it was not measured."""
         return self._topic.report
 
     @property
     def given(self) -> tuple[tuple[str, str, bool], ...]:
-        """(URL, title, answer) of this session, the last first."""
+        """(URL, title, answer) of this session, latest first."""
         items = self._texts.items
         return tuple(
             (items[place].name, items[place].text.partition("\n")[0], bool(self._labels[place]))
@@ -136,15 +133,15 @@ class Labelling:
 
     @property
     def left(self) -> int:
-        """Pages that may be asked for."""
+        """Number of candidate pages left."""
         return int(self._pool.sum())
 
     def skip(self) -> None:
-        """The page asked for is not asked for again in this session."""
-        self._taken()
+        """Excludes the current page from this session."""
+        self._take_current()
 
-    def _taken(self) -> int:
-        """The place of the page asked for, which leaves the pool."""
+    def _take_current(self) -> int:
+        """Removes the current page from the candidates and returns its index."""
         place = self._asked
         assert place is not None, "asked() comes before"
         self._pool[place] = False
@@ -152,14 +149,14 @@ class Labelling:
         return place
 
     def finish(self, collection: Collection) -> Topic:
-        """The topic learned from everything, and kept."""
+        """Trains the topic on all examples and stores it."""
         return relearned(collection, self._name)
 
     def _anew(self) -> Topic:
         own = self._first.copy()
         own[self._given] = True
         labels = self._labels[own]
-        if not labels.any() or labels.all():  # all that stood for the other kind was answered otherwise
+        if not labels.any() or labels.all():  # only one class is left
             return self._topic
         return learned_of_rows(
             self._name,
@@ -171,29 +168,29 @@ class Labelling:
         ).topic
 
 
-def _some(examples: Sequence[Example]) -> list[Example]:
-    """AT_ONCE of them, as many of each kind in proportion, at least one."""
+def _sample(examples: Sequence[Example]) -> list[Example]:
+    """About AT_ONCE examples, stratified by label; at least one per label."""
     step = max(len(examples) / AT_ONCE, 1.0)
     kinds = [[example for example in examples if example.positive is kind] for kind in (True, False)]
     return [own[int(at * step)] for own in kinds for at in range(ceil(len(own) / step))]
 
 
-def _are_of(items: Sequence[Example], some: Sequence[Example]) -> NDArray[np.bool_]:
-    texts = {example.text for example in some}
+def _are_of(items: Sequence[Example], examples: Sequence[Example]) -> NDArray[np.bool_]:
+    texts = {example.text for example in examples}
     return np.array([item.text in texts for item in items], dtype=np.bool_)
 
 
 @dataclass(slots=True)
 class _Session:
     lock: threading.Lock = field(default_factory=threading.Lock)
-    stamp: int = -1  # of the topic's file when it began; -1: not begun
+    stamp: int = -1  # mtime of the topic's file at the start; -1: not started
     labelling: Labelling | None = None
 
 
 class Sessions:
-    """Sessions that go on, for whoever asks by and by: one a topic, at most SESSIONS, the oldest ends for a new one.
+    """Open sessions: one per topic, at most SESSIONS; the oldest is closed for a new one.
 
-    For many threads: each topic waits for itself alone.
+    Thread-safe; threads wait only for sessions of the same topic.
     """
 
     def __init__(self) -> None:
@@ -201,10 +198,9 @@ class Sessions:
 
     @contextlib.contextmanager
     def of(self, folder: Path, name: str, place: Path | str = "") -> Iterator[Labelling]:
-        """The topic's session, for nobody else meanwhile; a new one where there is none,
-        or the topic was learned anew since.
+        """Yields the topic's session under its lock; starts a new one if there is none or the topic was retrained.
 
-        place: the address of the collection that the folder is a copy of. Raises UsageError.
+        place: address of the collection that the folder is a copy of. Raises UsageError.
         """
         file = topic_file(folder, name)
         session = self._open.of((folder.resolve(), name), _Session)

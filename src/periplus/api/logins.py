@@ -1,4 +1,4 @@
-"""Logins as users write them: a file, or the table [login.NAME] of periplus.toml, with secrets from elsewhere."""
+"""Reads login definitions from TOML files or tables [login.NAME] in periplus.toml, with secrets from other sources."""
 
 from __future__ import annotations
 
@@ -34,23 +34,24 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
 def logins_of(names: Iterable[str], folder: Path) -> tuple[Login, ...]:
-    """The logins named, each the path of a file or a NAME of [login.NAME] in periplus.toml, here or in the folder.
+    """The logins with these names: each the path of a file or a NAME of [login.NAME] in a periplus.toml.
 
-    folder: of the collection, in which no secret may stand. Raises UsageError, whose message holds no secret.
+    folder: of the collection; it must not contain secrets. Raises UsageError; messages never contain secrets.
     """
-    logins = tuple(_login_named(name, folder) for name in names)
+    logins = tuple(_find_login(name, folder) for name in names)
     taken: dict[Origin, str] = {}
     for login in logins:
         for origin in login.origins:
             if origin in taken:
                 raise UsageError(
-                    f"the logins {taken[origin]!r} and {login.name!r} both name {origin}: one host, one login"
+                    f"the logins {taken[origin]!r} and {login.name!r} both name {origin}: only one login "
+                    "per host is allowed"
                 )
             taken[origin] = login.name
     return logins
 
 
-def _login_named(name: str, folder: Path) -> Login:
+def _find_login(name: str, folder: Path) -> Login:
     tables: dict[str, tuple[Path, Any]] = {}
     for path in (Path(SETTINGS_FILE), folder / SETTINGS_FILE):
         given = read_tables(path).get("login", {})
@@ -63,8 +64,8 @@ def _login_named(name: str, folder: Path) -> Login:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        named = f"; [login.NAME] there are: {', '.join(tables)}" if tables else ""
-        raise UsageError(f"--login {name}: there is no such file, nor a table [login.{name}]{named}") from None
+        named = f"; defined logins: {', '.join(tables)}" if tables else ""
+        raise UsageError(f"--login {name}: no such file or table [login.{name}]{named}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--login {name}: it cannot be read: {type(error).__name__}") from None
     except tomllib.TOMLDecodeError as error:
@@ -73,12 +74,12 @@ def _login_named(name: str, folder: Path) -> Login:
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Whether it is among what a collection is made of. The folder of commands (`.`) is none."""
+    """Whether the path is inside the collection's folder; always False for the default folder `.`."""
     return folder != Path() and path.resolve().is_relative_to(folder.resolve())
 
 
 class _Reader:
-    """Reads the values of one login. where: for messages; is_public: its file may be copied with the collection."""
+    """Reads the values of one login. where: for messages. is_public: its file may be copied with the collection."""
 
     def __init__(self, table: Mapping[str, Any], where: str, folder: Path, *, is_public: bool) -> None:
         self.table, self.where, self.folder, self.is_public = table, where, folder, is_public
@@ -89,19 +90,19 @@ class _Reader:
     def text(self, key: str) -> str:
         value = self.table.get(key, "")
         if not isinstance(value, str):
-            raise self.wrong(f"{key} is a text")
+            raise self.wrong(f"{key} must be a string")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
         value = self.table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise self.wrong(f"{key} is a list of texts")
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(f"{key} must be a list of strings")
         return tuple(value)
 
     def pairs(self, key: str) -> dict[str, str]:
         value = self.table.get(key, {})
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-            raise self.wrong(f'{key} is a table of texts, as in {key} = {{ name = "value" }}')
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+            raise self.wrong(f'{key} must be a table of strings, as in {key} = {{ name = "value" }}')
         return dict(value)
 
     def url(self, key: str) -> Url | None:
@@ -111,24 +112,24 @@ class _Reader:
             raise self.wrong(f"{key}: {error}") from None
 
     def secret(self, key: str, value: str, *, always: bool = True) -> str:
-        """What a value refers to, or the value itself where that may stand there."""
+        """The secret that a value refers to, or the value itself if it may be written in the file."""
         secret = secret_of(value, self.folder, f"{self.where}: {key}")
         if not secret and self.is_public and always:
-            raise self.wrong(f"{key}: a secret may not stand in the collection's folder: write {SOURCES}")
+            raise self.wrong(f"{key}: a secret must not be stored in the collection's folder: use {SOURCES}")
         return secret or value
 
     def line(self, key: str, value: str) -> str:
-        """The secret that a value refers to, or the value, as it is sent in a header."""
+        """The secret that a value refers to, or the value, valid in a header."""
         secret = self.secret(key, value)
         if not _LINE.fullmatch(secret):
-            raise self.wrong(f"{key}: what is sent in a header is one line of ASCII")
+            raise self.wrong(f"{key}: a header value must be one line of ASCII")
         return secret
 
     def sign(self, key: str) -> Sign:
         given = self.pairs(key)
         for name in given:
             if name not in SIGNS:
-                raise self.wrong(f"{key} has text, selector or address, not {name!r}")
+                raise self.wrong(f"{key} may have text, selector or address, not {name!r}")
         sign = Sign(" ".join(given.get("text", "").split()), given.get("selector", ""), given.get("address", ""))
         self.check_selector(f"{key}.selector", sign.selector)
         return sign
@@ -143,10 +144,10 @@ class _Reader:
         return tuple(user_pattern(text, f"{self.where}: {key}") for text in self.texts(key))
 
     def origins(self) -> frozenset[Origin]:
-        """https unless it says http://; without `hosts` that of the form or the page to check."""
+        """Origins in `hosts` (https by default); without `hosts`, those of the form or of the page to check."""
         named = self.texts("hosts") or tuple(filter(None, (self.text("form"), self.text("check"))))
         if not named:
-            raise self.wrong('hosts names where it is sent to, as in hosts = ["intranet.example.org"]')
+            raise self.wrong('hosts must name where the login is sent, as in hosts = ["intranet.example.org"]')
         try:
             return frozenset(origin_of(canonical(text if "://" in text else f"https://{text}/")) for text in named)
         except InvalidUrl as error:
@@ -154,12 +155,12 @@ class _Reader:
 
 
 def login_of(table: Any, name: str, where: str, folder: Path, *, is_public: bool) -> Login:
-    """A login as its table says it, with the secrets that it refers to. Raises UsageError."""
+    """A login from its table, with resolved secrets. Raises UsageError."""
     if not isinstance(table, dict):
-        raise UsageError(f"{where}: a login is a table")
+        raise UsageError(f"{where}: a login must be a table")
     for key in table:
         if key not in KEYS:
-            raise UsageError(f"{where}: a login has no {key!r}{nearest(key, KEYS)}; it has {', '.join(KEYS)}")
+            raise UsageError(f"{where}: unknown key {key!r}{nearest(key, KEYS)}; a login may have {', '.join(KEYS)}")
     reader = _Reader(table, where, folder, is_public=is_public)
     form, check, origins = reader.url("form"), reader.url("check"), reader.origins()
     signed_in, fields = reader.sign("signed_in"), _fields(reader)
@@ -168,12 +169,12 @@ def login_of(table: Any, name: str, where: str, folder: Path, *, is_public: bool
     if form is None and not headers and not cookies:
         raise reader.wrong("it has nothing to sign in with: form and fields, headers, bearer, basic or cookies")
     if form is not None and not (fields and signed_in):
-        raise reader.wrong("a form needs fields, and signed_in: a text, selector or address that shows that one is in")
+        raise reader.wrong("a form needs fields, and signed_in: a text, selector or address seen only when signed in")
     if form is None and signed_in and check is None:
         raise reader.wrong("signed_in without a form needs check: the address of a page that shows it")
     for key, url in (("form", form), ("check", check)):
         if url is not None and origin_of(url) not in origins:
-            raise reader.wrong(f"{key} is on {origin_of(url)}, which hosts does not name")
+            raise reader.wrong(f"{key} is on {origin_of(url)}, which is not in hosts")
     return Login(
         name, origins, headers, cookies, form, fields, reader.text("selector"), check, signed_in,
         reader.sign("signed_out"), reader.patterns("never"), reader.patterns("allow"),
@@ -192,7 +193,7 @@ def _headers(reader: _Reader) -> tuple[str, ...]:
     lines = []
     for name, value in reader.pairs("headers").items():
         if not _TOKEN.fullmatch(name) or name.lower() in ("host", "cookie", "content-length", "user-agent"):
-            raise reader.wrong(f"headers: {name!r} is no header that a login sets")
+            raise reader.wrong(f"headers: {name!r} is not a header that a login may set")
         lines.append(f"{name}: {reader.line(f'headers.{name}', value)}")
     if reader.text("bearer"):
         lines.append(f"Authorization: Bearer {reader.line('bearer', reader.text('bearer'))}")
@@ -205,7 +206,7 @@ def _headers(reader: _Reader) -> tuple[str, ...]:
 def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
     for name in reader.pairs("cookies"):
         if not _TOKEN.fullmatch(name):
-            raise reader.wrong(f"cookies: {name!r} is no name of a cookie")
+            raise reader.wrong(f"cookies: {name!r} is not a valid cookie name")
     cookies = [
         Cookie(name, reader.line(f"cookies.{name}", value), host_name(Url(origin)))
         for name, value in reader.pairs("cookies").items()
@@ -214,7 +215,7 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
     if not (path := reader.text("cookie_file")):
         return tuple(cookies)
     if _lies_in(Path(path).expanduser(), reader.folder):
-        raise reader.wrong("cookie_file: it lies in the collection's folder: keep it elsewhere")
+        raise reader.wrong("cookie_file: the file is in the collection's folder: store it elsewhere")
     try:
         text = Path(path).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -222,7 +223,9 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
     filed = netscape_cookies(text)
     names = {host_name(Url(origin)) for origin in origins}
     own = [
-        one for one in filed if any(is_within(name, one.domain) if one.below else name == one.domain for name in names)
+        cookie
+        for cookie in filed
+        if any(is_within(name, cookie.domain) if cookie.below else name == cookie.domain for name in names)
     ]
     if not own:
         raise reader.wrong(f"cookie_file: {path} has no cookie for {', '.join(sorted(names))}")
@@ -230,7 +233,7 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
 
 
 def netscape_cookies(text: str) -> tuple[Cookie, ...]:
-    """The cookies of a cookies.txt: seven columns parted by tabs; what is none of that is passed over."""
+    """Cookies of a Netscape cookies.txt file (seven columns separated by tabs); ignores other lines."""
     cookies = []
     for line in text.splitlines():
         columns = line.removeprefix("#HttpOnly_").split("\t")
@@ -249,21 +252,21 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
 
 
 def revealed(identity: Identity, folder: Path) -> Identity:
-    """The identity with the secrets that it refers to. Raises UsageError for one that was masked when it was stored."""
+    """The identity with its secrets resolved. Raises UsageError for a secret that was masked when stored."""
     secrets: dict[str, Any] = {}
     for name in SECRETS:
         value = getattr(identity, name)
         if MASK in value:
             raise UsageError(
-                f"the secret of --{name} was not stored: give --{name} again, or name where it stands ({SOURCES}), "
-                "which is stored"
+                f"the secret of --{name} was not stored: give --{name} again, or name its source ({SOURCES}), which is "
+                "stored"
             )
         secrets[name] = secret_of(value, folder, f"--{name}") or value
     return dataclasses.replace(identity, **secrets)
 
 
 def secret_of(value: str, folder: Path, where: str) -> str:
-    """The secret that a value refers to; empty where it is none. Raises UsageError, whose message holds no secret."""
+    """The secret that a value refers to; empty if it is no reference. Raises UsageError; messages have no secrets."""
     source, colon, name = value.partition(":")
     reader = _SOURCES.get(source) if colon else None
     if reader is None:
@@ -286,7 +289,7 @@ def _of_environment(name: str, folder: Path) -> str:
 def _of_file(name: str, folder: Path) -> str:
     path = Path(name).expanduser()
     if _lies_in(path, folder):
-        raise UsageError(f"{name} lies in the collection's folder: keep it elsewhere")
+        raise UsageError(f"{name} is in the collection's folder: store it elsewhere")
     try:
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Marks the blocks of pages, navigation or content, as they come, and learns their sites from them."""
+"""Marks blocks of pages as content or navigation during indexing, and learns each site's repeated elements."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.sqlite import changes, reading, text_rows
 
-# A page that has its parts was learned by its site's evidence already: parts, evidence and the follower's place
-# are stored in one transaction. The first pages of a site and of each of its sections are marked while little is known
-# of them, and once more when there is more to know.
+# A page with stored parts is already included in its site's evidence: parts, evidence and the follower's position are
+# stored in one transaction. The first pages of a site and of each of its sections are marked with little evidence, and
+# marked again when there is more.
 
-# names under which a site's evidence, and the ids of its first pages, are stored
+# names of stored evidence, and of the ids of early pages
 EVIDENCE, EARLY = "content", "marked early"
-EARLY_PAGES = 50  # of a site's section: with more behind them, marks hardly change any more
-MOST_EARLY = 500  # of a site of many small sections: what they cost twice is bounded
-FEW_PAGES = 10  # of a section: each more tells of its menu
-OUTGROWN = 1.5  # times as many pages as a page was marked by, where these were not few
-EVIDENCE_BYTES = 64_000_000  # of sites that wait in memory for their next pages; a site of many texts has 8 MB
+EARLY_PAGES = 50  # per section of a site: with more pages before them, marks hardly change
+MOST_EARLY = 500  # per site: bounds the cost of marking twice
+FEW_PAGES = 10  # per section: below this, each page improves the evidence about its menu
+OUTGROWN = 1.5  # growth of the evidence after which a page is marked again, above FEW_PAGES
+EVIDENCE_BYTES = 64_000_000  # cached evidence; a large site has 8 MB
 AT_ONCE = 200
-LOOKED_AT = 40  # pages of the site of one that is asked for: 60 ms; as good as all of them
+LOOKED_AT = 40  # sampled pages of the site of a requested page: 60 ms, as accurate as all of them
 
 Marked = tuple[PageBlocks, Sequence[Part]]
 
 
 def _section(url: Url) -> str:
-    """The first folder of its path; empty in the site's root."""
+    """First directory of the URL's path; empty for the root."""
     parts = url.split("/", 4)
     return parts[3] if len(parts) > 4 else ""
 
@@ -47,14 +47,14 @@ def _publication(page: PageBlocks) -> Publication:
 
 
 class SiteSample(NamedTuple):
-    """What is known of a site by some of its pages."""
+    """Evidence about a site from a sample of its pages."""
 
     evidence: SiteEvidence
     pages: frozenset[UrlId]
 
 
 def sample_of(pages: Iterable[tuple[UrlId, Blocks]]) -> SiteSample:
-    """What these pages tell of their site."""
+    """Evidence from these pages."""
     evidence = SiteEvidence()
     with_text = [(url_id, blocks) for url_id, blocks in pages if blocks]
     for _, blocks in with_text:
@@ -63,47 +63,47 @@ def sample_of(pages: Iterable[tuple[UrlId, Blocks]]) -> SiteSample:
 
 
 def parts_by(sample: SiteSample, url_id: UrlId, blocks: Blocks, publication: Publication) -> tuple[Part, ...]:
-    """One part for each block of a page of the site."""
+    """The part of each block of a page of the site."""
     return parts_of(blocks, sample.evidence, learnt=url_id in sample.pages, publication=publication)
 
 
 def parts_beside(
     connection: reading.Connection, url_id: UrlId, samples: dict[int, SiteSample] | None
 ) -> tuple[Part, ...]:
-    """One part for each block of a page that is not marked, by up to LOOKED_AT pages of its site; none for a page
-    without text. Nothing is stored. samples: by site, those made so far, to which its own is added.
+    """The part of each block of a page without stored marks, from up to LOOKED_AT pages of its site; empty without
+    text. Stores nothing. samples: cache by site, which gets the site's sample.
     """
     page = next(text_rows.pages_of(connection, [url_id]), None)
     if page is None or not page.blocks:
         return ()
     sample = (samples or {}).get(page.site_id)
     if sample is None:
-        some = text_rows.pages_of_site(connection, page.site_id, LOOKED_AT)
-        sample = sample_of((other.url_id, other.blocks) for other in some)
+        siblings = text_rows.pages_of_site(connection, page.site_id, LOOKED_AT)
+        sample = sample_of((other.url_id, other.blocks) for other in siblings)
         if samples is not None:
             samples[page.site_id] = sample
     return parts_by(sample, url_id, page.blocks, _publication(page))
 
 
 class Marks:
-    """Marks pages by what was learned of their sites, and learns from them."""
+    """Marks pages by their site's evidence, and adds them to it."""
 
     def __init__(self, connection: reading.Connection) -> None:
         self._connection = connection
         self._evidence: dict[int, SiteEvidence] = {}
         self._early: dict[int, list[UrlId]] = {}
-        self._learned: Counter[tuple[int, str]] = Counter()  # pages since this began, by site and section
-        # of early pages that were marked since this began: the section, and how many pages of it were learned then
+        self._learned: Counter[tuple[int, str]] = Counter()  # pages learned in this session, by site and section
+        # early pages marked in this session: their section, and how many of its pages were learned by then
         self._marked_by: dict[UrlId, tuple[tuple[int, str], int]] = {}
         self._changed: set[int] = set()
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to store."""
+        """Whether unstored changes exist."""
         return bool(self._changed)
 
     def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
-        """One part for each block of each page; none for a page without text."""
+        """The part of each block of each page; empty for a page without text."""
         new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
         for page, traces in new:
             self._learn(page, traces)
@@ -113,8 +113,8 @@ class Marks:
         return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
 
     def _note_early(self, pages: Sequence[PageBlocks]) -> None:
-        """Sections have menus of their own, as the languages of a site: pages of each are early as long as few of it
-        are learned, these with them.
+        """Notes which of the pages are early. Sections such as languages have their own menus, so the first pages of
+        each section are early.
         """
         sections = [(page.site_id, _section(page.url)) for page in pages]
         self._learned.update(sections)
@@ -125,7 +125,7 @@ class Marks:
                 self._marked_by[page.url_id] = section, learned
 
     def _is_outgrown(self, page: UrlId) -> bool:
-        """Whether so much more is learned of an early page's section by now that it may be marked otherwise."""
+        """Whether so many more pages of an early page's section are learned by now that its marks may change."""
         section, learned = self._marked_by.pop(page, ((0, ""), -1))
         return self._learned[section] > (learned if learned < FEW_PAGES else OUTGROWN * learned)
 
@@ -138,11 +138,11 @@ class Marks:
         if site_id in self._evidence:
             return
         early = changes.evidence(self._connection, site_id, EARLY)
-        self._evidence[site_id] = self._stored(site_id)
+        self._evidence[site_id] = self._stored_evidence(site_id)
         self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
 
-    def _stored(self, site_id: int) -> SiteEvidence:
-        """What was learned of a site; learned anew where another version stored it."""
+    def _stored_evidence(self, site_id: int) -> SiteEvidence:
+        """Stored evidence of a site; rebuilt if another version stored it."""
         stored = changes.evidence(self._connection, site_id, EVIDENCE)
         if not stored:
             return SiteEvidence()
@@ -156,7 +156,7 @@ class Marks:
             return evidence
 
     def store(self, marked: Iterable[Marked]) -> None:
-        """Keeps the parts of pages, and what was learned of their sites. Within a transaction."""
+        """Stores marks of pages and evidence of sites. Call within a transaction."""
         text_rows.write_parts(
             self._connection,
             [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts],
@@ -166,7 +166,7 @@ class Marks:
             changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
         self._changed.clear()
         size = sum(evidence.size_bytes for evidence in self._evidence.values())
-        while size > EVIDENCE_BYTES:  # the one that came first; it is read again when it is asked for
+        while size > EVIDENCE_BYTES:  # evict the oldest; it is read again on demand
             size -= self._forget(next(iter(self._evidence)))
 
     def _forget(self, site_id: int) -> int:
@@ -174,10 +174,7 @@ class Marks:
         return self._evidence.pop(site_id).size_bytes
 
     def again(self, site_id: int) -> Iterator[Marked]:
-        """The site's pages that were marked early and are marked otherwise now.
-
-        They are early no longer, once `store` was called.
-        """
+        """Yields early pages of the site whose marks have changed. `store` then clears their status as early."""
         if site_id not in self._evidence and not changes.evidence(self._connection, site_id, EARLY):
             return
         self._load(site_id)
@@ -185,9 +182,9 @@ class Marks:
         if not early:
             return
         outgrown = [page for page in early if self._is_outgrown(page)]
-        for some in [outgrown[start : start + AT_ONCE] for start in range(0, len(outgrown), AT_ONCE)]:
+        for batch in [outgrown[start : start + AT_ONCE] for start in range(0, len(outgrown), AT_ONCE)]:
             pages = [
-                page for page in text_rows.pages_of(self._connection, some) if page.parts is not None and page.blocks
+                page for page in text_rows.pages_of(self._connection, batch) if page.parts is not None and page.blocks
             ]
             marks = parts_of_each(_context(page, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]

@@ -1,4 +1,4 @@
-"""Moves a collection from a folder into a database or back, and sees that all of it arrived."""
+"""Moves a collection from a folder into a database or back, and verifies that it arrived complete."""
 
 from __future__ import annotations
 
@@ -32,34 +32,32 @@ from periplus.store.sqlite.schema import SqliteStatements, drafted, exists, writ
 from periplus.urls.parameters import rules_key
 from periplus.values import Row, frozen
 
-# All of it enters the target in one transaction, is read back and compared with what left, table by table; only then it
-# is there. The source stays as it was, with a note where it went.
+# The target is written in one transaction, read back and compared with the source table by table before the commit. The
+# source stays unchanged, except for a note that names the target.
 
-Watch = Callable[[str, int], None]  # (what is being done, rows so far)
+Watch = Callable[[str, int], None]  # (step, rows so far)
 SAID_EVERY = 5_000  # rows
 
 
 def silent(what: str, rows: int) -> None:
-    """Nobody watches."""
+    """Default: no progress reports."""
 
 
 @frozen
 class Moved:
-    """What arrived. place: where, as it is called there; rows: by table."""
+    """Result of a move. place: target as the user knows it; rows: by table."""
 
     place: str
     rows: Mapping[str, int]
 
 
 def move(source: str, target: str, watch: Watch = silent) -> Moved:
-    """Moves a collection. source, target: a folder and an address, or an address and a folder.
+    """Moves a collection between a folder and a database address, in either direction.
 
-    Raises UsageError, NoCollection and StoreError; then the target holds nothing of it.
+    Raises UsageError, NoCollection and StoreError; the target then stays empty.
     """
     if is_address(source) == is_address(target):
-        raise UsageError(
-            "a collection moves from a folder to a database, or from a database to a folder: name one of each"
-        )
+        raise UsageError("a collection moves between a folder and a database: give one of each")
     if is_address(target):
         return into_database(Path(source), target, watch)
 
@@ -67,7 +65,7 @@ def move(source: str, target: str, watch: Watch = silent) -> Moved:
 
 
 def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
-    """The rows as they pass."""
+    """Passes the rows through and reports progress."""
     count = 0
     for count, row in enumerate(rows, 1):
         yield row
@@ -76,20 +74,18 @@ def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
     watch(what, count)
 
 
-def compared(sent: Mapping[str, Sum], arrived: Callable[[str], Iterable[Row]], watch: Watch) -> None:
-    """Raises StoreError unless each table holds what was sent. arrived: a table's rows, read back."""
+def compared(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
+    """Raises StoreError unless each table equals what was sent. arrived: rows of a table, read back."""
     for name, total in sent.items():
         sums = Sum(has_bytes=total.has_bytes)
-        for row in watched(arrived(name), f"Comparing {name}", watch):
+        for row in watched(read_back(name), f"Comparing {name}", watch):
             sums.add(row)
         if sums != total:
-            raise StoreError(
-                f"the table {name} did not arrive whole: {total} left, {sums} are there. Nothing was moved."
-            )
+            raise StoreError(f"the table {name} arrived incomplete: {total} sent, {sums} stored. Nothing was moved.")
 
 
 def into_database(folder: Path, store: str, watch: Watch) -> Moved:
-    """See `moving.move`."""
+    """See `move`."""
     address = address_of(store)
     if not exists(folder):
         raise NoCollection(f"{folder} has no collection")
@@ -105,15 +101,15 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
         database_copying.remove_time_limits(target)
-        sent = _sent(connection, target, address, rules, watch)
+        sent = _copy_to_database(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
     return Moved(str(address), {name: total.rows for name, total in sent.items()})
 
 
 def imported_into_database(store: str, make: Callable[[Path], Imported]) -> Imported:
-    """What an import makes in a folder for temporary files, moved into a database. An import that read no page leaves
-    nothing there. Raises as `move` and make.
+    """Imports into a temporary folder, then moves the result into a database. Creates nothing if no page was read.
+    Raises as `move` and `make`.
     """
     address_of(store)
     with tempfile.TemporaryDirectory(prefix="periplus-") as temporary:
@@ -125,27 +121,27 @@ def imported_into_database(store: str, make: Callable[[Path], Imported]) -> Impo
 
 
 def _rules(folder: Path, connection: reading.Connection) -> str:
-    """The rules for URLs that were applied to the collection, and those of segments.
+    """The URL rules applied to the collection, and its segment rules.
 
-    Raises UsageError where others are wished by now.
+    Raises UsageError if periplus.toml has URL rules that are not applied yet.
     """
     text = rules_text(folder)
     if rules_key(text) != folder_copying.rules_in_force(connection):
         raise UsageError(
-            f"the rules in {folder / SETTINGS_FILE} are not applied yet: `periplus rules apply -c {folder}`, then move"
+            f"the rules in {folder / SETTINGS_FILE} are not applied yet: run `periplus rules apply -c {folder}`"
         )
     return text if rules_key(text) else segments_written(text)
 
 
-def _sent(
+def _copy_to_database(
     connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch
 ) -> Mapping[str, Sum]:
-    """All of it in one transaction; returns what went, by table."""
+    """Writes the whole collection in one transaction; returns sums by table."""
     sent: dict[str, Sum] = {}
     with target.transaction(), contextlib.ExitStack() as stack:
         schema.create(target, address.collection)
         if not database_copying.is_empty(target):
-            raise StoreError(f"{address} holds a collection already. Choose another name: collection=NAME.")
+            raise StoreError(f"{address} already has a collection. Choose another name: collection=NAME.")
         tables = {
             table.name: table
             for table in database_copying.tables(target, partial(folder_copying.columns_of, connection))
@@ -174,12 +170,12 @@ def _sent(
         )
         reader = SegmentReader(object_storage(address.segments)) if address.segments else None
 
-        def arrived(name: str) -> Iterator[Row]:
+        def read_back(name: str) -> Iterator[Row]:
             if name == "body":
                 return (body.row for body in database_copying.bodies_out(target, reader))
             return database_copying.rows_out(target, tables[name])
 
-        compared(sent, arrived, watch)
+        compared(sent, read_back, watch)
     return sent
 
 
@@ -192,7 +188,7 @@ def _bodies(connection: reading.Connection, total: Sum, watch: Watch) -> Iterato
 
 
 def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
-    """Segments tell of the last run: they hold pages of all."""
+    """Writer of segments. Their metadata describe the last run, although they hold pages of all runs."""
     records = runs.run_records(connection)
     if not records:
         return SegmentWriter(
@@ -205,7 +201,7 @@ def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
 
 
 def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
-    """See `moving.move`."""
+    """See `move`."""
     address, place = address_of(store), str(folder.resolve())
     with (
         database_copying.reported(),
@@ -217,29 +213,29 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
         database_copying.only_editor(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
-            # before all else, so that nobody joins a crawl that goes on elsewhere
+            # first, so that no worker can join a crawl from now on
             collection_runs.mark(PostgresStatements(connection), place)
             stack.callback(collection_runs.unmark, PostgresStatements(connection))
             database_copying.merge_inbox(connection, address.collection)
             with database_copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
                     raise UsageError(
-                        f"{workers or 'some'} workers are at work on {address}. Stop them first: "
-                        "SIGTERM, or `periplus jobs cancel`."
+                        f"{workers or 'some'} workers are running on {address}. Stop them first with SIGTERM or "
+                        "`periplus jobs cancel`."
                     )
-                sent = _filled(connection, folder, watch)
+                sent = _copy_to_folder(connection, folder, watch)
             stack.pop_all()
     return Moved(str(folder), {name: total.rows for name, total in sent.items()})
 
 
-def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
-    """The new collection, which appears when it was compared; returns what it was made of, by table."""
+def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
+    """Fills the new folder, which becomes visible after the comparison; returns sums by table."""
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
     with drafted(folder) as draft:
         folder_copying.load_files(draft, folder)
         if folder_copying.count(draft, "file"):
-            raise StoreError(f"{folder} holds topics already: choose another folder")
+            raise StoreError(f"{folder} already has topics: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}
         with folder_copying.transaction(draft):
             for name, table in tables.items():
@@ -267,12 +263,12 @@ def _filled(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, 
 
 
 def moved_tables(connection: Connection, folder: reading.Connection) -> list[MovedTable]:
-    """The tables that both databases have, as `MovedTable` says."""
+    """The tables that both databases have, see `MovedTable`."""
     return database_copying.tables(connection, partial(folder_copying.columns_of, folder))
 
 
 def segment_reader(connection: Connection) -> SegmentReader | None:
-    """Of the collection's segments; None: the bytes of its pages are in the database."""
+    """Reader of the collection's segments; None if page bodies are in the database."""
     place = table_rows.place_of_segments(connection)
     return SegmentReader(object_storage(place)) if place else None
 
@@ -288,12 +284,11 @@ def _folder_bodies(
 
 
 def _keep_rules(text: str, folder: Path) -> None:
-    """The rules for URLs, where a folder has them. Raises StoreError for a periplus.toml that is there already."""
+    """Writes the rules to the folder's periplus.toml. Raises StoreError if that exists already."""
     path = folder / SETTINGS_FILE
     if text and path.exists():
         raise StoreError(
-            f"{path} is there already, and the collection brings rules of its own: take it "
-            "away, or choose another folder"
+            f"{path} already exists, and the collection has its own rules: move the file away, or choose another folder"
         )
     if text:
         path.write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Finds what changed in a folder of collections and tells whoever wants to know, by the folder's settings."""
+"""Detects changes in a folder of collections and notifies subscribers, by the settings in notices.toml."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from periplus.store.sqlite import notices, reading, schema
 from periplus.store.sqlite.notices import NoticeStore
 from periplus.urls.canonical import canonical
 
-# The password is read from a file that it names or from the variable PERIPLUS_SMTP_PASSWORD: never from a
-# command line, and kept nowhere.
+# The password comes from a file named in the settings or from the variable PERIPLUS_SMTP_PASSWORD: never from a command
+# line, and it is not stored.
 
 FILE = "notices.toml"
 PASSWORD = "PERIPLUS_SMTP_PASSWORD"
@@ -49,12 +49,12 @@ _TABLES: dict[str, dict[str, type]] = {"mail": _MAIL, "webhook": _WEBHOOK, "inte
 
 
 def notice_settings(folder: Path) -> NoticeSettings:
-    """Raises UnknownSetting for a file that says what there is not."""
+    """Raises UnknownSetting for an invalid file."""
     content = _read(folder / FILE)
     mail, webhook = content["mail"], content["webhook"]
     security = str(mail.get("security", "starttls"))
     if security not in ("tls", "starttls", "none"):
-        raise UnknownSetting(f"{folder / FILE}: security is tls, starttls or none, not {security!r}")
+        raise UnknownSetting(f"{folder / FILE}: security must be tls, starttls or none, not {security!r}")
     settings = MailSettings(
         server=str(mail.get("server", "")), port=_port(mail.get("port"), security), security=security,
         user=str(mail.get("user", "")),
@@ -88,25 +88,25 @@ def _read(path: Path) -> dict[str, dict[str, object]]:
     for name, table in content.items():
         if name not in _TABLES or not isinstance(table, dict):
             raise UnknownSetting(
-                f"{path}: there is no table {name!r}: it may have {', '.join(f'[{one}]' for one in _TABLES)}"
+                f"{path}: unknown table {name!r}; allowed are {', '.join(f'[{table}]' for table in _TABLES)}"
             )
         for key, value in table.items():
             if key not in _TABLES[name] or not isinstance(value, _TABLES[name][key]):
                 raise UnknownSetting(
-                    f"{path}: [{name}] has {', '.join(_TABLES[name])}, each of its type; "
-                    f"{key} = {value!r} is none of them"
+                    f"{path}: [{name}] may have {', '.join(_TABLES[name])}, each of its type; "
+                    f"{key} = {value!r} is not allowed"
                 )
     return {name: content.get(name, {}) for name in _TABLES}
 
 
 READ_S = 60.0
-REPORT_BYTES = 5_000_000  # many mail servers refuse letters of 10 MB, and base64 adds a third
-NO_MAIL = "no mail server is named: write one into notices.toml, as docs/notices.md shows"
+REPORT_BYTES = 5_000_000  # many mail servers reject messages above 10 MB, and base64 adds a third
+NO_MAIL = "no mail server is set: name one in notices.toml, see docs/notices.md"
 
 
 @contextlib.contextmanager
 def book(folder: Path) -> Iterator[NoticeStore]:
-    """The notices of a folder of collections."""
+    """The store of notices of a folder of collections."""
     opened = NoticeStore(folder)
     try:
         yield opened
@@ -115,15 +115,15 @@ def book(folder: Path) -> Iterator[NoticeStore]:
 
 
 def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: str = "") -> tuple[Subscription, str]:
-    """Has target, a mail address or a URL, told of these kinds of change; none: of all.
+    """Subscribes a mail address or webhook URL to kinds of notices; empty: all kinds.
 
-    collection: the only one meant, by its folder's name or its address. Also the secret that signs a webhook's notices.
-    Raises UsageError.
+    collection: only this one, by folder name or address. Also returns the secret that signs webhook requests. Raises
+    UsageError.
     """
     chosen = []
     for kind in kinds:
         if kind not in list(NoticeKind):
-            raise UsageError(f"there is no kind of notice {kind[:50]!r}: choose among {', '.join(NoticeKind)}")
+            raise UsageError(f"unknown kind of notice {kind[:50]!r}: choose among {', '.join(NoticeKind)}")
         chosen.append(NoticeKind(kind))
     channel, plain = _target(target.strip())
     if channel is Channel.MAIL and not notice_settings(folder).mail.server:
@@ -137,7 +137,7 @@ def _target(text: str) -> tuple[Channel, str]:
     if text.startswith(("http://", "https://")):
         with contextlib.suppress(InvalidUrl):
             if "@" in text.partition("://")[2].partition("/")[0]:
-                raise UsageError("a webhook’s address holds no user and password: its requests are signed")
+                raise UsageError("a webhook URL must not have a user and password: its requests are signed")
             return Channel.WEBHOOK, canonical(text)
     name, at, host = text.rpartition("@")
     if (
@@ -150,7 +150,7 @@ def _target(text: str) -> tuple[Channel, str]:
 
 
 def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
-    """Notes what is new in a collection, in a folder or at an address, since it was last looked at.
+    """Stores notices of what changed in a collection since the last call. place: a folder or a database address.
 
     Raises NoCollection, StoreError.
     """
@@ -162,7 +162,7 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
         facts, run = notices.facts(connection), notices.newest_run(connection)
     with book(folder) as opened:
         made = opened.compare(name, run, facts, now)
-        if run and any(NoticeKind.REPORT in one.kinds for one in opened.subscriptions()):
+        if run and any(NoticeKind.REPORT in subscription.kinds for subscription in opened.subscriptions()):
             words = present_text.health_lines(trends(collection))
             report = opened.note(NoticeKind.REPORT, name, f"run {run}", words, now)
             made += [report] if report is not None else []
@@ -170,21 +170,21 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
 
 
 def failed(folder: Path, job: int, sentence: str, place: Path | str | None, now: float, epoch: int) -> Notice | None:
-    """Notes that a job failed. sentence: its command, and what it said at its end."""
+    """Stores a notice that a job failed. sentence: its command and its last message."""
     with book(folder) as opened:
         name = noticed_name(place) if place else ""
         return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [sentence], now)
 
 
 def noticed_name(place: Path | str) -> str:
-    """What notices call a collection: its folder's name, or its address without a password. Raises UsageError."""
+    """Name of a collection in notices: its folder's name, or its address without password. Raises UsageError."""
     if isinstance(place, Path):
         return place.resolve().name
     return without_secrets(dataclasses.replace(address_of(place), segments="").text)
 
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
-    """Those that a command works on, by its words: folders, and addresses of databases."""
+    """Collections named in the words of a command: folders and database addresses."""
     words = [word.partition("=")[2] if word.startswith("--") else word for word in command[1:]]
     places = [word if is_address(word) else folder / word for word in words if word and "\0" not in word]
     return list(dict.fromkeys(place for place in places if isinstance(place, str) or _is_collection(place)))
@@ -195,21 +195,21 @@ def _is_collection(path: Path) -> bool:
 
 
 def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
-    """Sends what is due. Returns (arrived, failed). Raises UnknownSetting."""
+    """Sends due notices. Returns (delivered, failed). Raises UnknownSetting."""
     settings, clock = notice_settings(folder), clock or SystemClock()
     counts = [0, 0]
     with book(folder) as opened:
         while taken := opened.take(clock.now()):
-            for delivery, fault in _sent(taken, settings, clock, folder):
+            for delivery, fault in _send(taken, settings, clock, folder):
                 opened.ended(delivery, fault, clock.now())
                 counts[bool(fault)] += 1
     return counts[0], counts[1]
 
 
-def _sent(
+def _send(
     taken: Sequence[Delivery], settings: NoticeSettings, clock: Clock, folder: Path
 ) -> Iterator[tuple[Delivery, str]]:
-    """Each with why it did not arrive, empty where it did. One letter tells a reader all that is due."""
+    """Yields each delivery with its error, or ''. One mail contains all due notices of a subscriber."""
     letters: dict[int, list[Delivery]] = {}
     for delivery in taken:
         if delivery.subscription.channel is Channel.MAIL:
@@ -229,7 +229,7 @@ def _post(notice: Notice, subscription: Subscription, secret: str, settings: Not
 
 
 def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, folder: Path | None = None) -> str:
-    """folder: of the collections whose reports go with it."""
+    """Sends one mail; returns an error or ''. folder: contains the collections whose reports are attached."""
     mail: MailSettings = settings.mail
     if not mail.server:
         return NO_MAIL
@@ -237,7 +237,7 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
     letter["Subject"], text = present_text.letter(notices, settings.address)
     letter["From"], letter["To"], letter["Date"] = mail.sender, target, formatdate()
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
-    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office letter answers it
+    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
     reports = dict.fromkeys(notice.collection for notice in notices if notice.kind is NoticeKind.REPORT)
     places = {name: name if is_address(name) else folder / name for name in reports} if folder is not None else {}
     pages = {name: _report(place, "html") for name, place in places.items()}
@@ -247,35 +247,35 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
         if isinstance(page, bytes):
             plain = name_of(places[name]).removesuffix(SUFFIX)
             letter.add_attachment(page, "text", "html", filename=f"{plain}-report.html")
-        # without the extra that PDF takes, the page alone goes
+        # a PDF is attached only if the extra for it is installed
         if isinstance(sheet := _report(places[name], "pdf"), bytes):
             letter.add_attachment(sheet, "application", "pdf", filename=f"{plain}-report.pdf")
     return send_mail(letter, mail)
 
 
 def _report(place: Path | str, ending: str) -> bytes | str:
-    """The report of a collection as a page of HTML or as PDF; why none goes with the letter, in words."""
+    """The report of a collection as HTML or PDF, or a sentence why there is none."""
     try:
         with Collection(folder_of(place)) as opened, TemporaryDirectory() as draft:
             page = opened.report(Path(draft) / f"report.{ending}").read_bytes()
     except (PeriplusError, OSError) as error:
-        return f"no report could be made: {error}"
+        return f"the report failed: {error}"
     if len(page) > REPORT_BYTES:
-        return f"its report has {size(len(page))}: `periplus report -c {noticed_name(place)}` writes it"
+        return f"the report is too large to attach ({size(len(page))}): run `periplus report -c {noticed_name(place)}`"
     return page
 
 
 def test(folder: Path, subscription: int) -> str:
-    """Sends one subscriber a notice that nothing changed.
+    """Sends a test notice to one subscriber; returns an error, or '' on success.
 
-    Empty: it arrived; else why not. Raises UsageError if there is none.
+    Raises UsageError for an unknown subscription.
     """
     settings = notice_settings(folder)
     with book(folder) as opened:
-        chosen = next((one for one in opened.subscriptions() if one.id == subscription), None)
+        chosen = next((known for known in opened.subscriptions() if known.id == subscription), None)
         secret = opened.secret_of(subscription)
     if chosen is None:
-        raise UsageError(f"there is no subscription {subscription}; `periplus notices list` shows what there is")
+        raise UsageError(f"no subscription {subscription}; `periplus notices list` shows all")
     now = time.time()
     notice = Notice(0, f"test {now}", NoticeKind.SITES, "", now, ("this is a test: nothing has changed",), 1)
     if chosen.channel is Channel.MAIL:
@@ -284,10 +284,10 @@ def test(folder: Path, subscription: int) -> str:
 
 
 def feed(folder: Path, collection: str = "") -> str:
-    """The newest notices as Atom. collection: its folder's name, or its address; empty: of all."""
+    """The newest notices as an Atom feed. collection: folder name or address; empty: all collections."""
     try:
         address = notice_settings(folder).address
-    except PeriplusError:  # a fault in the file of settings is no reason to tell readers nothing
+    except PeriplusError:  # the feed works without valid settings
         address = ""
     name = noticed_name(collection) if is_address(collection) else collection
     with book(folder) as opened:

@@ -1,4 +1,4 @@
-"""A collection at one look: its gravest faults, what the last run changed, and how it grew over all of them."""
+"""Summary of a collection: its most severe faults, the changes of the last run, and its history."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
 BROKEN = "broken-link"
-REPAIR = 3  # causes that are named first
-COMPARED_URLS = 50_000  # of more, two runs are compared when that is asked for: it reads all links of both
+REPAIR = 3  # causes shown
+COMPARED_URLS = 50_000  # above this, runs are compared only on request: it reads all links of both
 
 
 @frozen
 class Repair:
-    """A cause to be mended: what is wrong on how many pages, and what to do."""
+    """A cause to fix: what is wrong, on how many pages, and how to fix it."""
 
     severity: Severity
     code: str
@@ -37,7 +37,7 @@ class Repair:
 
 @frozen
 class FaultSums:
-    """What an audit found, in short. causes: by severity; kinds: gravest first; repair: what to mend first."""
+    """Summary of an audit. causes: number by severity; kinds: most severe first; repair: what to fix first."""
 
     causes: dict[Severity, int]
     kinds: tuple[KindSum, ...]
@@ -46,9 +46,7 @@ class FaultSums:
 
 @frozen
 class RunChanges:
-    """What the last run found different from the run before. added, removed, changed: pages; broken, repaired:
-    linked URLs.
-    """
+    """Changes of the last run against the run before. added, removed, changed: pages; broken, repaired: linked URLs."""
 
     before: str
     after: str
@@ -61,19 +59,19 @@ class RunChanges:
 
 @frozen
 class Overview:
-    """history: oldest run first. changes: None: there is one run alone, or the collection is large."""
+    """history: oldest run first. changes: None with only one run, or for a large collection."""
 
     faults: FaultSums
     history: tuple[TrendPoint, ...]
     changes: RunChanges | None
-    grades: tuple[FieldGrade, ...] = ()  # by field: `grading.grades_of` tells what they are made of
+    grades: tuple[FieldGrade, ...] = ()  # by field
 
 
 def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
-    """faults: the first REPAIR of each kind at least, in the order of `sums`."""
+    """faults: at least the first REPAIR of each kind, in the order of `sums`."""
     counts, kinds = Counter[Severity](), issue_kinds()
-    for one in sums:
-        counts[one.severity] += one.causes
+    for kind_sum in sums:
+        counts[kind_sum.severity] += kind_sum.causes
     repair = tuple(
         Repair(
             fault.severity,
@@ -90,18 +88,18 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
 
 
 def last_changes(folder: Path) -> RunChanges | None:
-    """What the last run changed; None: there is nothing to compare, or too much."""
+    """Changes of the last run; None with fewer than two runs or a large collection."""
     with reading.opened(folder) as connection:
         if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))
-    except UsageError:  # several sites, or no map: Compare says which
+    except UsageError:  # several sites, or no map: the Compare screen explains which
         return None
 
 
 def changes_of(made: Comparison) -> RunChanges:
-    """The sums of a comparison."""
+    """Counts of a comparison."""
     return RunChanges(
         made.before.name,
         made.after.name,

@@ -1,4 +1,4 @@
-"""One page of a collection: its facts, and what was kept of it: bytes, text, blocks, header, and canonical XML."""
+"""One page of a collection: its facts, and its stored body, text, blocks, headers and canonical XML."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
     from periplus.api.marks import SiteSample
-    from periplus.store.sqlite.inlinks import StoredInlinkIndex  # loads numpy, which `periplus page` does without
+    from periplus.store.sqlite.inlinks import StoredInlinkIndex  # imports NumPy, which `periplus page` does not need
 
 
-_SUMMARISED = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
+_SUMMARY_FIELDS = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
 
 
 class PageToWrite(NamedTuple):
-    """A page as its Markdown is made. title: stands above a text without a heading of the first level."""
+    """Input for a page's Markdown. title: written above a text without a first-level heading."""
 
     url: Url
     title: str
     xml: tuple[bytes, str] | None  # canonical XML, and its media type
     blocks: Blocks
-    is_shown: list[bool] | None  # of each block; None: all are
+    is_shown: list[bool] | None  # per block; None: all blocks
 
 
 class Page:
-    """One page of a collection, to be asked while that is open. row: of `model.tables.PAGE`."""
+    """One page of a collection; use it while the collection is open. row: of `model.tables.PAGE`."""
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class Page:
         book: StoredInlinkIndex | None = None,
         samples: dict[int, SiteSample] | None = None,
     ) -> None:
-        """book: of the collection's links; without it, every link is looked at for those that lead here,
-        and every visit. samples: as of `marks.parts_beside`.
+        """book: index of the collection's links; without it, incoming links and visits need a scan of all rows.
+        samples: as in `marks.parts_beside`.
 
-        Raises UsageError for a URL that the collection does not know.
+        Raises UsageError for an unknown URL.
         """
         self.url, self._book, self._samples = url, book, samples
         self._connection, self._id = connection, url_id(url)
@@ -64,11 +64,11 @@ class Page:
         self._contents = Contents(connection)
 
     def summary(self) -> PageSummary:
-        """What is known, without what was kept."""
+        """The page's facts, without its contents."""
         inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
         read = self.row.fetched_at is not None
         duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
-        values = {name: getattr(self.row, name) for name in _SUMMARISED}
+        values = {name: getattr(self.row, name) for name in _SUMMARY_FIELDS}
         values |= {
             "state": State(self.row.state),
             "reason": Reason(self.row.reason),
@@ -78,33 +78,33 @@ class Page:
         return PageSummary(**values, kept=forms, inlinks=inlinks, outlinks=outlinks, duplicates=duplicates)
 
     def source(self) -> bytes:
-        """Its bytes as received, content codings removed. Raises UsageError where none were kept."""
+        """The body as received, without content coding. Raises UsageError if it is not stored."""
         sent = self._contents.sent(self._id) if self.row.rendered else None
         return sent if sent is not None else self.rendered()
 
     def rendered(self) -> bytes:
-        """Its markup as it was read: of a rendered page, what the browser made of it. Raises as `source`."""
+        """The body as parsed: for a rendered page, the browser's DOM. Raises as `source`."""
         body = self._contents.body(self._id)
         return self._missing("bytes") if body is None else body
 
     def screenshot(self) -> bytes:
-        """A picture of it, as WebP. Raises UsageError where there is none."""
+        """Screenshot as WebP. Raises UsageError if there is none."""
         picture = self._contents.screenshot(self._id)
         if picture is None:
-            raise UsageError(f"there is no picture of {self.url}: `crawl --render auto --screenshots` makes them")
+            raise UsageError(f"no screenshot of {self.url}: `crawl --render auto --screenshots` takes them")
         return picture
 
     def leads_to(self) -> Url | None:
-        """Where a redirect leads, or the page that it is another address of; None: it is neither."""
+        """Target of a redirect or alias; None for other URLs."""
         target = page_rows.leads_to(self._connection, self._id)
         return None if target is None or target == self.url else Url(target)
 
     def as_it_was(self, place_of: Callable[[Url, str], str]) -> tuple[bytes, str]:
-        """It as a browser is to show it, and its media type: HTML, CSS and SVG in UTF-8, other files as they came.
+        """(body, media type) for display in a browser, without scripts: HTML, CSS and SVG in UTF-8, other files
+        unchanged.
 
-        Without scripts.
-        place_of: the address of what was kept, of a URL and a fragment; URLs of anything else become whole. Raises
-        UsageError where no bytes were kept.
+        place_of: maps a URL and a fragment to the address of a stored page; other URLs become absolute. Raises
+        UsageError if no body is stored.
         """
         from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
 
@@ -126,71 +126,66 @@ class Page:
         return rewritten_html(text, change, with_scripts=False).encode("utf-8", "replace"), media_type
 
     def blocks(self) -> Blocks:
-        """Its blocks in their order. Raises UsageError where there are none."""
+        """Text blocks in document order. Raises UsageError if there are none."""
         return self._contents.blocks(self._id) or self._missing("text")
 
     def parts(self) -> tuple[Part, ...]:
-        """One part for each block: as it is marked, else judged now beside some other pages of its site.
-
-        None without blocks.
-        """
+        """The part of each block: as stored, else computed from a sample of the site; empty without blocks."""
         marked = self._contents.parts(self._id)
         if marked is None:
-            from periplus.api.marks import parts_beside  # loads numpy
+            from periplus.api.marks import parts_beside  # imports NumPy
 
             return parts_beside(self._connection, self._id, self._samples)
         return marked
 
     def text(self, parts: Collection[Part] = TEXT_PARTS) -> str:
-        """The text of some of its parts, a block a line; of a page without content all of it.
+        """Text of the given parts, one block per line; the whole text of a page without content.
 
-        Raises UsageError where there is no text.
+        Raises UsageError if there is no text.
         """
         text = self._contents.text(self._id)
         if text is None:
             self._missing("text")
-        is_shown = self._shown(parts)
+        is_shown = self._shown_blocks(parts)
         return text if is_shown is None else text_of(self.blocks(), is_shown)
 
     def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
-        """The same as Markdown, of its markup where that was kept, else of its blocks."""
+        """The same as Markdown, from the stored body if there is one, else from the blocks."""
         return markdown_of(self._to_write(parts))
 
     def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
-        """The same in pieces, a heading, paragraph, list, table or code each."""
+        """The same as a list of headings, paragraphs, lists, tables and code blocks."""
         return markdown_pieces(self._to_write(parts))
 
     def _to_write(self, parts: Collection[Part]) -> PageToWrite:
         blocks, title = self.blocks(), self.row.title or ""
         xml = self.xml() if self.row.has_bytes or self.row.has_xml else None
-        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown(parts))
+        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown_blocks(parts))
 
-    def _shown(self, parts: Collection[Part]) -> list[bool] | None:
+    def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
         return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
 
     def headers(self) -> tuple[int, Headers]:
-        """(status, header) of the answer that brought it; of the last one where none did.
+        """(status, headers) of the response that delivered the page, else of the last response.
 
-        Raises UsageError where none is known.
+        Raises UsageError if there is none.
         """
         return page_rows.answer(self._connection, self._id, self.visits()) or self._missing("header")
 
     def xml(self) -> tuple[bytes, str]:
-        """It as canonical XML, and the media type of that: as it was kept, or made of its bytes.
+        """(canonical XML, its media type): as stored, or made from the stored body.
 
-        Raises UsageError where there are none.
+        Raises UsageError if neither is stored.
         """
         if (stored := self._contents.xml(self._id)) is not None:
             return stored
-        fetched = self._fetched()
+        fetched = self._stored_response()
         if fetched is None:
             self._missing("bytes")
         return canonical_xml(self.url, fetched) or self._missing("text")
 
     def inlinks(self, limit: int = -1) -> Iterator[Row]:
-        """Links to it, with their anchors and the pages that hold them;
-        with a book those of the pages of greatest rank first.
-        """
+        """Incoming links with anchor texts and source pages; with an index, sources with the highest rank first."""
         if self._book is None or limit < 0:
             return map(
                 row_maker(LINKS.names), listing.links(self._connection, LinkFilter(target=self.url, limit=limit))
@@ -199,7 +194,7 @@ class Page:
         return map(row_maker(LINKS.names), islice(rows, limit))
 
     def visits(self) -> list[int] | None:
-        """The numbers of the visits that asked for it; None: there is no book that tells."""
+        """Ids of the visits to this URL; None without an index."""
         if self._book is None:
             return None
         from periplus.store.sqlite import inlinks
@@ -207,7 +202,7 @@ class Page:
         return inlinks.visits_of(self._connection, self._book, self.url)
 
     def _linking(self, most: int) -> tuple[int, list[int]]:
-        """(how many other pages link to it, the ids of at most so many); without a book none of them."""
+        """(number of other pages that link here, ids of at most `most` of them); without an index, no ids."""
         if self._book is None:
             return page_rows.count_inlinks(self._connection, self._id), []
         from periplus.store.sqlite import inlinks
@@ -221,7 +216,7 @@ class Page:
 
         return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
 
-    def _fetched(self) -> Fetched | None:
+    def _stored_response(self) -> Fetched | None:
         body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
         return Fetched(answer[0], answer[1], body) if body is not None and answer else None
 
@@ -232,29 +227,29 @@ class Page:
             raise UsageError(f"{self.url} was not fetched ({row.reason}{rule}): its {what} cannot be shown")
         if what == "text":
             raise UsageError(
-                f"there is no text of {self.url}: it is {row.media_type or 'of no known type'}, or has "
-                "no words, or keep_text is off"
+                f"no text of {self.url}: its type is {row.media_type or 'unknown'}, or it has no words, or "
+                "keep_text is off"
             )
         raise UsageError(
-            f"no {what} of {self.url} was kept: the setting keep_bodies says whether, and a further crawl obeys it"
+            f"no {what} of {self.url} is stored: see the setting keep_bodies, which applies from the next crawl on"
         )
 
 
 def shown(of_blocks: Sequence[Part], parts: Collection[Part]) -> list[bool] | None:
-    """Whether each block is one of the parts. None: all are, as of a page without content whose text is asked for."""
+    """Whether each block is in the parts; None: all are, also for the text of a page without content."""
     if Part.CONTENT not in of_blocks and TEXT_PARTS.issubset(parts):
         return None
     return [part in parts for part in of_blocks]
 
 
 def text_of(blocks: Blocks, is_shown: Sequence[bool]) -> str:
-    """The texts of those blocks, a block a line."""
+    """Texts of the selected blocks, one per line."""
     is_text = blocks.kinds.translate(IS_TEXT)
     return "\n".join(text for text, *yes in zip(blocks.texts(), is_shown, is_text, strict=True) if all(yes))
 
 
 def markdown_pieces(page: PageToWrite) -> list[str]:
-    """Its Markdown in pieces."""
+    """Markdown as a list of elements."""
     from periplus.present.markdown import pieces_of_blocks
 
     pieces = _pieces_of_markup(page)
@@ -262,7 +257,7 @@ def markdown_pieces(page: PageToWrite) -> list[str]:
 
 
 def markdown_of(page: PageToWrite) -> str:
-    """The same as one text."""
+    """Markdown as one text."""
     from periplus.present.markdown import markdown_of_blocks
 
     pieces = _pieces_of_markup(page)
@@ -272,7 +267,7 @@ def markdown_of(page: PageToWrite) -> str:
 
 
 def _pieces_of_markup(page: PageToWrite) -> list[str] | None:
-    """None: there is no XHTML."""
+    """None if the page has no XHTML."""
     from periplus.present.markdown import pieces_of_xml
 
     if page.xml is None or page.xml[1] != "application/xhtml+xml":

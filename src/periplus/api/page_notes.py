@@ -1,4 +1,4 @@
-"""Notes on a site's pages for its audit: markup, headers, robots.txt for crawlers of language models."""
+"""Audit notes on a site's pages: markup, headers, certificates, and robots.txt rules for AI crawlers."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.scope import site_key
 
-HEADER_PAGES = 200_000  # whose headers are looked at: 15 us each
-UNNOTED_PAGES = 1_000  # whose markup is looked at by who only reads: 0.1 to 1 ms each
-CERTIFICATES = 50  # hosts whose certificates are looked at: up to three handshakes each
-ENDS_SOON_DAYS = 21  # those who renew by themselves do so 30 days before
+HEADER_PAGES = 200_000  # limit for headers: 15 us each
+UNNOTED_PAGES = 1_000  # limit for markup in a read-only collection: 0.1 to 1 ms each
+CERTIFICATES = 50  # limit of hosts: up to three handshakes each
+ENDS_SOON_DAYS = 21  # automatic renewal happens 30 days before
 AT_ONCE = 200  # pages in one transaction
-_NAMED = 5  # crawlers
+_MOST_NAMES = 5  # crawlers named in a note
 
 
 def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
-    """Looks at the certificate of each own host that has pages by https, and keeps what was seen."""
+    """Inspects the certificate of each own host with https pages, and stores the result."""
     with reading.opened(folder_of(place)) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
     identity = revealed(settings.identity, Path())
@@ -68,23 +68,21 @@ def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> 
 
 
 def take_notes(folder: Path) -> None:
-    """Looks at the markup of every page that nobody has looked at yet, and keeps what was noted.
+    """Inspects the markup of all pages not inspected yet, and stores the notes.
 
-    Where the collection cannot be written, an audit looks at UNNOTED_PAGES by itself, each time.
+    In a read-only collection, each audit inspects up to UNNOTED_PAGES itself.
     """
     with contextlib.suppress(StoreError), reading.opened(folder) as connection:
         for start in site_starts(connection):
             lot = page_notes.unnoted(connection, start.site, AT_ONCE)
             while lot:
                 with schema.writing(folder) as writer:
-                    page_notes.store_notes(writer, list(_looked_at(connection, lot)))
-                # from there on: else each lot would pass over all pages before it
+                    page_notes.store_notes(writer, list(_inspect(connection, lot)))
+                # continue after the last page: otherwise each query would scan all pages before it
                 lot = page_notes.unnoted(connection, start.site, AT_ONCE, lot[-1].url_id)
 
 
-def _looked_at(
-    connection: reading.Connection, lot: list[page_notes.Unnoted]
-) -> Iterator[tuple[bytes, list[StaticNote]]]:
+def _inspect(connection: reading.Connection, lot: list[page_notes.Unnoted]) -> Iterator[tuple[bytes, list[StaticNote]]]:
     contents = Contents(connection)
     for page in lot:
         body = contents.body(UrlId(page.url_id)) or b""
@@ -95,21 +93,21 @@ def _looked_at(
 def notes_of_site(
     connection: reading.Connection, start: Start, note: Callable[[str], object]
 ) -> dict[str, NoteColumns]:
-    """Everything that is noted of a site's pages, by code of finding, with the pages' ids for their places.
+    """All notes on a site's pages by issue code, with page ids as places.
 
-    Within a snapshot. note: is told what was not looked at.
+    Call within a snapshot. note: called with a sentence for each skipped part.
     """
     pages, numbers, words = (defaultdict[str, list[Any]](list) for _ in range(3))
-    for page, one in _notes_of_pages(connection, start, note):
-        pages[one.code].append(page)
-        numbers[one.code].append(one.number)
-        words[one.code].append(one.words)
-    if not is_folder_host(host_key(start.url)):  # files have no headers: the server will add them
-        for some, sizes, notes in _header_notes(connection, start, note):
-            for one in notes:
-                pages[one.code] += some
-                numbers[one.code] += sizes if one.code == UNCOMPRESSED else [one.number] * len(some)
-                words[one.code] += [one.words] * len(some)
+    for page, fact in _notes_of_pages(connection, start, note):
+        pages[fact.code].append(page)
+        numbers[fact.code].append(fact.number)
+        words[fact.code].append(fact.words)
+    if not is_folder_host(host_key(start.url)):  # local files have no headers
+        for ids, sizes, notes in _header_notes(connection, start, note):
+            for fact in notes:
+                pages[fact.code] += ids
+                numbers[fact.code] += sizes if fact.code == UNCOMPRESSED else [fact.number] * len(ids)
+                words[fact.code] += [fact.words] * len(ids)
     return {
         code: NoteColumns(np.array(pages[code], np.int64), np.array(numbers[code], np.float64), words[code])
         for code in pages
@@ -119,39 +117,39 @@ def notes_of_site(
 def _header_notes(
     connection: reading.Connection, start: Start, note: Callable[[str], object]
 ) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
-    """(ids of pages, their sizes in bytes, the notes on the header that all of them have)."""
+    """(page ids, their sizes in bytes, notes on the headers that these pages share)."""
     alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
     for page in page_notes.answered(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
         ids, sizes = alike.setdefault(page_header_notes(page.url, page.fields, page.media_type, page.size), ([], []))
         ids.append(page.url_id)
         sizes.append(page.size)
     if sum(len(ids) for ids, _ in alike.values()) == HEADER_PAGES:
-        note(f"The headers of the first {HEADER_PAGES:,} pages were looked at.")
+        note(f"Headers were checked on the first {HEADER_PAGES:,} pages only.")
     return [(ids, sizes, notes) for notes, (ids, sizes) in alike.items()]
 
 
 def _notes_of_pages(
     connection: reading.Connection, start: Start, note: Callable[[str], object]
 ) -> Iterator[tuple[int, StaticNote]]:
-    """(id, note) of markup, of parts' headers, of certificates and robots.txt."""
+    """(page id, note) on markup, headers of resources, certificates and robots.txt."""
     for number, notes in page_notes.notes_of(connection, start.site):
-        yield from ((number, one) for one in notes)
+        yield from ((number, fact) for fact in notes)
     lot = page_notes.unnoted(connection, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
-        note(f"The markup of more than {UNNOTED_PAGES:,} pages was not looked at: `periplus check --offline` does.")
-    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _looked_at(connection, lot[:UNNOTED_PAGES]), strict=True):
-        yield from ((unnoted.url_id, one) for one in notes)
+        note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
+    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(connection, lot[:UNNOTED_PAGES]), strict=True):
+        yield from ((unnoted.url_id, fact) for fact in notes)
     for number, paint_s, shift in page_notes.measured(connection, start.site):
-        yield from ((number, one) for one in vitals_notes(paint_s, shift))
+        yield from ((number, fact) for fact in vitals_notes(paint_s, shift))
     if is_folder_host(host_key(start.url)):
         return
     for url, headers in page_notes.part_headers(connection):
         if site_key(url) == start.site:
-            yield from ((url_id(url), one) for one in part_header_notes(headers))
+            yield from ((url_id(url), fact) for fact in part_header_notes(headers))
     for host, seen, certificate in page_notes.certificates(connection):
         if site_key(Url(f"https://{host}/")) == start.site:
-            yield from ((start.home_id, one) for one in _certificate_notes(HostKey(host), certificate, seen))
+            yield from ((start.home_id, fact) for fact in _certificate_notes(HostKey(host), certificate, seen))
     robots = page_notes.robots_of(connection, origin_of(start.url))
     if robots is not None and (names := undecided_crawlers(robots)):
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_NAMED]) + more)
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_MOST_NAMES]) + more)

@@ -1,7 +1,7 @@
-"""Several collections that share a web: each crawls its own domains, and hands over what it meets of the others'.
+"""Several collections that share a web: each crawls its own domains and sends URLs of other domains to their owners.
 
-Below the place of the exchange lies a folder for each part with the batches for it, which it takes in their order and
-deletes, and the folder `parts` with what each says of itself. See `store.exchange` for what a kill leaves.
+The exchange has a folder of URL batches for each part, which reads and deletes them in order, and the folder `parts`
+with the state of each part. For recovery after a kill see `store.exchange`.
 """
 
 from __future__ import annotations
@@ -26,72 +26,72 @@ from periplus.store.segments import ObjectStorage, object_storage
 from periplus.urls.parts import WebPart, part_named
 
 log = logging.getLogger(__name__)
-TURN_S = 1.0  # how often a crawl looks for batches
-FLUSH_S = 5.0  # how long a part that is at work keeps what would not fill a batch
+TURN_S = 1.0  # interval between two exchanges
+FLUSH_S = 5.0  # longest time that a busy part keeps an incomplete batch
 PLACE = "exchange"  # in meta
 _BATCH, _STATE, _STATES = ".urls.zst", ".json", "parts"
 
 
 def check_part(settings: Settings) -> None:
-    """Raises UsageError for what a part of a web cannot do: it asks no host that is another part's."""
+    """Raises UsageError for options that need requests to hosts of other parts."""
     asks_others = {
         "--render": settings.rendering.render != "never",
         "--login": bool(settings.identity.login),
         "--from-archive": bool(settings.past.from_archive),
     }
     for flag in (flag for flag, is_given in asks_others.items() if is_given):
-        raise UsageError(f"{flag} and --part exclude each other: a part asks no host that is another part's")
+        raise UsageError(f"{flag} and --part exclude each other: a part requests only its own hosts")
 
 
 def settled_part(home: CrawlHome, part: str, place: str) -> tuple[WebPart, str] | None:
-    """Which part of its web a collection is, and where it exchanges URLs; None: it is all of its web.
+    """(part of the web that the collection is, exchange place), or None if it has its whole web.
 
-    part, place: as a user names them, noted in the collection; empty: as they were noted. Raises UsageError where they
-    are missing, or say otherwise than the collection is.
+    part, place: given by the user and stored in the collection; empty: as stored. Raises UsageError if they are missing
+    or contradict the stored values.
     """
     noted = home.note(PART)
     if not (part or noted):
         if place:
-            raise UsageError("--exchange needs --part: which of how many collections this one is, such as 2/4")
+            raise UsageError("--exchange needs --part: the number of this collection among all, such as 2/4")
         return None
     if part and part != noted:
         part = str(part_named(part))
         if noted or any(run.fetched for run in home.runs()):
-            this = f"is part {noted}" if noted else "holds pages of all of its web"
-            raise UsageError(f"{home} {this}, and cannot become part {part}: `periplus split` makes parts of it")
+            this = f"is part {noted}" if noted else "has pages of its whole web"
+            raise UsageError(f"{home} {this} and cannot become part {part}: use `periplus split`")
         home.change_note(IDENTITY, lambda before: before or uuid4().hex)
         home.change_note(PART, lambda before: part)
     place = exchange_place(place)
     place = home.change_note(PLACE, lambda before: place or before)
     if not place:
         raise UsageError(
-            f"{home} is part {noted or part} of its web: say where the parts exchange URLs, --exchange PLACE"
+            f"{home} is part {noted or part} of its web: name the place where parts exchange URLs with --exchange"
         )
     return part_named(noted or part), place
 
 
 def exchange_place(place: str) -> str:
-    """A place of the exchange, as it is noted. Raises UsageError for one that other processes cannot use."""
+    """A place of the exchange in its stored form. Raises UsageError for a place that other processes cannot use."""
     check_place("exchange", place)
     return noted_place(place)
 
 
 class UrlExchange:
-    """One part's exchange with the others. Only the process that holds the collection's crawl makes one."""
+    """A part's exchange with the others; created only by the process that holds the collection's crawl lock."""
 
     def __init__(self, store: RunStore, part: WebPart, place: str) -> None:
-        """Raises UsageError where another part was begun anew, or divides the web otherwise; StoreError."""
+        """Raises UsageError if another part was restarted or has a different number of parts; StoreError."""
         self._store, self._part, self._place = store, part, place.rstrip("/")
         self._storages: dict[str, ObjectStorage] = {}
         self._turned = self._flushed = 0.0
         self._before: Mapping[int, PartState] = {}
         self._identity = self._tell(is_at_work=True).identity
-        self._others()
+        self._other_states()
 
     def turn(self) -> None:
-        """Once in a while writes what waits for others, and takes what they wrote.
+        """Sends waiting URLs and applies received batches, at most once per TURN_S.
 
-        Where the place is away, the crawl goes on, and this is tried again. Raises UsageError as `__init__`.
+        Continues without exchange while the place is unavailable. Raises UsageError as `__init__`.
         """
         now = time.monotonic()
         if now - self._turned < TURN_S:
@@ -107,21 +107,21 @@ class UrlExchange:
             self._flushed = self._turned
 
     def finish(self) -> str:
-        """What nothing of the crawl waits for any longer: gives and takes all that there is.
+        """Sends and receives everything, once this part is idle.
 
-        Returns why the crawl of all parts may go on, in words; empty: no part has anything under way. That holds when
-        each says that it is idle with the numbers of what it has sent and taken, these agree, and were the same at the
-        look before: whoever gets something to do later gets it by a batch, whose numbers would not agree.
+        Returns why other parts may still send URLs, or an empty string if all parts are finished. That holds if all
+        parts report that they are idle, their counters of sent and applied batches agree, and nothing changed since the
+        previous call: new work always arrives in a batch, which makes the counters differ.
         """
         try:
             self._take()
             self._give(1)
-            states = {**self._others(), self._part.number: self._tell(is_at_work=False)}
+            states = {**self._other_states(), self._part.number: self._tell(is_at_work=False)}
         except StoreError as error:
             return str(error)
         waits = _waits(states, self._part.of)
         is_same, self._before = states == self._before, states
-        return waits if waits or is_same else "looking once more"
+        return waits if waits or is_same else "confirming"
 
     def close(self) -> None:
         for storage in self._storages.values():
@@ -155,15 +155,15 @@ class UrlExchange:
                 here.delete(name)
 
     def _tell(self, *, is_at_work: bool) -> PartState:
-        """Says how this part stands, where the others look."""
+        """Publishes the state of this part for the others."""
         state = self._store.part_state(time.time())
         state = state._replace(is_idle=state.is_idle and not is_at_work)
         values = {**state._asdict(), "parts": self._part.of, "suffixes": publicsuffixlist.__version__}
         self._at(_STATES).put(f"{self._part.number:05}{_STATE}", json.dumps(values).encode())
         return state
 
-    def _others(self) -> Mapping[int, PartState]:
-        """How the other parts stand, as far as they have said. Raises UsageError where they do not fit this one."""
+    def _other_states(self) -> Mapping[int, PartState]:
+        """Published states of the other parts. Raises UsageError if one is incompatible."""
         states = {}
         own = (self._part.of, publicsuffixlist.__version__)
         for name, _ in self._at(_STATES).sizes(_STATE):
@@ -173,8 +173,9 @@ class UrlExchange:
             values = json.loads(_whole(self._at(_STATES), name))
             if (theirs := (values.pop("parts"), values.pop("suffixes"))) != own:
                 raise UsageError(
-                    f"part {number} divides the web otherwise: (parts, list of public suffixes) are {theirs} there and "
-                    f"{own} here. Give all parts the same number, and the same version of publicsuffixlist."
+                    f"part {number} divides the web differently: (parts, version of the Public Suffix List) are "
+                    f"{theirs} there and {own} here. Use the same number of parts and the same version of "
+                    "publicsuffixlist."
                 )
             sent, taken = ({int(part): last for part, last in values.pop(way).items()} for way in ("sent", "taken"))
             states[number] = PartState(**values, sent=sent, taken=taken)
@@ -182,27 +183,27 @@ class UrlExchange:
         return states
 
     def _recognise(self, number: int, identity: str) -> None:
-        """Raises UsageError where another collection has a part's number than when this one met it first."""
+        """Raises UsageError if a part's collection is not the one first seen under its number."""
         if self._store.peer(number, identity) != identity:
             raise UsageError(
-                f"part {number} was begun anew, and lacks what it was handed before. Begin all parts anew "
-                f"(--fresh), with an empty exchange in place of {self._place}."
+                f"part {number} was restarted and lacks URLs that it had received. Restart all parts "
+                f"(--fresh) with an empty exchange instead of {self._place}."
             )
 
 
 def _whole(storage: ObjectStorage, name: str) -> bytes:
-    """An object as it is now: another may have taken its place since it was listed."""
+    """Current content of an object, which may have been replaced since it was listed."""
     with storage.open(name) as file:
         return file.read()
 
 
 def _waits(states: Mapping[int, PartState], parts: int) -> str:
-    """What is under way, in words; empty: nothing."""
+    """What is still in progress, in words; empty: nothing."""
     silent = [number for number in range(1, parts + 1) if number not in states]
     busy = [number for number, state in sorted(states.items()) if not state.is_idle]
-    pairs = ((one, other) for one in states for other in states if one != other)
-    late = sum(states[one].sent.get(other, 0) != states[other].taken.get(one, 0) for one, other in pairs)
-    for numbers, what in ((silent, "has not begun"), (busy, "is at work")):
+    pairs = ((sender, receiver) for sender in states for receiver in states if sender != receiver)
+    late = sum(states[sender].sent.get(to, 0) != states[to].taken.get(sender, 0) for sender, to in pairs)
+    for numbers, what in ((silent, "has not started"), (busy, "is working")):
         if numbers:
             return f"part {', '.join(map(str, numbers))} {what}"
-    return f"{count_of(late, 'batch', 'batches')} to be taken" if late else ""
+    return f"{count_of(late, 'batch', 'batches')} to be applied" if late else ""

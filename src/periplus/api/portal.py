@@ -1,4 +1,4 @@
-"""Makes a collection a portal that its editor only has to approve, and publishes it whole."""
+"""Selects, stores and publishes a portal, which an editor approves."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows,
 from periplus.urls.canonical import url_id
 from periplus.values import Watch, frozen
 
-MANIFEST = ".periplus-files.json"  # what we wrote into the folder: nothing else there is ever replaced or deleted
+MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
 
 
 @frozen
 class Published:
-    """What was done to the folder: how many files were written, left as they were, deleted."""
+    """Result of a publication: number of files written, unchanged and deleted."""
 
     folder: Path
     written: int
@@ -57,12 +57,12 @@ class Published:
 
 
 def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
-    """Makes folder hold these files, and none that an earlier call put there and this one does not.
+    """Writes these files into a folder and deletes files of earlier calls that are no longer among them.
 
-    files: relative path with slashes -> content, in the order in which they appear: what leads to another file stands
-    after it. Each appears whole, by renaming, and only if its content is new; what is no longer wanted goes last. So at
-    any moment, after a kill too, every link leads somewhere, and the next call goes on. Raises UsageError where a file
-    stands in the way that is not ours, or the disk refuses.
+    files: relative path with slashes -> content, in an order in which link targets come before the links to them. Each
+    file appears complete (by renaming) and only if its content changed; obsolete files are deleted last. Thus all links
+    work at every moment, even after a kill, and the next call continues. Raises UsageError if a foreign file has one of
+    the paths, or on an error of the disk.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,11 +70,11 @@ def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
         foreign = next((path for path in files if path not in ours and (folder / path).exists()), None)
         if foreign is not None:
             raise UsageError(
-                f"{folder / foreign} is there already, and was not written by a portal. Choose another "
-                "folder with -o, or move it away."
+                f"{folder / foreign} exists and was not written by a portal. Choose another folder with -o, or move it "
+                "away."
             )
         _note(folder, ours | set(files))
-        written = sum([_written(folder / path, content) for path, content in files.items()])
+        written = sum([_write(folder / path, content) for path, content in files.items()])
         gone = sorted(ours - set(files))
         _remove(folder, gone)
         _note(folder, files)
@@ -94,21 +94,21 @@ def _ours(folder: Path) -> set[str]:
 
 
 def published_files(folder: Path) -> list[str]:
-    """Paths below the folder of what `publish` put there last and is there still, by name."""
+    """Paths of files that `publish` wrote and that still exist, sorted."""
     return sorted(path for path in _ours(folder) if (folder / path).is_file())
 
 
 def _is_below(path: str) -> bool:
-    """Whether a path of the list stays in the folder, as all that we wrote do."""
+    """Whether a listed path stays inside the folder, as all our paths do."""
     return bool(path) and not path.startswith("/") and ".." not in path.split("/")
 
 
 def _note(folder: Path, paths: Iterable[str]) -> None:
-    _written(folder / MANIFEST, (json.dumps(sorted(paths), indent=0) + "\n").encode("utf-8", "replace"))
+    _write(folder / MANIFEST, (json.dumps(sorted(paths), indent=0) + "\n").encode("utf-8", "replace"))
 
 
-def _written(path: Path, content: bytes) -> bool:
-    """False: it was so already."""
+def _write(path: Path, content: bytes) -> bool:
+    """Returns whether the file changed."""
     with contextlib.suppress(FileNotFoundError):
         if path.read_bytes() == content:
             return False
@@ -125,29 +125,29 @@ def _written(path: Path, content: bytes) -> bool:
 def _remove(folder: Path, paths: Iterable[str]) -> None:
     for path in paths:
         (folder / path).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # the folder around it, if nothing else is in it
+        with contextlib.suppress(OSError):  # its folder, if empty
             (folder / path).parent.rmdir()
 
 
-JUDGED_AT_ONCE = 500  # pages: their texts are held meanwhile
-PICTURE_BEGIN = 16  # bytes that tell which kind a picture is
-PICTURE_BYTES = 2_000_000  # of an editor's picture: more than a page of a portal should weigh
+JUDGED_AT_ONCE = 500  # pages whose texts are in memory at a time
+PICTURE_BEGIN = 16  # bytes that identify the image format
+PICTURE_BYTES = 2_000_000  # limit for an editor's picture
 
 
 def relevance_of(
     connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
 ) -> dict[Url, float]:
-    """How probably each page of the stories is of the topic, 0 to 1.
+    """Probability that each page of the stories belongs to the topic, 0 to 1.
 
-    Raises UsageError for a topic that is not known.
+    Raises UsageError for an unknown topic.
     """
     judge = judge_of(folder, topic)
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
     pages = text_rows.pages_of(connection, ids)
     scores: dict[Url, float] = {}
-    while some := list(islice(pages, JUDGED_AT_ONCE)):
+    while batch := list(islice(pages, JUDGED_AT_ONCE)):
         scores |= zip(
-            [page.url for page in some], judge.judge([text_of_page(page) for page in some]).tolist(), strict=True
+            [page.url for page in batch], judge.judge([text_of_page(page) for page in batch]).tolist(), strict=True
         )
     return scores
 
@@ -159,8 +159,8 @@ def sites_for(
     decided: Decisions,
     relevance: Mapping[Url, float] | None,
 ) -> tuple[tuple[PortalSite, ...], float | None]:
-    """(the editor's sites, then those that together have most of the other stories and have them early;
-    the share of the stories that all of them have).
+    """(sites: the editor's first, then those that together cover most of the other stories earliest;
+    share of the stories that these sites cover).
     """
     pinned = [site for site, verdict in decided.sites.items() if verdict is EditorVerdict.PINNED]
     others = dataclasses.replace(
@@ -187,23 +187,26 @@ def sites_for(
 
 
 def _influential(stories: Stories, most: int) -> list[SiteKey]:
-    """The sites by which one sees the stories, and sees them early, each time the one that adds most."""
+    """Sites chosen greedily to detect the stories early."""
     if not stories.stories or not most:
         return []
     cascades = cascades_of_stories(stories)
-    return [SiteKey(cascades.sites[one.site]) for one in influence(cascades, ReadingRequest(Objective.DT, most)).chosen]
+    return [
+        SiteKey(cascades.sites[choice.site])
+        for choice in influence(cascades, ReadingRequest(Objective.DT, most)).chosen
+    ]
 
 
-# Gathering reads all pages of a collection; so `portal show` and `portal build` leave what they found in
-# `portals/NAME.desk.json`, and here decisions are laid over it.
+# Gathering reads all pages of a collection. `portal show` and `portal build` store the result in
+# `portals/NAME.review.json`; this section applies later decisions to it.
 
 FOLDER = "portals"  # within the collection's folder
-ENTRIES_MOST = 2_000  # of each kind that lie on the desk: an editor reads fewer
+ENTRIES_MOST = 2_000  # stored per kind: an editor reads fewer
 KINDS = ("waiting", "published", "hidden")
 
 
 @frozen
-class DeskPage:
+class ReviewPage:
     """A page of an entry."""
 
     url: Url
@@ -214,21 +217,21 @@ class DeskPage:
 
 
 @frozen
-class DeskEntry:
-    """An entry that awaits a decision, or has one. kind: what becomes of it at the next build."""
+class ReviewEntry:
+    """An entry with the editor's decision. kind: its state after the next build."""
 
     key: EntryKey
     kind: str
-    verdict: str  # empty: nothing was decided
+    verdict: str  # empty: no decision
     title: str
     published: str  # ISO 8601
     weight: float
     relevance: float | None
     sentence: str
     keywords: tuple[str, ...]
-    pages: tuple[DeskPage, ...]
-    words: str = ""  # the editor's own
-    picture: str = ""  # the editor's: what kind it is, as `picture_type` has it; empty: none
+    pages: tuple[ReviewPage, ...]
+    words: str = ""  # the editor's text
+    picture: str = ""  # format of the editor's picture, from `picture_type`; empty: none
     alt: str = ""
 
     @property
@@ -237,8 +240,8 @@ class DeskEntry:
 
 
 @frozen
-class DeskSite:
-    """A site that tells stories. chosen: it was followed when the entries were gathered."""
+class ReviewSite:
+    """A site with stories. chosen: selected for the portal when the entries were gathered."""
 
     key: SiteKey
     stories: int
@@ -249,9 +252,9 @@ class DeskSite:
 
 
 @frozen
-class Desk:
-    """gathered, built: seconds since the epoch, 0.0: never; decided:
-    whether anything was decided since the last build.
+class PortalReview:
+    """All entries and sites for the editor. gathered, built: seconds since the epoch, 0.0: never. decided: whether
+    decisions were made since the last build.
     """
 
     portal: Portal
@@ -260,79 +263,80 @@ class Desk:
     run: str
     covered: float | None
     lacks: tuple[str, ...]
-    entries: tuple[DeskEntry, ...]  # pinned ones first, then by weight
-    sites: tuple[DeskSite, ...]
+    entries: tuple[ReviewEntry, ...]  # pinned first, then by weight
+    sites: tuple[ReviewSite, ...]
     decided: bool
 
 
-def desk_file(folder: Path, name: str) -> Path:
-    return folder / FOLDER / f"{name}.desk.json"
+def review_file(folder: Path, name: str) -> Path:
+    return folder / FOLDER / f"{name}.review.json"
 
 
 def keep(folder: Path, edition: Edition) -> None:
-    """In place of what was gathered before."""
+    """Stores the entries for the editor, replacing earlier ones."""
     text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
-    written(desk_file(folder, edition.portal.name), text)
+    written(review_file(folder, edition.portal.name), text)
 
 
-def desk_of(folder: Path, name: str) -> Desk:
-    """Raises UsageError for a portal that there is not, StoreError for a damaged file."""
+def review_of(folder: Path, name: str) -> PortalReview:
+    """Raises UsageError for an unknown portal, StoreError for a damaged file."""
     with reading.opened(folder) as connection:
         by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
         if name not in by_name:
             raise UsageError(
-                f"there is no portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else " here")
+                f"unknown portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else "; there is none")
             )
         portal, built = by_name[name]
         decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
         words = portal_rows.words_of(connection, name, PICTURE_BEGIN)
-    file = desk_file(folder, name)
+    file = review_file(folder, name)
     try:
         gathered = json.loads(file.read_text("utf-8"))
-        entries = [_entry(one, portal, decided) for one in gathered["entries"]]
+        entries = [_entry(fields, portal, decided) for fields in gathered["entries"]]
         sites = _sites(gathered, entries, decided)
         changed = any(
-            (one["verdict"] or "") != entry.verdict for one, entry in zip(gathered["entries"], entries, strict=True)
+            (fields["verdict"] or "") != entry.verdict
+            for fields, entry in zip(gathered["entries"], entries, strict=True)
         )
         lacks, run, covered = tuple(map(str, gathered["lacks"])), str(gathered["run"]), gathered["covered"]
     except FileNotFoundError:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{file} cannot be read ({error}): `periplus portal show {name}` makes it anew") from None
+        raise StoreError(f"{file} cannot be read ({error}): run `periplus portal show {name}` to rebuild it") from None
     entries = [
-        replace(one, words=of.words, picture=picture_type(of.picture), alt=of.alt)
-        if (of := words.get(one.key))
-        else one
-        for one in entries
+        replace(entry, words=own.words, picture=picture_type(own.picture), alt=own.alt)
+        if (own := words.get(entry.key))
+        else entry
+        for entry in entries
     ]
     entries.sort(key=lambda entry: entry.verdict != EditorVerdict.PINNED)
-    return Desk(portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built)
+    return PortalReview(
+        portal, when_stored(file), built, run, covered, lacks, tuple(entries), sites, changed or latest > built
+    )
 
 
-def _entry(one: Mapping[str, object], portal: Portal, decided: Decisions) -> DeskEntry:
-    key = EntryKey(str(one["key"]))
+def _entry(fields: Mapping[str, object], portal: Portal, decided: Decisions) -> ReviewEntry:
+    key = EntryKey(str(fields["key"]))
     verdict = decided.entries.get(key)
     waits = portal.approve and verdict not in (EditorVerdict.APPROVED, EditorVerdict.PINNED)
     kind = "hidden" if verdict is EditorVerdict.HIDDEN else "waiting" if waits else "published"
-    pages, keywords = one["pages"], one["keywords"]
+    pages, keywords = fields["pages"], fields["keywords"]
     assert isinstance(pages, list)
     assert isinstance(keywords, list)
     shown = tuple(
-        DeskPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
+        ReviewPage(Url(page["url"]), SiteKey(page["site"]), str(page["title"]), str(page["date"]), str(page["by"]))
         for page in pages
     )
-    relevance = one["relevance"]
-    return DeskEntry(
-        key, kind, verdict.value if verdict else "", str(one["title"]), str(one["published"]),
-        float(str(one["weight"])),
-        None if relevance is None else float(str(relevance)), str(one["sentence"]), tuple(map(str, keywords)), shown,
+    relevance = fields["relevance"]
+    return ReviewEntry(
+        key, kind, verdict.value if verdict else "", str(fields["title"]), str(fields["published"]),
+        float(str(fields["weight"])),
+        None if relevance is None else float(str(relevance)), str(fields["sentence"]), tuple(map(str, keywords)), shown,
     )  # fmt: skip
 
 
-def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: Decisions) -> tuple[DeskSite, ...]:
-    """Those followed, in the order of choice; then the others that tell stories, the busiest first;
-    then those that are out.
-    """
+def _sites(gathered: Mapping[str, object], entries: list[ReviewEntry], decided: Decisions) -> tuple[ReviewSite, ...]:
+    """Chosen sites in order of choice, then other sites with stories by number of entries, then other decided sites."""
     chosen = gathered["sites"]
     assert isinstance(chosen, list)
     followed = {SiteKey(site["key"]): site for site in chosen}
@@ -340,7 +344,7 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
     others = [site for site, _ in tell.most_common() if site not in followed]
     names = dict.fromkeys((*followed, *others, *decided.sites))
     return tuple(
-        DeskSite(
+        ReviewSite(
             name, int(followed[name]["stories"]) if name in followed else tell[name],
             float(followed[name]["gain"]) if name in followed else 0.0,
             followed[name]["relevance"] if name in followed else None, name in followed,
@@ -352,7 +356,7 @@ def _sites(gathered: Mapping[str, object], entries: list[DeskEntry], decided: De
 
 PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
-# what each does to an entry, to a site; None: nothing is decided any longer
+# effect of each verb on an entry and on a site; None: removes the decision
 VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
     "approve": {_ENTRY: EditorVerdict.APPROVED},
     "hide": {_ENTRY: EditorVerdict.HIDDEN},
@@ -364,48 +368,48 @@ VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
 
 
 def create(place: Path | str, portal: Portal) -> None:
-    """A new portal. Raises UsageError for a name that is taken or is none, NoCollection, StoreError."""
+    """Creates a portal. Raises UsageError for a name that is invalid or in use, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
         raise UsageError(
-            f"{portal.name!r} is no name for a portal: use letters, digits, - and _, since a folder will have it too"
+            f"invalid portal name {portal.name!r}: use letters, digits, - and _, since it also names a folder"
         )
     with editing(place) as folder, schema.writing(folder) as connection:
         if portal.name in [other.name for other, _ in portal_rows.portals(connection)]:
             raise UsageError(
-                f"there is a portal {portal.name} already: `periplus portal change {portal.name}` changes it"
+                f"the portal {portal.name} exists already: `periplus portal change {portal.name}` changes it"
             )
         portal_rows.store_portal(connection, portal)
 
 
 def change(place: Path | str, portal: Portal) -> None:
-    """Replaces the portal of this name; decisions stay."""
+    """Replaces the definition of a portal; decisions are kept."""
     with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
 
 def remove(place: Path | str, name: str) -> None:
-    """Forgets a portal and its decisions; what was published stays where it is."""
+    """Deletes a portal and its decisions; published files are kept."""
     with editing(place) as folder:
         with schema.writing(folder) as connection:
             portal_rows.forget_portal(connection, name)
-        desk_file(folder, name).unlink(missing_ok=True)
+        review_file(folder, name).unlink(missing_ok=True)
 
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
-    """The collection's portals, each with the time when it was last built, 0.0: never."""
+    """Portals of the collection, each with the time of its last build (0.0: never)."""
     with reading.opened(folder) as connection:
         return portal_rows.portals(connection)
 
 
 def portal_named(folder: Path, name: str = "") -> Portal:
-    """The portal of that name, or the only one. Raises UsageError, naming those there are."""
+    """The portal with this name, or the only one. Raises UsageError that lists the portals."""
     by_name = {portal.name: portal for portal, _ in portals(folder)}
     if not by_name:
-        raise UsageError("the collection has no portal yet: `periplus portal create NAME` makes one")
+        raise UsageError("the collection has no portal yet: create one with `periplus portal create NAME`")
     if name in by_name:
         return by_name[name]
     if name or len(by_name) > 1:
-        problem = f"there is no portal {name!r}" if name else "the collection has several portals"
+        problem = f"unknown portal {name!r}" if name else "the collection has several portals"
         raise UsageError(f"{problem}: choose among {', '.join(by_name)}")
     return next(iter(by_name.values()))
 
@@ -413,20 +417,18 @@ def portal_named(folder: Path, name: str = "") -> Portal:
 def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
     """The portal as it would be published now.
 
-    The keys of its entries are remembered, so that stories keep them while they grow; so are the stories, and the
-    entries for the editor.
-
-    Raises UsageError for a topic that there is not, NoCollection, StoreError.
+    Stores the stories, the editor's entries and the keys of entries, so that growing stories keep their keys. Raises
+    UsageError for an unknown topic, NoCollection, StoreError.
     """
     folder = folder_of(place)
     stories, state = stories_and_state(folder, watch=watch)
     with reading.moment(folder) as connection:
         decided = portal_rows.decisions(connection, portal.name)
         entry_keys = portal_rows.known_pages(connection, portal.name)
-        allowed = _without_banned(stories, decided)
+        allowed = _drop_banned_sites(stories, decided)
         relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
-        entries = _watched(
+        entries = _report_progress(
             described(folder, connection, (*chosen.published, *chosen.waiting), state),
             len(chosen.published) + len(chosen.waiting),
             watch,
@@ -456,55 +458,55 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
 
 
 def _with_words(entries: Iterable[Entry], words: Mapping[EntryKey, portal_rows.EntryWords]) -> tuple[Entry, ...]:
-    return tuple(replace(one, **words[one.key]._asdict()) if one.key in words else one for one in entries)
+    return tuple(replace(entry, **words[entry.key]._asdict()) if entry.key in words else entry for entry in entries)
 
 
 class Edit(NamedTuple):
-    """What an editor changes of an entry's words and picture. None leaves what is there; empty takes it away."""
+    """An editor's changes of the text and picture of an entry. None: keep; empty: remove."""
 
     words: str | None = None
     picture: bytes | None = None  # PNG, JPEG, GIF or WebP of PICTURE_BYTES at most
-    alt: str | None = None  # goes with its picture
+    alt: str | None = None  # removed together with its picture
 
 
 def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
-    """The editor's picture of an entry; empty: there is none."""
+    """The editor's picture of an entry, or empty."""
     with reading.opened(folder) as connection:
         words = portal_rows.words_of(connection, portal.name).get(key)
     return words.picture if words else b""
 
 
 def edit(place: Path | str, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
-    """Stores an editor's own words and picture for an entry (its key, or how it begins). Returns the key in full.
+    """Stores an editor's text and picture for an entry, given by its key or a unique prefix. Returns the full key.
 
-    Raises UsageError for an entry that is not known, for a picture that is none, and for one without alt.
+    Raises UsageError for an unknown entry, an invalid picture, and a picture without alt.
     """
     with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
         begins = [key for key in keys if subject.strip() and key.startswith(subject.strip().lower())]
         if len(begins) != 1:
-            why = f"begins {len(begins)} entries" if begins else "is no entry"
-            raise UsageError(f"{subject!r} {why}: `periplus portal show` lists their keys. Nothing was stored.")
+            why = f"matches {len(begins)} entries" if begins else "is not the key of an entry"
+            raise UsageError(f"{subject!r} {why}: `periplus portal show` lists their keys. Nothing was changed.")
         before = portal_rows.words_of(connection, portal.name).get(begins[0], portal_rows.EntryWords("", b"", ""))
-        portal_rows.store_words(connection, portal.name, begins[0], _edited(before, changes), now)
+        portal_rows.store_words(connection, portal.name, begins[0], _apply_edit(before, changes), now)
     return begins[0]
 
 
-def _edited(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
+def _apply_edit(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
     picture = before.picture if changes.picture is None else changes.picture
     if picture and not (picture_type(picture) and len(picture) <= PICTURE_BYTES):
         most = f"{PICTURE_BYTES // 1_000_000} MB"
-        raise UsageError(f"a picture is a PNG, JPEG, GIF or WebP of at most {most}. Nothing was stored.")
+        raise UsageError(f"a picture must be PNG, JPEG, GIF or WebP of at most {most}. Nothing was changed.")
     alt = (before.alt if changes.alt is None else changes.alt.strip()) if picture else ""
     if picture and not alt:
-        raise UsageError("a picture needs words that say what is seen on it (--alt). Nothing was stored.")
+        raise UsageError("a picture needs a description (--alt). Nothing was changed.")
     if changes.alt and not picture:
-        raise UsageError("there is no picture (--picture) of which one could say what is seen. Nothing was stored.")
+        raise UsageError("--alt needs a picture (--picture). Nothing was changed.")
     words = before.words if changes.words is None else " ".join(changes.words.split())
     return portal_rows.EntryWords(words, picture, alt)
 
 
-def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
+def _report_progress(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
     rows = []
     for done, entry in enumerate(entries, 1):
         rows.append(entry)
@@ -512,8 +514,8 @@ def _watched(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry,
     return tuple(rows)
 
 
-def _without_banned(stories: Stories, decided: Decisions) -> Stories:
-    """As if the banned sites had never been read."""
+def _drop_banned_sites(stories: Stories, decided: Decisions) -> Stories:
+    """The stories without pages of banned sites."""
     banned = {site for site, verdict in decided.sites.items() if verdict is EditorVerdict.BANNED}
     left = without_sites(stories.stories, banned)
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
@@ -530,20 +532,20 @@ def _remember(place: Path | str, portal: Portal, chosen: Selection, entry_keys: 
 
 
 def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
-    """What whoever reads the edition should know that it had to do without."""
+    """Limitations of the edition, for its readers."""
     if len(stories.posts) < 2:
-        yield f"The collection holds dated pages of {len(stories.posts)} site: a story needs two that tell it."
+        yield f"The collection has dated pages of {len(stories.posts)} site: a story needs at least two sites."
     mute = sum(not entry.sentence for entry in entries)
     if mute:
         yield (
-            f"{count_of(mute, 'story has', 'stories have')} no sentence: the first page has no running "
-            "text that is marked as content."
+            f"{count_of(mute, 'story has', 'stories have')} no sentence: the first page has no running text marked as "
+            "content."
         )
     guessed = sum(entry.story.order is Order.FIRST_SEEN for entry in entries)
     if guessed:
         yield (
-            f"In {count_of(guessed, 'story', 'stories')} neither dates nor links tell who was first; "
-            "there the order is that of the crawl."
+            f"In {count_of(guessed, 'story', 'stories')} neither dates nor links show which site was first: pages are "
+            f"in order of crawling."
         )
     wordless = sum(not entry.keywords for entry in entries)
     if wordless:
@@ -553,7 +555,7 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 def build(
     place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, Published]:
-    """Builds a portal and publishes it into out, by default portals/NAME within the collection's folder or copy."""
+    """Builds a portal and publishes it into out, by default portals/NAME in the folder of the collection or copy."""
     folder = folder_of(place)
     portal = portal_named(folder, name)
     edition = edition_of(place, portal, now, watch)
@@ -564,11 +566,9 @@ def build(
 
 
 def decide(place: Path | str, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
-    """Notes what an editor decided of entries (keys, or how they begin) and sites.
+    """Stores an editor's decision on entries (keys or unique prefixes) and sites. All or nothing.
 
-    All or nothing. Returns what the subjects are called in full.
-
-    Raises UsageError for a subject that is not known, or of the wrong kind for the verb.
+    Returns the full names of the subjects. Raises UsageError for a subject that is unknown or not allowed for the verb.
     """
     with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
@@ -582,24 +582,25 @@ def decide(place: Path | str, portal: Portal, verb: str, subjects: Sequence[str]
 def _subject(
     verb: str, subject: str, keys: Sequence[EntryKey], sites: Container[SiteKey]
 ) -> tuple[EntryKey | SiteKey, bool]:
-    """(its full name, whether it is a site)."""
+    """(full name, whether it is a site)."""
     given = subject.strip().lower()
     site = SiteKey(given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www.")
     begins = [key for key in keys if key.startswith(given)]
     if site in sites:
         name, of_site = SiteKey(site), _SITE
     elif len(begins) == 1:
-        return _checked(verb, begins[0], _ENTRY)
+        return _check_verb(verb, begins[0], _ENTRY)
     else:
-        why = f"begins {len(begins)} entries" if begins else "is no entry and no site of the collection"
-        raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was noted.")
-    return _checked(verb, name, of_site)
+        why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
+        raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
+    return _check_verb(verb, name, of_site)
 
 
-def _checked(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:
+def _check_verb(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:
     if of_site not in VERBS[verb]:
         other = "ban or pin a site" if of_site else "hide or pin an entry"
         raise UsageError(
-            f"{verb} is not for {'sites' if of_site else 'entries'}, and {name} is one: {other}. Nothing was noted."
+            f"{verb} does not apply to {'sites' if of_site else 'entries'} such as {name}: {other}. Nothing was "
+            f"changed."
         )
     return name, of_site

@@ -1,4 +1,4 @@
-"""Describes the entries of a portal: with which sentence a story begins, its keywords, which run fetched its pages."""
+"""Describes portal entries: the leading sentence of a story, its keywords, and which runs fetched its pages."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from periplus.store.sqlite import portal_rows, reading, text_rows
 from periplus.store.sqlite.inlinks import moment_of
 from periplus.urls.canonical import url_id
 
-VERSION = 1  # of the file, and of all that makes what is in it; another one is made anew
-# of a story: up to half of all are days, counts and the like, half of the printable ones parts of others
+VERSION = 1  # of the cache file and of the code that computes its contents
+# per story. Up to half of all keywords are dates, counts and the like; half of the printable ones are parts of others.
 KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
-PAGES_FOR_FRAME = 12  # of a site, to tell its frame from what its pages say
-# of its text a page shares with an earlier one: it says the same; others remark on it, and their words are their own
+PAGES_FOR_FRAME = 12  # pages of a site compared to find its repeated text
+# share of its text that a page has in common with an earlier one, above which it counts as a copy of it
 COPY = 0.5
-PAGES_READ = 3  # of a story, for its sentence and its words: copies say the same again
+PAGES_READ = 3  # pages of a story used for its sentence and keywords
 
 
 class EntryDescription(NamedTuple):
-    """What is said of a story, as it lies in the file."""
+    """Description of a story, as stored in the cache file."""
 
     sentence: str
     keywords: Sequence[str]
-    provenance: Sequence[tuple[str, float]]  # (run, fetched) of each page
+    provenance: Sequence[tuple[str, float]]  # (run, fetched) per page
 
 
 def described(
@@ -51,11 +51,11 @@ def described(
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
 
-    Those of a state of the collection lie in a file of its folder; when all entries were taken, the file is written
-    anew if any was described. state: that in which the stories were found.
+    Descriptions for one state of the collection are cached in a file of its folder, which is rewritten at the end if
+    any was added. state: the state in which the stories were found.
     """
     file = folder / portal_rows.ENTRIES if moment_of(connection) == state.moment else None
-    stored = _stored(file, state) if file else {}
+    stored = _load_cache(file, state) if file else {}
     describe = _Describing(connection, {site for entry in entries for site in entry.story.sites})
     descriptions = {}
     for entry in entries:
@@ -69,18 +69,18 @@ def described(
         )
     if file and not stored.keys() >= descriptions.keys():
         head = {"version": VERSION, "state": state.digest}
-        with contextlib.suppress(StoreError):  # where nothing can be written, nothing is
+        with contextlib.suppress(StoreError):  # read-only folder: no cache
             written(file, json.dumps({**head, "entries": stored | descriptions}))
 
 
 def _key(story: Story) -> str:
-    """Of all that makes a description, beside the state of the collection."""
+    """Cache key: everything that determines a description, except the state of the collection."""
     text = repr(([page.url for page in story.pages], story.near))
     return f"{xxh3_64_intdigest(text.encode('utf-8', 'replace')):x}"
 
 
-def _stored(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
-    """Those of this state, by `_key`."""
+def _load_cache(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
+    """Cached descriptions for this state, by `_key`."""
     try:
         whole = json.loads(file.read_text("utf-8"))
         if (whole["version"], whole["state"]) != (VERSION, state.digest):
@@ -91,10 +91,10 @@ def _stored(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
 
 
 class _Describing:
-    """Describes stories. What is counted of the collection for it is counted with the first one."""
+    """Describes stories. Collection statistics are computed on first use."""
 
     def __init__(self, connection: reading.Connection, sites: Set[SiteKey]) -> None:
-        """sites: of all the stories."""
+        """sites: of all stories."""
         self._connection, self._sites = connection, sites
         self._frames: dict[int, frozenset[str]] = {}
 
@@ -108,7 +108,7 @@ class _Describing:
 
     def description(self, story: Story) -> EntryDescription:
         ids = [UrlId(url_id(page.url)) for page in story.pages]
-        titles = {page.url: page.title for page in story.pages}  # without the site's name, which is no keyword
+        titles = {page.url: page.title for page in story.pages}  # site names are no keywords
         rows = text_rows.pages_of(self._connection, ids[:PAGES_READ])
         pages = [page._replace(title=titles[page.url]) for page in rows]
         sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
@@ -120,7 +120,7 @@ class _Describing:
         return EntryDescription(
             next((sentence for sentence in sentences if sentence), ""),
             _keywords(keywords, language, {self._site_titles[site] for site in story.sites}),
-            [(one.run, one.fetched) for one in portal_rows.provenance(self._connection, ids)],
+            [(row.run, row.fetched) for row in portal_rows.provenance(self._connection, ids)],
         )
 
     def _frame(self, site: int) -> frozenset[str]:
@@ -132,7 +132,7 @@ class _Describing:
 
 
 def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
-    """A page without the texts of its site's frame; the page as it is where nothing else would be left."""
+    """The page without the repeated texts of its site; unchanged if nothing else would be left."""
     places = [place for place, text in enumerate(page.blocks.texts()) if text not in frame]
     if not places or len(places) == len(page.blocks):
         return page
@@ -141,13 +141,13 @@ def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
 
 
 def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
-    """What each site calls itself, in lower case and without articles: no keyword of what it tells; empty: unknown."""
+    """Name of each site in lower case without articles, to be excluded from keywords; empty: unknown."""
     homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
     return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
 
 
 def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str]) -> tuple[str, ...]:
-    """Those that an editor would print, best first. Of two, one within the other, the name is left, else the longer.
+    """The best printable keywords. If one contains the other, keeps the proper name, else the longer.
 
     names: of sites, in lower case.
     """

@@ -1,4 +1,4 @@
-"""Looks up where issues stand in the sources of their pages, as they are kept: for whoever shows or lists them."""
+"""Finds the line and column of issues in the stored sources of their pages."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
-# they stand nowhere in a source
+# issues without a position in a source
 OF_WHOLE_PAGES = HEADER_CODES | {
     "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
 LOOKED_UP_BY = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
-_PAGES = 10_000  # whose issues are in words at once: each page with one that has a place is read once
+_PAGES = 10_000  # pages per batch of issues in memory; each page is read once
 
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
-    """`placed` of a collection's folder."""
+    """Like `placed`, for a collection's folder."""
     with reading.opened(folder) as connection:
         return placed(connection, issues)
 
 
 def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
-    """`with_positions` of a collection's folder."""
+    """Like `with_positions`, for a collection's folder."""
     with reading.opened(folder) as connection:
         return list(with_positions(connection, issues))
 
 
 def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows of ISSUES with their lines and columns. names: of their columns, with LOOKED_UP_BY and those two."""
+    """Rows of ISSUES with line and column. names: of their columns, including LOOKED_UP_BY and these two."""
     places = {name: names.index(name) for name in (*LOOKED_UP_BY, "line", "column")}
 
     def issue_of(row: Row) -> Issue:
@@ -56,16 +56,18 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
 
 
 def placed(connection: reading.Connection, issues: IssueTable) -> IssueTable:
-    """All issues, with line and column where their page is kept and has such a place. Bounded memory."""
+    """All issues, with line and column where they can be found in the stored page. Bounded memory."""
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
-    some = [(kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in OF_WHOLE_PAGES]
-    pages = distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in some)]))
+    sorted_kinds = [
+        (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in OF_WHOLE_PAGES
+    ]
+    pages = distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
     for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
         if not len(lot):
             break
         spans = [
             (kind, order[slice(*np.searchsorted(kind.pages, (lot[0], lot[-1] + 1), sorter=order))])
-            for kind, order in some
+            for kind, order in sorted_kinds
         ]
         words = chain.from_iterable(worded(kind.rows(rows), issues.url) for kind, rows in spans)
         done = with_positions(connection, words)
@@ -76,7 +78,7 @@ def placed(connection: reading.Connection, issues: IssueTable) -> IssueTable:
 
 
 def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> Iterator[Issue]:
-    """The issues in their order, with line and column where their page is kept and has such a place."""
+    """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
         if issue.code not in OF_WHOLE_PAGES:
@@ -86,8 +88,8 @@ def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> I
         source = _source(connection, contents, Url(url))
         if source is None:
             continue
-        some = [block[place] for place in places]
-        for place, issue, position in zip(places, some, positions_of(source, some), strict=True):
+        own = [block[place] for place in places]
+        for place, issue, position in zip(places, own, positions_of(source, own), strict=True):
             if position is not None:
                 block[place] = replace(issue, line=position[0], column=position[1])
     yield from block

@@ -1,4 +1,4 @@
-"""Values of a site report: map, issues by cause, broken links, redirects, sizes and links to other sites."""
+"""Data of a site report: map, issues by cause, broken links, redirects, sizes and links to other sites."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
-MAP_NODES = 400  # of the report's map: it opens branch by branch
-BROKEN_NAMED = 2_000  # broken URLs with their pages: each page costs two look-ups
-HOLDERS_NAMED = 50  # pages named with one broken URL: a broken link in a menu is on every page
-FAULTS_NAMED = 1_000  # of one kind; all of them are the audit's own business
-ISSUES_NAMED = 10  # of one fault: a missing script stands on every page
-ISSUES_PLACED = 2  # of one fault whose places in the sources are looked up: the first may be the cause itself
+MAP_NODES = 400  # in the map, whose branches can be expanded
+BROKEN_NAMED = 2_000  # broken URLs listed with pages: each page costs two look-ups
+HOLDERS_NAMED = 50  # pages listed per broken URL: a broken link in a menu is on every page
+FAULTS_NAMED = 1_000  # per kind; `periplus check` lists all
+ISSUES_NAMED = 10  # per fault: a missing script affects every page
+ISSUES_PLACED = 2  # per fault with line and column: the first may be the cause itself
 CHAINS_NAMED = 100_000
 HEAVIEST = 50
-SCREENSHOTS = 9  # some 30 KB each
+SCREENSHOTS = 9  # about 30 KB each
 _SEVERITIES = list(Severity)
 
 
@@ -77,27 +77,27 @@ def report_data(
     near: bool | None = None,
     rules: Sequence[SegmentRule] = (),
 ) -> ReportData:
-    """Everything that the report of a site shows.
+    """All data of the report of a site.
 
-    near: compare texts for near duplicates; None: where the site is small. rules: of its segments. Raises UsageError
-    for a site that is not there.
+    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. Raises UsageError for
+    an unknown site.
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        rows, analysis, audit = _looked_at(connection, start, order, now, near, Urls(connection))
-        data = _gathered(connection, rows, analysis, audit, now)
+        rows, analysis, audit = _analyse_site(connection, start, order, now, near, Urls(connection))
+        data = _build_report(connection, rows, analysis, audit, now)
         if not rules:
             return data
         return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_severity(audit)))
 
 
 def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
-    """What the report of a collection with several sites shows: of each the figures of its own report."""
+    """Data of the report of a collection with several sites: a summary of each."""
     sums, notes = [], list[str]()
     with reading.snapshot(connection):
         urls, blank = Urls(connection), unmeasured(connection)
         for start in site_starts(connection):
-            rows, analysis, audit = _looked_at(connection, start, RankOrder(), now, near, urls)
+            rows, analysis, audit = _analyse_site(connection, start, RankOrder(), now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
             sums.append(
                 SiteSum(
@@ -112,33 +112,33 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
                 )
             )
             notes += [f"{start.site}: {note}" for note in audit.notes]
-        return SitesReport(about(rows, analysis.ranking, now), _finished(rows), tuple(sums), tuple(notes))
+        return SitesReport(about(rows, analysis.ranking, now), _finish_time(rows), tuple(sums), tuple(notes))
 
 
-def _looked_at(
+def _analyse_site(
     connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
-    """The site's rows (without links, which are 160 MB of ten million), its graph and its audit."""
+    """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(connection, start.site)]
     rows = read_site(connection, start, now, _to_pages(links[0]))
     analysis = analysed(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
-    # the last reference: the audit frees the links before it allocates
+    # last reference: popping it lets the audit free the links before it allocates
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
 
-def _finished(rows: SiteRows) -> float:
+def _finish_time(rows: SiteRows) -> float:
     return rows.run.ended or 0.0 if not rows.running else 0.0
 
 
 def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
-    pages_with = {(one.kind.code, one.severity): one.pages for one in groups}
+    pages_with = {(group.kind.code, group.severity): group.pages for group in groups}
     return graded(pages_with, len(audit.site.pages.place), blank)
 
 
 def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
-    """The id of the page of each issue."""
+    """Page ids of the issues, by severity."""
     kinds = issue_kinds()
     return {
         severity.value: np.concatenate(
@@ -154,14 +154,14 @@ def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
 
 
 def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
-    """The clicks, each pair once; as `FolderSite.links` reads them."""
+    """Clickable links without repetitions, as `FolderSite.links` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = site_rows.first_of_pairs(sources, targets)
     return LinkRows(sources[first], targets[first])
 
 
-def _gathered(
+def _build_report(
     connection: reading.Connection, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
@@ -174,8 +174,8 @@ def _gathered(
     groups = issue_groups(connection, audit)
     return ReportData(
         about=about(rows, analysis.ranking, now),
-        finished=_finished(rows),
-        # of all URLs, those outside included; only of the site's own where the collection has several sites
+        finished=_finish_time(rows),
+        # of all URLs including other sites; only of this site if the collection has several
         counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
         pages=facts,
         ranked=tuple(ranked),
@@ -201,7 +201,7 @@ def _gathered(
 
 
 def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
-    """Of the first SCREENSHOTS pages that have one, the home page before all."""
+    """Screenshots of the first SCREENSHOTS pages that have one; the home page first."""
     pictured, contents = site_rows.pictured(connection, start.site), Contents(connection)
     pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
     for url in pages[:SCREENSHOTS]:
@@ -211,7 +211,7 @@ def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[
 
 
 def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]:
-    """How many pages each depth holds."""
+    """Number of pages at each depth."""
     reached = site_map.depth >= 0
     total = np.bincount(site_map.depth[reached])
     fetched = np.bincount(site_map.depth[reached & is_fetched], minlength=len(total))
@@ -222,20 +222,18 @@ def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]
 
 
 def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[IssueGroup, ...]:
-    """The audit's findings by kind, gravest first; of each kind the first FAULTS_NAMED causes in words,
-    those on most pages before others.
-    """
+    """Findings by kind, most severe first; each with its first FAULTS_NAMED causes, those on most pages first."""
     groups = [_issue_group(audit, code, columns, connection) for code, columns in audit.findings.items()]
     return tuple(sorted(_with_positions(connection, groups), key=_place_of_severity))
 
 
 def _place_of_severity(group: IssueGroup) -> int:
-    """Within a severity the order stays that of the table."""
+    """Sort key that keeps the table's order within a severity."""
     return _SEVERITIES.index(group.severity)
 
 
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
-    """The groups, with line and column of the first ISSUES_PLACED issues of each fault."""
+    """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
     placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:ISSUES_PLACED]])
 
@@ -249,23 +247,22 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
 def _issue_group(
     audit: SiteAudit, code: str, columns: IssueColumns, connection: reading.Connection | None = None
 ) -> IssueGroup:
-    """connection: names the first faults."""
+    """Summary of a kind of issue; with a connection, including its first faults."""
     kind = issue_kinds()[code]
     (made,) = audit.kinds(findings={code: columns})
     url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
     if connection is not None:
-        words = faults(causes, ISSUES_NAMED, lambda some: worded(with_anchors(connection, some, audit.ids), url))
+        words = faults(causes, ISSUES_NAMED, lambda shown: worded(with_anchors(connection, shown, audit.ids), url))
         named = tuple(islice(words, FAULTS_NAMED))
     return IssueGroup(kind, kind.severity, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
 def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
-    """(URLs that lead nowhere, at once or by redirects, with the pages that link to them, most pages first;
-    how many there are).
+    """(broken URLs with the pages that link to them, those with most pages first; number of broken URLs).
 
-    Named as the pages write them: where a redirect leads nowhere, the URL that redirects. Dead URLs of the site without
-    any link (from a sitemap, or a start) stand last.
+    A URL is named as pages link to it: the redirecting URL if a redirect leads to a dead one. Dead URLs of the site
+    without links (from a sitemap or a start) come last.
     """
     pairs, targets, unlinked = _dead_places(audit.site)
     count = len(audit.site.urls.url)
@@ -285,22 +282,22 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
 
 
 def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
-    """(links to what is gone as target * URLs + source, ascending; the targets; what else is gone of the site)."""
-    gone, ends, links = _gone(site), site.ends, site.links
+    """(links to dead URLs as target * URLs + source, ascending; their targets; other dead URLs of the site)."""
+    gone, ends, links = _unreachable(site), site.ends, site.links
     rows = np.flatnonzero(site.followed & gone[links.target])
     pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
     targets = distinct_sorted(links.target[rows])
     listed = np.zeros(len(gone), np.bool_)
     listed[targets] = True
-    listed[ends[targets][ends[targets] != targets]] = True  # behind a redirect that is listed
-    listed[site.redirects.sources] = True  # listed by their ends, or by what leads into their circle
+    listed[ends[targets][ends[targets] != targets]] = True  # target of a listed redirect
+    listed[site.redirects.sources] = True  # listed through their ends, or through links into their loop
     return pairs, targets, np.flatnonzero(gone & site.urls.own & ~listed)
 
 
-def _gone(site: AuditInput) -> Mask:
-    """bool[u]: whoever follows finds nothing.
+def _unreachable(site: AuditInput) -> Mask:
+    """bool[urls]: whether a visitor reaches nothing.
 
-    Pages that only look missing are not among them; what a check has in doubt counts as the crawl saw it.
+    Excludes suspected soft 404s. URLs in doubt after a check count as the crawl saw them.
     """
     seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in BROKEN]) & (
         site.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
@@ -313,7 +310,7 @@ def _gone(site: AuditInput) -> Mask:
 def _broken_link(
     connection: reading.Connection, audit: SiteAudit, target: int, sources: list[int], pages: int
 ) -> BrokenLink:
-    """target: place of the URL as written; sources: of the first pages that link to it."""
+    """target: index of the URL as written; sources: indices of the first pages that link to it."""
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
     anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
     holders = [
@@ -329,7 +326,7 @@ def _broken_link(
 
 
 def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
-    """The site's URLs that redirect: loops, then long chains, then those with most pages still linking there."""
+    """Redirecting URLs of the site: loops, then long chains, then those with most linking pages."""
     redirects, chains, links, url = site.redirects, site.chains, site.links, site.urls.url
     rows = np.flatnonzero(site.urls.own[redirects.sources])
     moved = np.zeros(len(url), np.bool_)
@@ -353,14 +350,16 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
 
 
 def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[ExternalSite, ...]:
-    """Other sites that pages link to, most pages first.
+    """Other sites that pages link to, those with most linking pages first.
 
-    A broken URL is an error of the site, not a link out (SPEC A7).
+    Broken URLs are excluded: they are errors, not links to sites (SPEC A7).
     """
     site, names = audit.site, site_rows.site_names(connection)
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])
     ends = site.ends[site.links.target[site.followed]]
-    links = LinksOfDomains(audit.sites.astype(np.int64), fetched, _gone(site), site.links.source[site.followed], ends)
+    links = LinksOfDomains(
+        audit.sites.astype(np.int64), fetched, _unreachable(site), site.links.source[site.followed], ends
+    )
     domains = external_domains(links)
     columns = (domains.domain.tolist(), domains.pages.tolist(), domains.links.tolist(), domains.targets.tolist())
     sites = [
@@ -372,14 +371,14 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
 
 
 def _classes(audit: SiteAudit) -> SiteSizes:
-    """The whole site, by class."""
+    """Sizes of the whole site by media class."""
     own = np.zeros(len(audit.ids), np.bool_)
     own[audit.site.pages.place] = True
     return site_sizes(audit.sizes, own)
 
 
 def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
-    """(the whole site by class, the pages with most bytes of their own and of what they pull in)."""
+    """(sizes of the whole site by media class, pages with the most bytes including their resources)."""
     pages, whole = audit.site.pages.place, _classes(audit)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
     classes = tuple(

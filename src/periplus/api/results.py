@@ -1,7 +1,7 @@
-"""What analyses that take long found last, stored in the collection's folder for whoever looks again.
+"""Stores results of slow analyses in the collection's folder.
 
-`results/stories.json` is what `periplus stories --json` says; `topics/NAME.judged.jsonl` what `periplus topic
-judge NAME --json` does.
+`results/stories.json` has the format of `periplus stories --json`, `topics/NAME.judged.jsonl` that of
+`periplus topic judge NAME --json`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from periplus.values import frozen
 
 FOLDER = "results"
 STORIES = "stories.json"
-REMEMBERED = 4  # collections' stories in memory, some 1 kB a page
+REMEMBERED = 4  # collections whose stories are cached, about 1 kB per page
 
 
 @frozen
 class JudgedPage:
-    """A page as it was judged, with what a person said of it since: True, False, or None where nobody did."""
+    """A classified page with the label that a person gave it since, or None."""
 
     page: Judged
     label: bool | None
 
 
 def written(file: Path, text: str) -> Path:
-    """The file with this text; it appears when it is whole. Raises StoreError."""
+    """Writes a text file atomically. Raises StoreError."""
     draft = file.with_name(file.name + ".part")
     try:
         file.parent.mkdir(0o700, exist_ok=True)
@@ -49,7 +49,7 @@ def written(file: Path, text: str) -> Path:
 
 
 def when_stored(file: Path) -> float:
-    """When a result was kept, seconds since the epoch; 0.0: there is none."""
+    """Time when a result was stored, in seconds since the epoch; 0.0: never."""
     try:
         return file.stat().st_mtime
     except OSError:
@@ -61,14 +61,14 @@ def stories_file(folder: Path) -> Path:
 
 
 def store_stories(folder: Path, stories: Stories) -> Path:
-    """In place of those that were found before."""
+    """Replaces the stored stories."""
     out = StringIO()
     write_stories_json(stories, out)
     return written(stories_file(folder), out.getvalue())
 
 
 def stored_stories(folder: Path) -> Stories | None:
-    """The stories that were found last; None: nobody looked. Raises StoreError for a damaged file."""
+    """The stored stories, or None. Raises StoreError for a damaged file."""
     file = stories_file(folder)
     try:
         stamp = file.stat().st_mtime_ns
@@ -79,60 +79,60 @@ def stored_stories(folder: Path) -> Stories | None:
 
 @lru_cache(maxsize=REMEMBERED)
 def _read_stories(file: Path, stamp: int) -> Stories:
-    """stamp: of the file, so that a newer one is read anew."""
+    """stamp: mtime of the file, part of the cache key."""
     try:
         whole = json.loads(file.read_text("utf-8"))
-        stories = tuple(_story(one) for one in whole["stories"])
+        stories = tuple(_story(columns) for columns in whole["stories"])
         dated = tuple((DateOrigin(source), int(pages)) for source, pages in whole["dated_by"].items())
         posts = tuple((SiteKey(site), int(pages)) for site, pages in whole.get("posts", {}).items())
         return Stories(stories, int(whole["pages"]), tuple(map(Url, whole["digests"])), dated, posts)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{file} cannot be read ({error}): `periplus stories --keep` makes it anew") from None
+        raise StoreError(f"{file} cannot be read ({error}): run `periplus stories --keep` to rebuild it") from None
 
 
 def _moment(date: str) -> float:
-    """Seconds since the epoch of an ISO 8601 date; of a day alone its beginning in UTC."""
+    """Seconds since the epoch of an ISO 8601 date; a date without time means 0:00 UTC."""
     when = datetime.fromisoformat(date)
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def _story(one: dict[str, list[dict[str, str]]]) -> Story:
+def _story(columns: dict[str, list[dict[str, str]]]) -> Story:
     pages = tuple(
         StoryPage(
             Url(page["url"]), SiteKey(page["site"]), page["title"], page["language"],
             PageDate(_moment(page["date"]), DateOrigin(page["dated_by"]),
                 bool(page["whole_day"])), Order(page["placed_by"]),
         )
-        for page in one["pages"]
+        for page in columns["pages"]
     )  # fmt: skip
-    links = tuple((int(citing), int(cited)) for citing, cited in one["links"])
-    near = tuple((int(later), int(earlier), float(share)) for later, earlier, share in one["copies"])
-    return Story(pages, links, near, int(str(one["disordered_links"])))
+    links = tuple((int(citing), int(cited)) for citing, cited in columns["links"])
+    near = tuple((int(later), int(earlier), float(share)) for later, earlier, share in columns["copies"])
+    return Story(pages, links, near, int(str(columns["disordered_links"])))
 
 
 def stored_story(folder: Path, number: int) -> Story:
-    """One of the stories kept, from 1. Raises UsageError."""
+    """A stored story by number, from 1. Raises UsageError."""
     latest = stored_stories(folder)
     stories = latest.stories if latest else ()
     if not 1 <= number <= len(stories):
-        raise UsageError(f"there is no story {number}: {len(stories) or 'none'} {'were' if latest else 'was'} found")
+        raise UsageError(f"no story {number}: {len(stories) or 'none'} {'were' if latest else 'was'} found")
     return stories[number - 1]
 
 
 def judged_file(folder: Path, topic: str) -> Path:
-    """Raises UsageError for a name that cannot be a topic's."""
+    """Raises UsageError for an invalid topic name."""
     return topic_file(folder, topic).with_suffix(".judged.jsonl")
 
 
 def store_judged(folder: Path, topic: str, pages: Iterable[Judged]) -> Path:
-    """In place of what was judged before."""
+    """Replaces the stored classifications of a topic."""
     return written(
-        judged_file(folder, topic), "".join(json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in pages)
+        judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
     )
 
 
 def judged_pages(folder: Path, topic: str) -> Iterator[JudgedPage]:
-    """The pages as they were judged last, best first, with the labels given since; nothing where nobody judged.
+    """The last classification, best pages first, with labels given since; empty if there is none.
 
     Raises StoreError.
     """
@@ -147,10 +147,10 @@ def judged_pages(folder: Path, topic: str) -> Iterator[JudgedPage]:
         return
     except (OSError, ValueError, TypeError) as error:
         raise StoreError(
-            f"{file} cannot be read ({error}): `periplus topic judge {topic} --keep` makes it anew"
+            f"{file} cannot be read ({error}): run `periplus topic judge {topic} --keep` to rebuild it"
         ) from None
 
 
 def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
-    """Changes when pages are judged or labelled."""
+    """Changes when pages are classified or labelled."""
     return when_stored(judged_file(folder, topic)), when_stored(folder / TOPICS / f"{topic}.labels.jsonl")

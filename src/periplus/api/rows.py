@@ -1,4 +1,4 @@
-"""A table that a collection answers with: rows with named values, read when they are asked for."""
+"""Query results: rows with named values, read from the store on demand."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows"]
 
-ROWS_SHOWN = 20  # in a notebook; all are in the table
+ROWS_SHOWN = 20  # in a notebook
 
 
 class Rows:
-    """Rows of one table. Each iteration reads them from the store; nothing is held in memory.
+    """Rows of a table. Each iteration reads them from the store again; nothing is held in memory.
 
-    name: of the table. columns: names of a row's values, which are its attributes too. The collection must stay open
-    while rows are read. `list(rows)` holds them all; `rows.to_pandas()` and `rows.to_arrow()` hold them as columns.
+    name: of the table. columns: names of the values, which are also attributes of a row. The collection must stay open
+    while rows are read. `list(rows)` reads all rows; `rows.to_pandas()` and `rows.to_arrow()` return columns.
     """
 
     def __init__(
         self, name: str, columns: Sequence[Column], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
     ) -> None:
-        """read: gives the values of each row in the columns of the names that it is called with."""
+        """read: yields the values of each row for the given column names."""
         self.name = name
         self._columns, self._read = columns, read
 
@@ -61,7 +61,7 @@ class Rows:
     def to_arrow(self) -> pyarrow.Table:
         """All rows as an Arrow table: text, 64-bit integers, doubles, timestamps in UTC; missing values are null.
 
-        Raises UsageError where pyarrow is not installed.
+        Raises UsageError if pyarrow is not installed.
         """
         with extra_needed():
             import pyarrow
@@ -72,20 +72,20 @@ class Rows:
         return pyarrow.Table.from_batches(arrow_batches(self._columns, schema, self), schema)
 
     def to_polars(self) -> polars.DataFrame:
-        """All rows as a data frame of polars, made from the Arrow table.
+        """All rows as a Polars data frame, converted from the Arrow table.
 
-        Raises UsageError where polars or pyarrow is not installed.
+        Raises UsageError if polars or pyarrow is not installed.
         """
         try:
             import polars
         except ImportError:
-            raise UsageError("data frames of polars need it: pip install polars") from None
+            raise UsageError("Polars data frames need polars: pip install polars") from None
         return polars.from_arrow(self.to_arrow())
 
     def to_pandas(self) -> pandas.DataFrame:
         """All rows as a data frame of nullable columns: string, Int64, Float64, boolean, timestamps in UTC.
 
-        Raises UsageError where pandas is not installed.
+        Raises UsageError if pandas is not installed.
         """
         try:
             import pandas
@@ -103,7 +103,7 @@ class Rows:
 
 
 def _values(values: Sequence[Any], column: Column) -> list[Any]:
-    """A column's values as Python has them: truth values are 0 and 1 in SQL."""
+    """Values of a column; booleans, which are 0 and 1 in SQL, become bool."""
     if column.kind is ColumnKind.BOOLEAN:
         return [None if value is None else bool(value) for value in values]
     return list(values)

@@ -1,4 +1,4 @@
-"""The rules of a collection for its URLs: what they make of one, and which its pages suggest."""
+"""URL rules of a collection: their text, their effect on a URL, and proposals from its pages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import Applied, apply, rules_of
 
-SAMPLED = 4  # one shingle in so many is compared: enough to tell a print version, a quarter of the memory
+SAMPLED = 4  # one shingle in four is compared: enough to recognise a print version
 
 
 def rules_text(folder: Path) -> str:
-    """The text of the collection's periplus.toml; empty where there is none.
+    """Text of the collection's periplus.toml; empty if there is none.
 
-    Raises UsageError when it cannot be read or is wrong.
+    Raises UsageError if it is unreadable or invalid.
     """
     path = folder / SETTINGS_FILE
     text = read_rules(path)
@@ -28,15 +28,15 @@ def rules_text(folder: Path) -> str:
 
 
 def checked(folder: Path, text: str) -> Applied:
-    """What becomes of a URL by the collection's rules, step by step.
+    """Effect of the collection's rules on a URL, step by step.
 
-    The folder need hold no more than periplus.toml.
+    The folder needs to contain only periplus.toml.
     """
     return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(folder)))
 
 
 def proposals(folder: Path) -> tuple[Proposal, ...]:
-    """What the collection's pages say of their parameters and spellings, surest first."""
+    """Rules for parameters and spellings suggested by the collection's pages, most certain first."""
     with reading.moment(folder) as connection:
         contents = Contents(connection)
         pages = list(aliases.fetched_pages(connection))
@@ -48,6 +48,6 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
 
 def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
     text = contents.text(url_id)
-    from periplus.analyse.duplicates import shingles  # a crawl reads rules and proposes none
+    from periplus.analyse.duplicates import shingles  # imported here: crawls import this module without proposing rules
 
     return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)

@@ -1,4 +1,4 @@
-"""The search index of a collection: follows it while it is crawled and afterwards."""
+"""Builds the search index of a collection, during a crawl and afterwards."""
 
 from __future__ import annotations
 
@@ -52,38 +52,36 @@ from periplus.store.sqlite import changes, index_rows, reading, schema, site_row
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 
-# A follower reads which pages changed, has them indexed, and only then moves its place. Killed anywhere, the next one
-# does it again from there: pages are put in place of their earlier selves, so nothing is there twice. While a crawl
-# runs it is a process of its own, told by a line on its standard input that the crawl is over; when that input ends
-# without the line, whoever started it is dead, and it ends too. It marks pages and cuts them into terms as they come;
-# the engine takes them once, with the words of links to them, when the crawl is over, or as they come while somebody
-# searches.
+# A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
+# repeats the work from there; pages replace their earlier versions, so that nothing is indexed twice. During a crawl it
+# is a separate process; a line on its standard input announces the end of the crawl. If the input ends without that
+# line, the parent has died, and the process exits. It marks and tokenises pages as they arrive. The engine receives
+# them once, with the anchor texts of links to them, at the end of the crawl, or earlier if searches are made.
 
-BATCH_PAGES = 200  # read at once
-LINKS_AT_ONCE = 1 << 20  # of a rank's round: 25 MB
-# between two commits, and two looks at what changed: so far the index may be behind a crawl that is not quicker than we
+BATCH_PAGES = 200  # per batch
+LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
+# time between two commits and between two polls for changes
 LOOK_S = 2.0
-NICENESS = 5  # the crawl comes first where cores are few
-# objects made between two looks for circles: a batch has 90,000 blocks and none; by Python's own
-# 700 it is 4 % of the time
+NICENESS = 5  # crawls have priority
+# allocations between two collections: a batch has 90,000 blocks and no cycles; the default of 700 takes 4 % of the time
 GARBAGE_LOOK = 50_000
-BUSY_WAIT_S = 0.5  # until another process may have ended its writing
-ROUND_S = 20.0  # between two publications while a crawl goes on: so far what others search is behind it
-REST = 4  # times as long as a round took is waited after it: of a large collection it reads through each table
-LEAVE_S = 10.0  # when the crawl is over, for another process to end its round; what it lacks the next search adds
+BUSY_WAIT_S = 0.5  # before trying the writer lock again
+ROUND_S = 20.0  # least time between two publications of a shared index during a crawl
+REST = 4  # pause in multiples of a round's duration: each round scans all tables
+LEAVE_S = 10.0  # longest wait at the end for another indexing process; the next search adds what it lacks
 
 log = logging.getLogger(__name__)
 
-Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> stop
-Telling = Callable[[UrlId], Sequence[str]]  # what others call a page
+Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> True: stop
+Telling = Callable[[UrlId], Sequence[str]]  # anchor texts of links to a page
 
 
-def _nothing_told(page: UrlId) -> Sequence[str]:
+def _no_anchors(page: UrlId) -> Sequence[str]:
     return ()
 
 
 class IndexWorker:
-    """Brings one collection's index up to date. Raises IndexBusy while another does, StoreError, NoCollection."""
+    """Updates the index of a collection. Raises IndexBusy while another process does so, StoreError, NoCollection."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -96,10 +94,10 @@ class IndexWorker:
             self._held = held.pop_all()
         self._marks = Marks(self._connection)
         self._sites: dict[int, SiteKey] = {}
-        self._anchors: Telling = _nothing_told  # known only once all links are: see `settle`
+        self._anchors: Telling = _no_anchors  # known only when all links are, see `settle`
         self._listened = False
-        self._complete = np.zeros(0, np.int64)  # pages that are put with all words of links to them, ascending
-        self._waiting = array("q")  # pages that `step` took in and that are not given to the engine yet
+        self._complete = np.zeros(0, np.int64)  # pages indexed with all their anchor texts, ascending
+        self._waiting = array("q")  # pages processed by `step` but not yet passed to the engine
 
     def __enter__(self) -> IndexWorker:
         return self
@@ -110,7 +108,7 @@ class IndexWorker:
         self._held.close()
 
     def _begin(self) -> ChangeCursor:
-        """The place to go on from: the index's own, where it is the later one; else the beginning."""
+        """The position to continue from: the collection's, unless the index is behind it; else the beginning."""
         with self._lock.transaction(self._connection):
             place = changes.place_of(self._connection, changes.INDEX)
             if place is None or self._writer.position < place.position:
@@ -120,34 +118,34 @@ class IndexWorker:
             return changes.follow(self._connection, changes.INDEX)
 
     def begin_anew(self) -> None:
-        """Forgets what is indexed."""
+        """Discards the index."""
         with self._lock.transaction(self._connection):
             changes.unfollow(self._connection, changes.INDEX)
         self._place = self._begin()
 
     def pages(self) -> int:
-        """Of the collection."""
+        """Number of pages in the collection."""
         return text_rows.tally(self._connection)[0]
 
     def waiting(self) -> int:
-        """Pages and changes not looked at yet."""
+        """Number of pages and changes not processed yet."""
         return changes.waiting(self._connection, self._place)
 
     def listen(self) -> None:
-        """Gathers what others call the pages that are next, so that these are indexed once: for when nobody crawls."""
+        """Loads the anchor texts of the next pages, so that they are indexed only once; for use without a crawl."""
         self._complete = index_rows.pages_after(self._connection, self._place, PAGES_AT_ONCE)
         self._listen_to(self._complete)
         self._listened = True
 
     def _is_put(self, place: ChangeCursor) -> bool:
-        """Whether what is read up to a place is given to the engine at once: words of links are asked for in order."""
+        """Whether pages up to a position are passed to the engine at once: anchor texts are loaded in order."""
         return self._listened and (place.scanned is not None or len(self._complete) <= PAGES_AT_ONCE)
 
     def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
-        """Takes in what changed, for LOOK_S at most; returns how many pages it looked at. It is searchable then where
-        `listen` was called before; else `flush` and `settle` make it so.
+        """Processes changes for at most LOOK_S; returns the number of pages, 0 if nothing is left. They are searchable
+        at once if `listen` was called before, else after `flush` or `settle`.
 
-        0: nothing is left. watch: called with how many these are so far; True ends the step.
+        watch: called with the number of pages so far; True ends the step.
         """
         started, taken, place, is_put = time.monotonic(), 0, self._place, self._is_put(self._place)
         marked: list[tuple[PageBlocks, Sequence[Part]]] = []
@@ -159,11 +157,11 @@ class IndexWorker:
             if not ids:
                 break
             pages = list(text_rows.pages_of(self._connection, ids))
-            some = list(zip(pages, self._marks.of(pages), strict=True))
-            (self._writer.put if is_put else self._writer.keep)(map(self._to_index, some))
+            batch = list(zip(pages, self._marks.of(pages), strict=True))
+            (self._writer.put if is_put else self._writer.keep)(map(self._to_index, batch))
             self._writer.remove(set(ids) - {page.url_id for page in pages})
             self._waiting.extend(() if is_put else (page.url_id for page in pages))
-            marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in some]
+            marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in batch]
             taken += len(ids)
             if watch(taken):
                 break
@@ -173,7 +171,7 @@ class IndexWorker:
         return taken
 
     def _pass(self, marked: Iterable[tuple[PageBlocks, Sequence[Part]]] = (), *, searchable: bool) -> None:
-        """Stores marks; searchable: and commits the index before, and moves the place that others see."""
+        """Stores marks; if searchable, first commits the index, and then advances the stored position."""
         if searchable:
             self._writer.commit(self._place.position)
         with self._lock.transaction(self._connection):
@@ -183,13 +181,13 @@ class IndexWorker:
 
     @property
     def not_put(self) -> int:
-        """Pages that `step` took in and that are not given to the engine yet."""
+        """Pages processed by `step` but not yet passed to the engine."""
         return len(self._waiting)
 
     def flush(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Makes searchable what `step` took in, without words of links to it. False: stop ended it."""
-        self._anchors = _nothing_told
-        is_whole = self._put_each(self._in_order(), stop)
+        """Makes processed pages searchable, without anchor texts. False: stopped."""
+        self._anchors = _no_anchors
+        is_whole = self._put_pages(self._in_order(), stop)
         if is_whole and self._writer.position != self._place.position:
             self._pass(searchable=True)
         return is_whole
@@ -199,25 +197,25 @@ class IndexWorker:
         self._waiting = array("q", waiting.tobytes())
         return waiting
 
-    def _put_each(self, ids: Ints, stop: Callable[[], bool]) -> bool:
-        """Gives the engine pages, ascending by id, from the last one on; they wait no longer then, nor do any behind
-        the first of them. False: stop ended it.
+    def _put_pages(self, ids: Ints, stop: Callable[[], bool]) -> bool:
+        """Passes pages (ascending ids) to the engine, starting with the last, and removes them and all later pages from
+        those that wait. False: stopped.
         """
         for end in range(len(ids), 0, -BATCH_PAGES):
             if stop():
                 return False
-            some = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
-            unread = [page for page in some if not self._writer.put_kept(page, self._anchors(page))]
+            batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
+            unread = [page for page in batch if not self._writer.put_kept(page, self._anchors(page))]
             pages = text_rows.pages_of(self._connection, unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
-            del self._waiting[bisect_left(self._waiting, some[0]) :]
+            del self._waiting[bisect_left(self._waiting, batch[0]) :]
         return True
 
     def settle(self, stop: Callable[[], bool]) -> bool:
-        """Makes searchable what `step` took in, with what needs the collection as a whole: ranks, and the words of
-        links to pages. For when nobody crawls.
+        """Makes processed pages searchable and computes what needs the whole collection: ranks and anchor texts. For
+        use without a crawl.
 
-        Pages of which others speak otherwise than when they were indexed are indexed again. False: stop ended it.
+        Pages whose anchor texts changed since they were indexed are indexed again. False: stopped.
         """
         if self._writer.settled and self._writer.position == self._place.position:
             return True
@@ -226,18 +224,18 @@ class IndexWorker:
         is_unsure = ~np.isin(ids, np.concatenate((self._complete, waiting)))
         ids, digests = ids[is_unsure], digests[is_unsure]
         every = np.union1d(ids, waiting)
-        if not np.isin(every, self._complete).all():  # else these words are dealt already
+        if not np.isin(every, self._complete).all():  # else their anchor texts are loaded already
             self._listen_to(every)
         for start in reversed(range(0, len(every), PAGES_AT_ONCE)):
-            some = every[start : start + PAGES_AT_ONCE]
-            indexed = slice(*np.searchsorted(ids, (some[0], some[-1] + 1)).tolist())
+            batch = every[start : start + PAGES_AT_ONCE]
+            indexed = slice(*np.searchsorted(ids, (batch[0], batch[-1] + 1)).tolist())
             digest_of = dict(zip(ids[indexed].tolist(), digests[indexed].tolist(), strict=True))
             is_stale = [
-                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page] for page in some.tolist()
+                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page] for page in batch.tolist()
             ]
-            if not self._put_each(some[is_stale], stop):
+            if not self._put_pages(batch[is_stale], stop):
                 return False
-        self._anchors = _nothing_told
+        self._anchors = _no_anchors
         if self._writer.position != self._place.position:
             self._pass(searchable=True)
         self._write_ranks()
@@ -245,8 +243,8 @@ class IndexWorker:
         return True
 
     def mark_again(self) -> bool:
-        """Marks pages anew that were marked while little was known of their sites. Whether any is marked otherwise now:
-        `step` has them next.
+        """Marks early pages again with the evidence collected since. Returns whether any mark changed; `step` then
+        processes these pages again.
         """
         if self._writer.settled and self._writer.position == self._place.position:
             return False
@@ -261,8 +259,8 @@ class IndexWorker:
         return changed
 
     def _listen_to(self, pages: Ints) -> None:
-        """Has `_anchors` tell of each of the pages, ascending, what others call it that its own title does not say."""
-        self._anchors = _nothing_told  # those before are forgotten first
+        """Loads anchor texts of the pages (ascending) into `_anchors`, without those that repeat a page's own title."""
+        self._anchors = _no_anchors  # frees the old ones first
         with translated(self._folder):
             anchors = text_rows.anchors_to(self._connection, pages, self._folder)
 
@@ -274,7 +272,7 @@ class IndexWorker:
         self._anchors = telling
 
     def _write_ranks(self) -> None:
-        """Each page's rank within its site, on the scale of `link_score`."""
+        """Stores each page's rank within its site, on the scale of `link_score`."""
         redirects = site_rows.redirects(self._connection)
         ids, ranks = [np.zeros(0, np.int64)], [np.zeros(0)]
         for site in site_rows.sites_read(self._connection):
@@ -314,16 +312,16 @@ class IndexWorker:
 
 
 def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
-    """Brings the index up to date with a collection that nobody crawls; of one in a database also the index that all
-    its readers share, from which it begins. anew: it is thrown away first.
+    """Updates the index of a collection that is not being crawled; for a database, starts from the shared index and
+    publishes the result. anew: discards the index first.
 
-    False: watch stopped it; what was done by then stays. Raises IndexBusy where another process is at it, StoreError.
+    False: stopped by watch; finished work is kept. Raises IndexBusy if another process is indexing, StoreError.
     """
     shared = shared_index(folder)
     if shared is None:
         with IndexWorker(folder) as follower:
-            return _finished(follower, watch, anew=anew)
-    trouble: list[StoreError] = []  # with the place: what could be done here is done before it is told
+            return _finish(follower, watch, anew=anew)
+    trouble: list[StoreError] = []  # errors of the shared storage, raised after the local work
     with publishing(shared.address, INDEX) as still_alone:
         try:
             take_over_index(shared) if not anew else None
@@ -332,7 +330,7 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
         if still_alone is None:
             raise IndexBusy
         with IndexWorker(folder) as follower:
-            is_whole = _finished(follower, watch, anew=anew)
+            is_whole = _finish(follower, watch, anew=anew)
         with only_writer(folder):
             publish_index(shared, still_alone) if not trouble else None
     if trouble:
@@ -340,11 +338,10 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     return is_whole
 
 
-def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
-    """Takes in all that is left of a collection that nobody crawls. False: watch stopped it.
+def _finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
+    """Processes all changes of a collection that is not being crawled. False: stopped by watch.
 
-    listen: the words of links to pages are gathered first, and pages are searchable as they are taken in. anew: what
-    is indexed is forgotten before.
+    listen: load anchor texts first and make pages searchable as they are processed. anew: discards the index first.
     """
     if anew:
         follower.begin_anew()
@@ -352,7 +349,7 @@ def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew:
     done = 0
 
     def is_stopped(taken: int = 0) -> bool:
-        # of what is done to a page a quarter comes when it is given to the engine
+        # passing a page to the engine takes a quarter of its processing time
         left = min(max(waiting - done - taken, 0) + follower.not_put // 4, pages)
         return watch(pages - left, left)
 
@@ -369,9 +366,9 @@ def _finished(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew:
 
 
 def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
-    """Brings the index up to date, or makes it anew; says in a sentence how it stands.
+    """Updates or rebuilds the index; returns a sentence about its state.
 
-    Raises StoreError while another process is at it.
+    Raises StoreError if another process is indexing.
     """
     with reading.opened(folder) as connection:
         waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
@@ -389,7 +386,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
 
 def standing(folder: Path) -> tuple[int, bool]:
-    """(pages and changes that the index does not hold yet, whether it is settled); changes nothing."""
+    """(pages and changes not indexed yet, whether the index is settled)."""
     with reading.opened(folder) as connection:
         return standing_of(folder, connection)
 
@@ -402,9 +399,9 @@ def standing_of(folder: Path, connection: reading.Connection) -> tuple[int, bool
 
 
 def serve() -> None:
-    """The life of that process. Its order is the collection's folder, or its address."""
+    """Main loop of the indexing process. Its order is the collection's folder or address."""
     parent = Parent()
-    with contextlib.suppress(OSError, AttributeError):  # not every system has it, and it is a courtesy
+    with contextlib.suppress(OSError, AttributeError):  # not available on every system, and optional
         os.nice(NICENESS)
     gc.freeze()
     gc.set_threshold(GARBAGE_LOOK)
@@ -421,17 +418,17 @@ def serve() -> None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(folder, worker, parent.ended)
             if parent.message is not None:
-                _finished(worker, watch, listen=False)
+                _finish(worker, watch, listen=False)
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
 
 
-# Of a collection in a database one such process indexes, of whichever machine: it brings its copy up to date again and
-# again, and publishes what it made. The others wait, for that one may die.
+# For a collection in a database, one process on any machine indexes: it repeatedly updates its copy and publishes the
+# result. The others wait to take over if it dies.
 
 
 def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
-    """Keeps up to date what all readers share, until the crawl is over and all is published, or the parent is dead."""
+    """Keeps the shared index up to date until the crawl has ended and all is published, or the parent has died."""
     until = math.inf
     while parent.message is not None or not parent.ended.is_set():
         if parent.ended.is_set():
@@ -440,7 +437,7 @@ def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
             with publishing(address_of(address), INDEX) as still_alone:
                 if still_alone is not None and _follow_all(address, still_alone, parent, watch):
                     return
-        except (StoreError, IndexBusy) as error:  # the database or the place is away: it may come back
+        except (StoreError, IndexBusy) as error:  # the database or storage may become available again
             log.warning("index trouble=%s", str(error) or "busy")
         if time.monotonic() > until:
             return
@@ -448,7 +445,7 @@ def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
 
 
 def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Watch) -> bool:
-    """False: the copy was made anew, and so the work begins anew. Raises IndexBusy, StoreError."""
+    """False if the copy was rebuilt, so that the work must start over. Raises IndexBusy, StoreError."""
     folder = folder_of(address)
     shared = shared_index(folder)
     if shared is None:
@@ -469,7 +466,7 @@ def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Wa
             publish_index(shared, still_alone)
             parent.ended.wait(max(ROUND_S, REST * (time.monotonic() - started)))
         if parent.message is not None:
-            _finished(worker, watch, listen=False)
+            _finish(worker, watch, listen=False)
     if parent.message is not None:
         with only_writer(folder):
             publish_index(shared, still_alone)

@@ -1,4 +1,4 @@
-"""Searches of a collection: queries answered from its index, which is brought up to date before."""
+"""Searches collections with their indexes, which are updated before each search."""
 
 from __future__ import annotations
 
@@ -41,39 +41,39 @@ if TYPE_CHECKING:  # what needs the extra `postgres`
 
 log = logging.getLogger(__name__)
 
-TAKEN_IN_S = 5.0  # that the first search of a crawl waits for the pages read until then
+TAKEN_IN_S = 5.0  # longest wait of a search during a crawl for pages fetched so far
 ASK_LOOK_S = 0.1
-NEAR = 0.8  # of two hits' content that is word by word the same, from which they are one hit
-NOTHING_YET = "nothing is searchable yet: the index is being made"
-SHUT = "the index cannot be opened on a disk that is read-only: copy the collection to another one"
+NEAR = 0.8  # share of equal content from which two hits are merged
+NOTHING_YET = "nothing is searchable yet: the index is being built"
+SHUT = "the index cannot be opened on a read-only disk: copy the collection to another disk"
 
 
 class SearchedCollection(Protocol):
-    """A collection that is searched. name: where several are, by which its hits are told from others'; folder: in which
-    its index and its vectors lie.
+    """A searchable collection. name: identifies its hits if several are searched. folder: contains its index and
+    vectors.
     """
 
     name: str
     folder: Path
 
     def catch_up(self, now: float, watch: Watch) -> str:
-        """Brings its index up to date as far as it may; returns what to say of pages that it lacks."""
+        """Updates the index as far as possible; returns a note on missing pages, or an empty string."""
 
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        """Those of the URLs that are pages now, each with its site."""
+        """The current pages among the URLs, each with its site."""
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        """Those that are known."""
+        """The known URLs among the ids."""
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """As `pages_with`."""
+        """See `pages_with`."""
 
     def take_over_vectors(self) -> None:
-        """Has its vectors as they are now. Raises StoreError."""
+        """Updates the local vectors. Raises StoreError."""
 
 
 class SearchedFolder:
-    """See SearchedCollection. A crawl that goes on indexes it; else whoever searches does."""
+    """See SearchedCollection. Indexed by the crawl if one is running, else by the search."""
 
     def __init__(self, name: str, folder: Path, connection: reading.Connection) -> None:
         self.name, self.folder, self._connection = name, folder, connection
@@ -83,7 +83,7 @@ class SearchedFolder:
         if not waiting and settled:
             return ""
         if reading.is_being_crawled(self._connection, now):
-            waiting = self._asked(now, watch) if waiting else 0
+            waiting = self._ask_indexer(now, watch) if waiting else 0
         else:
             try:
                 catch_up(self.folder, watch)
@@ -91,16 +91,16 @@ class SearchedFolder:
                 pass
             except StoreError as error:
                 if standing_of(self.folder, self._connection)[0]:
-                    return f"{error} What is shown may be out of date."
-                log.warning("index trouble=%s", error)  # with the place where readers share it: here it is whole
+                    return f"{error} Results may be out of date."
+                log.warning("index trouble=%s", error)  # the shared storage failed, but the local index is complete
             waiting, _ = standing_of(self.folder, self._connection)
         if not waiting:
             return ""
         return f"{pages_in(self.folder):,} pages are searchable, {waiting:,} more or changed ones not yet"
 
-    def _asked(self, now: float, watch: Watch) -> int:
-        """Has the process that indexes give the engine what it took in, and the first time waits for it; returns how
-        many changes are not searchable then.
+    def _ask_indexer(self, now: float, watch: Watch) -> int:
+        """Asks the indexing process to make processed pages searchable; the first search waits for it. Returns the
+        number of changes that are not searchable.
         """
         folder, connection = self.folder, self._connection
         waiting, _ = standing_of(folder, connection)
@@ -132,12 +132,12 @@ class SearchedFolder:
 
 
 class SearchedDatabase:
-    """See SearchedCollection. A collection in a database, by the index that its readers share: of the database it reads
-    the pages that it shows. docs/decisions/0069.
+    """See SearchedCollection. Searches a collection in a database with its shared index; reads only the pages that are
+    shown from the database. docs/decisions/0069.
     """
 
     def __init__(self, name: str, shared: SharedIndex, database: DatabasePages, note: str) -> None:
-        """note: as of `catch_up`. Raises StoreError."""
+        """note: returned by `catch_up`. Raises StoreError."""
         self.name, self.folder, self._shared, self._database, self._note = name, shared.folder, shared, database, note
         self._indexed = read_pages(self.folder / FOLDER)
 
@@ -147,14 +147,14 @@ class SearchedDatabase:
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
         rows = self._indexed.rows(ids)
 
-        def marked(page: PageBlocks) -> PageBlocks:
+        def add_marks(page: PageBlocks) -> PageBlocks:
             row = rows[page.url_id]
             is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
             parts = self._indexed.parts_at(row) if is_same else None
             return page._replace(parts=None if parts is None else unpack_parts(parts))
 
         pages = self._database.pages(self._keys(rows))
-        return {url_id: (marked(page), site) for url_id, (page, site) in pages.items()}
+        return {url_id: (add_marks(page), site) for url_id, (page, site) in pages.items()}
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
         return self._database.urls(self._keys(self._indexed.rows(ids)))
@@ -164,7 +164,7 @@ class SearchedDatabase:
         return [(int(self._indexed.shards[row]), url_id) for url_id, row in rows.items()]
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """From the copy: a condition looks at every page."""
+        """Uses the local copy, since a condition needs a scan of all pages."""
         folder = folder_of(self._shared.address.text)
         with reading.opened(folder) as connection:
             return pages_with(folder, connection, column, text)
@@ -174,10 +174,10 @@ class SearchedDatabase:
 
 
 def pages_in(folder: Path) -> int:
-    """How many pages the index in folder has."""
+    """Number of pages in the index of a folder."""
     try:
         return Searcher(folder, Searching()).pages
-    except (LookupError, ValueError):  # none yet, or made anew at this moment
+    except (LookupError, ValueError):  # missing, or being rebuilt
         return 0
 
 
@@ -185,11 +185,11 @@ def pages_in(folder: Path) -> int:
 def searched(
     places: Mapping[str, Path | str], limit_s: float, copy: Callable[[Path | str], Path] = folder_of
 ) -> Iterator[Search]:
-    """What searches collections, by name, as one; a name may be empty. A database whose readers share an index is
-    searched by it; else its copy is.
+    """Opens collections (by name, which may be empty) for one search. A database with a shared index is searched
+    through it, others through their local copy.
 
-    limit_s: the longest time of one question; 0: no limit. copy: gives the folder that a place is read from. Raises
-    UsageError, NoCollection, StoreError.
+    limit_s: time limit per query; 0: none. copy: returns the local folder of a place. Raises UsageError, NoCollection,
+    StoreError.
     """
     with contextlib.ExitStack() as stack:
         sources: list[SearchedCollection] = []
@@ -212,7 +212,7 @@ def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[Search
 
 @contextlib.contextmanager
 def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator[SearchedCollection | None]:
-    """None: its readers share no index, or nothing is published."""
+    """None if the index is not shared, or not published yet."""
     with extra_needed():
         from periplus.api.copies import index_folder
         from periplus.store.postgres.table_rows import database_pages
@@ -226,22 +226,22 @@ def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator
             publication = None
         runs = database.runs()
         if publication is None or not runs or publication.note["collection"] != str(runs[0].started):
-            yield None  # nothing, or of a collection that was in the place of this one
+            yield None  # unpublished, or from an earlier collection of this name
             return
         note, waiting = "", pages_read(runs) - int(publication.note["read"])
         if waiting > 0:
             note = (
-                f"{pages_in(shared.folder):,} pages are searchable, as they were on "
-                f"{utc(float(publication.note['as_of']))}; up to {waiting:,} more or changed ones not yet: `periplus "
-                "index` takes them in"
+                f"{pages_in(shared.folder):,} pages are searchable, as of "
+                f"{utc(float(publication.note['as_of']))}; up to {waiting:,} new or changed pages are not yet: run "
+                "`periplus index`"
             )
         yield SearchedDatabase(name, shared, database, note)
 
 
 class Search:
-    """Searches of one collection, or of several as one, one after another. A crawl may go on meanwhile.
+    """Searches one or several collections, also during a crawl.
 
-    Of several, words and lengths are counted over all their indexes, so that what a hit scores says the same of each.
+    Term and length statistics are summed over all indexes, so that scores are comparable.
     """
 
     def __init__(self, sources: Sequence[SearchedCollection], weights: Searching) -> None:
@@ -250,7 +250,7 @@ class Search:
         self._ranks: Sequence[Ranks] = ()
 
     def catch_up(self, now: float, watch: Watch) -> str:
-        """Brings the indexes up to date where no crawl does so; returns what to say of pages that they lack."""
+        """Updates the indexes unless a crawl does so; returns a note on missing pages."""
         notes = [(source.name, source.catch_up(now, watch)) for source in self._sources]
         return "; ".join(f"{name}: {note}" if name else note for name, note in notes if note)
 
@@ -264,14 +264,14 @@ class Search:
         behind: str,
         like: Sequence[float] | UrlId | None = None,
     ) -> SearchResult:
-        """Answers one query from what is searchable now.
+        """Runs one query on the current index.
 
-        page: of the hits, from 1; behind: what to say of pages that the index lacks; like: a vector, or a page
-        with vectors, to which others are near. Raises UsageError where there is none, or of another width.
+        page: of results, from 1. behind: note on missing pages. like: a vector, or a page whose vector is used. Raises
+        UsageError if there are no vectors, or with another dimension.
         """
         near = None if like is None else self._near(like)
         started = time.perf_counter()
-        searcher = self._opened()
+        searcher = self._current_searcher()
         if searcher is None:
             return SearchResult(
                 query,
@@ -291,11 +291,11 @@ class Search:
         )
 
     def _rank(self, pages: Sequence[UrlId]) -> Sequence[float]:
-        """Of each page, 0 to 1: the most of what collections say that have it."""
-        return [max(ranks) for ranks in zip(*(one.of(pages) for one in self._ranks), strict=True)]
+        """Rank of each page, 0 to 1: the highest in the collections that have it."""
+        return [max(values) for values in zip(*(ranks.of(pages) for ranks in self._ranks), strict=True)]
 
     def _pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """As `pages_with`, of all collections that can tell."""
+        """See `pages_with`; over all collections that support the condition."""
         faults, pages = [], dict[UrlId, None]()
         for source in self._sources:
             try:
@@ -307,12 +307,12 @@ class Search:
         return list(pages)
 
     def _near(self, like: Sequence[float] | UrlId) -> Near:
-        """What names pages near a vector, or near a page, which is none of them. Raises UsageError, StoreError."""
+        """Function for the pages nearest to a vector or a page (excluding it). Raises UsageError, StoreError."""
         for source in self._sources:
             source.take_over_vectors()
         several = [vectors for source in self._sources if (vectors := opened(source.folder)) is not None]
         if not several:
-            raise UsageError("the collection has no vectors: `periplus index --vectors FILE` takes them in")
+            raise UsageError("the collection has no vectors: import some with `periplus index --vectors FILE`")
         own = like if isinstance(like, int) else None
         having = [vectors for vectors in several if own in vectors.pages] or several
         vector = having[0].of_page(like) if isinstance(like, int) else like
@@ -328,8 +328,8 @@ class Search:
 
         return near
 
-    def _opened(self) -> Searcher | None:
-        """The index as it stands now."""
+    def _current_searcher(self) -> Searcher | None:
+        """The current index, or None."""
         folders = [source.folder for source in self._sources]
         try:
             if self._searcher is None:
@@ -337,13 +337,13 @@ class Search:
                 self._ranks = list(map(Ranks, folders))
             elif self._searcher.refresh():
                 self._ranks = list(map(Ranks, folders))
-        except (LookupError, ValueError):  # none yet, or made anew at this moment
+        except (LookupError, ValueError):  # missing, or being rebuilt
             self._searcher = None
         return self._searcher
 
     def _hits(self, query: str, matches: Matches, languages: Sequence[str]) -> Iterable[Hit]:
         highlighter = Highlighter(parse(query).root, languages)
-        stored = self._stored(matches.matches)
+        stored = self._stored_pages(matches.matches)
         lines = [PageLines(page.blocks, page.parts or ()) for _, _, page, _ in stored]
         stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
         urls = self._urls([url_id for match, *_ in stored for url_id in (match.url_id, *match.twins)])
@@ -364,14 +364,14 @@ class Search:
                     collection=source.name,
                 )
 
-    def _stored(self, matches: Sequence[Match]) -> list[tuple[Match, SearchedCollection, PageBlocks, SiteKey]]:
-        """Each match with its page and where that is: asked first is the collection whose index has it. Others are no
-        pages any longer, and the index will learn of it.
+    def _stored_pages(self, matches: Sequence[Match]) -> list[tuple[Match, SearchedCollection, PageBlocks, SiteKey]]:
+        """Matches with their pages, looked up first in the collection whose index has them. Drops URLs that are no
+        longer pages: the index will be updated.
         """
         stored: dict[Match, tuple[SearchedCollection, PageBlocks, SiteKey]] = {}
         for is_own in (True, False):
             for origin, source in enumerate(self._sources):
-                left = [one for one in matches if one not in stored and (one.origin == origin or not is_own)]
+                left = [match for match in matches if match not in stored and (match.origin == origin or not is_own)]
                 pages = source.pages([match.url_id for match in left])
                 stored |= {match: (source, *pages[match.url_id]) for match in left if match.url_id in pages}
         return [(match, *stored[match]) for match in matches if match in stored]
@@ -384,14 +384,14 @@ class Search:
 
 
 def _is_passed(connection: reading.Connection, change: int) -> bool:
-    """Whether the index holds all pages up to this change."""
+    """Whether the index includes all pages up to this change."""
     place = changes.place_of(connection, changes.INDEX)
     return place is not None and place.position >= (changes.THROUGH, change)
 
 
 def pages_with(folder: Path, connection: reading.Connection, column: str, text: str) -> Sequence[UrlId]:
-    """The pages on which a column answers a condition, written as in filters of tables; of a text that people write a
-    part is enough. column: of `model.tables.PAGES`; `segment`, or `set`. Raises UsageError.
+    """Pages whose column meets a condition in the syntax of table filters; for human-readable columns, a substring is
+    enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
         from periplus.api.survey import campaign_here
@@ -411,10 +411,8 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
 
 
 def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:
-    """The content of each page, block by block, where another may share NEAR of it; else nothing, as of pages that are
-    not marked yet.
-    """
-    marked = [page for page, marked in zip(pages, is_marked, strict=True) if marked]
+    """Content blocks of pages that may share NEAR of their content with another; empty for other or unmarked pages."""
+    marked = [page for page, is_page_marked in zip(pages, is_marked, strict=True) if is_page_marked]
     near = {page for pair in combinations(marked, 2) if may_share(*pair, NEAR) for page in pair}
     return [page.content() if page in near else () for page in pages]
 

@@ -1,4 +1,4 @@
-"""Segments of a collection: which rules there are, to which segment each URL belongs, and what each adds up to."""
+"""Segments of a collection: reads and writes the rules, assigns URLs, and sums up each segment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
-if TYPE_CHECKING:  # arrays: only where there are rules
+if TYPE_CHECKING:  # imports NumPy
     import numpy as np
     from numpy.typing import NDArray
 
@@ -33,32 +33,32 @@ if TYPE_CHECKING:  # arrays: only where there are rules
     from periplus.model.results import SegmentSum
 
 NO_RULES = (
-    'no segments are named: write rules into {}, table [segments], as in docs = "/docs"; docs/segments.md has more'
+    'no segments are defined: write rules into {}, table [segments], for example docs = "/docs"; see docs/segments.md'
 )
 
 
 def rules_file(place: Path | str) -> Path:
-    """Where the rules of a collection stand: in its folder; of one in a database here, beside the command, before those
-    that the database has.
+    """File with the segment rules of a collection: in its folder; for a database, periplus.toml in the current
+    directory, which overrides the rules in the database.
     """
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
 
 
 def rules_changed(folder: Path) -> int:
-    """When the rules of a collection were written, ns; 0: never. What follows from them is made anew after that."""
+    """mtime of the rules in ns, 0 without rules: invalidates results that depend on them."""
     path = rules_file(folder)
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
-    """The rules of a collection; none where nobody wrote any. Raises UsageError for what is wrong with them."""
+    """Segment rules of a collection, or (). Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
     if is_address(str(place)):
         from periplus.api.homes import home_of
 
         text = text if segments_written(text) else home_of(place).rules_text()
-    if "segments" not in text:  # without loading arrays
+    if "segments" not in text:  # avoids importing NumPy
         return ()
     from periplus.analyse.segments import segment_rules
 
@@ -66,27 +66,27 @@ def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
 
 
 def with_segment_rules(text: str, rules: str) -> str:
-    """The text of a periplus.toml with these lines in place of its table [segments]; all else stays letter by letter.
+    """Replaces the table [segments] in the text of a periplus.toml; the rest stays unchanged.
 
-    rules: with or without the line [segments]; empty: none. Raises UsageError for what is no such table.
+    rules: with or without the line [segments]; empty: removes the table. Raises UsageError if it is not such a table.
     """
     lines = rules.replace("\r\n", "\n").strip()
     if lines and not SEGMENTS_TABLE.fullmatch(lines.partition("\n")[0].strip()):
         lines = f"[segments]\n{lines}"
     content = parsed_toml(lines)
     if content is None or content.keys() - {"segments"}:
-        raise UsageError('these are no rules of segments: write lines like docs = "/docs", and no other table')
+        raise UsageError('invalid segment rules: write lines like docs = "/docs", and no other table')
     rest = table_apart(text, SEGMENTS_TABLE)[1]
     made = "\n\n".join(filter(None, (rest, lines))) + "\n"
     return only_changed(text, made, "segments", content.get("segments", {}), "[segments]")
 
 
 def write_rules(place: Path | str, rules: str) -> None:
-    """Puts rules of segments, lines as of `with_segment_rules`, in place of those of a collection: in its
-    periplus.toml, or in its database. Raises UsageError for what is wrong with them, and where they cannot be written.
+    """Replaces the segment rules in a collection's periplus.toml or database. rules: lines as in `with_segment_rules`.
+    Raises UsageError if they are invalid or cannot be written.
     """
 
-    def changed(text: str) -> str:
+    def new_text(text: str) -> str:
         from periplus.analyse.segments import segment_rules
 
         made = with_segment_rules(text, rules)
@@ -96,17 +96,17 @@ def write_rules(place: Path | str, rules: str) -> None:
     path = rules_file(place)
     text = read_rules(path)
     if not is_address(str(place)):
-        replace_text(path, changed(text))
+        replace_text(path, new_text(text))
         return
     from periplus.api.homes import home_of
 
     if segments_written(text):
-        raise UsageError(f"{path.resolve()} names segments of all collections that are read here: change them there")
-    home_of(place).change_note("rules_text", changed)
+        raise UsageError(f"{path.resolve()} defines segments for all collections read here: change them there")
+    home_of(place).change_note("rules_text", new_text)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Raises UsageError where it cannot be written."""
+    """Replaces a text file atomically. Raises UsageError on failure."""
     draft = path.with_suffix(".part")
     try:
         draft.write_text(text, "utf-8")
@@ -116,7 +116,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def require_segment(place: Path | str, name: str) -> None:
-    """Raises UsageError where no rules are written, or none of this name."""
+    """Raises UsageError if no rules exist, or none with this name."""
     if not (rules := rules_at(place)):
         raise UsageError(NO_RULES.format(rules_file(place)))
     from periplus.analyse.segments import checked_name
@@ -125,7 +125,7 @@ def require_segment(place: Path | str, name: str) -> None:
 
 
 def segments_of(connection: reading.Connection, rules: Sequence[SegmentRule]) -> Segmentation:
-    """Of a collection in a folder, as it stands now."""
+    """Segments of a collection in a folder, at present."""
     from periplus.analyse.segments import columns_read, segmented
 
     names = columns_read(rules)
@@ -143,7 +143,7 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
 
 @contextlib.contextmanager
 def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
-    """Columns of SEEN, of a collection in a folder or a database."""
+    """Columns of SEEN from a collection in a folder or a database."""
     if is_address(str(place)):
         from periplus.api.homes import rows_of
 
@@ -155,7 +155,7 @@ def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequenc
 
 
 def segments_at(place: Path | str) -> Segmentation | None:
-    """Of a collection in a folder or a database; None: there are no rules.
+    """Segments of a collection in a folder or a database; None without rules.
 
     Raises UsageError, NoCollection, StoreError.
     """
@@ -168,7 +168,7 @@ def segments_at(place: Path | str) -> Segmentation | None:
 
 
 def needed_segments(place: Path | str) -> Segmentation:
-    """As `segments_at`. Raises UsageError where there are no rules."""
+    """Like `segments_at`. Raises UsageError without rules."""
     segments = segments_at(place)
     if segments is None:
         raise UsageError(NO_RULES.format(rules_file(place)))
@@ -182,14 +182,14 @@ def issues_within(folder: Path, name: str, issues: IssueTable) -> IssueTable:
 
 
 def pages_within(segments: Segmentation, name: str, pages: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool[k]: the page is in this segment; of what is no URL of the collection it is SEGMENT_OTHER. pages: ids."""
+    """bool[pages]: whether a page is in the segment; unknown URLs are in SEGMENT_OTHER. pages: ids."""
     import numpy as np
 
     return np.fromiter(((segments.of(page) or SEGMENT_OTHER) == name for page in pages.tolist()), np.bool_, len(pages))
 
 
 def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
-    """What each segment of a collection adds up to. Raises as `needed_segments`."""
+    """Sums for each segment of a collection. Raises as `needed_segments`."""
     from periplus.analyse.segments import SUMMED, segment_sums
 
     segments = needed_segments(place)
@@ -200,9 +200,9 @@ def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
 def site_sums(
     connection: reading.Connection, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
 ) -> tuple[SegmentSum, ...]:
-    """What each segment adds up to on one site of a collection in a folder.
+    """Sums for each segment of one site of a collection in a folder.
 
-    issues: by severity, the id of the page of each.
+    issues: page id of each issue, by severity.
     """
     from periplus.analyse.segments import SUMMED, segment_sums
 
@@ -213,24 +213,24 @@ def site_sums(
 
 @frozen
 class SegmentedRows:
-    """Rows of a table of which some know only the URLs of their pages: each row gets the segments of these."""
+    """Extends table rows by the segments of their pages, found by URL."""
 
     table: Table
     segments: Segmentation | None
 
     @property
     def made(self) -> Table:
-        """The table with the columns of segments; as it is where there are no rules."""
+        """The table with segment columns; unchanged without rules."""
         return with_segments(self.table) if self.segments else self.table
 
     def rows(self, rows: Iterator[Row], only: str = "") -> Iterator[Row]:
-        """only: a segment; others' rows are left out. Raises UsageError for a table without pages in its rows."""
+        """only: keep the rows of this segment. Raises UsageError for a table without page URLs."""
         names = self.table.names
         added = len(self.made.columns) - len(names)
         places = [names.index(name) for name in ("url", "source", "target") if name in names][:added]
         if self.segments is None or not places:
             if only:
-                raise UsageError(f"{self.table.name} are of no page: they have no segments")
+                raise UsageError(f"the table {self.table.name} has no pages, so it has no segments")
             yield from rows
             return
         of = self.segments.of

@@ -1,4 +1,4 @@
-"""What all who search a collection in a database share: its index and its vectors, in a place of their own."""
+"""Shares the search index and vectors of a collection in a database among its readers, through common storage."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
 
-# docs/decisions/0063. A publication of the index is the engine's files, the ranks, and PAGES: of each page by which
-# stamp it was indexed, and what of it is content; with what was learned of the sites, EVIDENCE. Who takes it over lays
-# the files into the copy of the collection, and compares the stamps with the pages there: those that differ, or are on
-# one side only, are noted as changed, and indexed as any others. So it does not matter which of the two is the older.
-# Who only searches needs no copy, docs/decisions/0069: the set lies in a folder of its own, and PAGES are read by row.
+# docs/decisions/0063. A published index consists of the engine's files, the ranks, PAGES (for each page the stamp under
+# which it was indexed, and its content marks), and EVIDENCE about the sites. A reader copies the files into its copy of
+# the collection and compares the stamps with the pages there: pages that differ or exist on one side only are noted as
+# changed and indexed like any others. So either of the two may be the older. A reader that only searches needs no copy
+# (docs/decisions/0069): the files are in a folder of their own, and PAGES are read by row.
 
 log = logging.getLogger(__name__)
 
 PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "shards", "places", "parts"))
 EVIDENCE = "evidence.npz"
-RECORD = "published.json"  # beside what was taken over or published: as what
-TRIES = 3  # to fetch a set that another one replaces meanwhile
-INDEX = f"index-{index.VERSION}.2"  # names of sets: another version of fields and terms, or form of PAGES, is another
+RECORD = "published.json"  # next to the files: identifies the published set
+TRIES = 3  # attempts to download a set that is replaced during the download
+INDEX = f"index-{index.VERSION}.2"  # set name with the versions of the index and of PAGES
 VECTORS = "vectors"
 
 StillAlone = Callable[[], bool]
 
 
 class PublishedPages(NamedTuple):
-    """Pages by ascending id, as `index_rows.IndexedPage` has each. places: int64[n, 2], of each where its parts begin
-    and how many there are; -1: it is not marked.
+    """Indexed pages by ascending id, see `index_rows.IndexedPage`. places: int64[n, 2], start and length of each page's
+    parts; length -1: not marked.
     """
 
     ids: Ints
@@ -67,15 +67,15 @@ class PublishedPages(NamedTuple):
         start, length = self.places[row].tolist()
         return None if length < 0 else self.parts[start : start + length].tobytes()
 
-    def rows(self, some: Sequence[UrlId]) -> dict[UrlId, int]:
-        """Where each of the pages stands; those that are not among them are left out."""
-        rows = np.searchsorted(self.ids, some).tolist()
-        return {url_id: row for url_id, row in zip(some, rows, strict=True) if self.ids[row : row + 1] == url_id}
+    def rows(self, pages: Sequence[UrlId]) -> dict[UrlId, int]:
+        """Row of each page; unknown pages are left out."""
+        rows = np.searchsorted(self.ids, pages).tolist()
+        return {url_id: row for url_id, row in zip(pages, rows, strict=True) if self.ids[row : row + 1] == url_id}
 
 
 @frozen
 class SharedIndex:
-    """Of one collection: folder is its copy here, place a folder or URL where all share."""
+    """folder: local copy of the collection; place: shared folder or URL."""
 
     folder: Path
     address: Address
@@ -86,7 +86,7 @@ class SharedIndex:
 
 
 def shared_index(folder: Path) -> SharedIndex | None:
-    """What readers of the collection share; None: folder is no copy, or nothing is shared."""
+    """The shared index of a copy; None if the folder is no copy or nothing is shared."""
     address = address_of_copy(folder)
     if not address:
         return None
@@ -96,24 +96,24 @@ def shared_index(folder: Path) -> SharedIndex | None:
 
 
 def require_place(folder: Path) -> None:
-    """Raises UsageError for a copy of a collection whose readers share nothing: what was put there would be lost."""
+    """Raises UsageError for a copy without shared index: vectors stored in it would be lost."""
     if address_of_copy(folder) and shared_index(folder) is None:
         raise UsageError(
-            "vectors of a collection in a database are kept where its readers share the index, and no such place is "
-            "named: add index=PLACE to the address, a folder or a URL (s3://bucket/folder) that all reach"
+            "vectors of a collection in a database are stored with its shared index, whose place is not set: add "
+            "index=PLACE to the address, a folder or URL (s3://bucket/folder) that all readers reach"
         )
 
 
 def publishing(address: Address, what: str) -> AbstractContextManager[StillAlone | None]:
-    """As `store.postgres.index_place.publishing`."""
+    """See `store.postgres.index_place.publishing`."""
     with extra_needed():
         from periplus.store.postgres import index_place
     return index_place.publishing(address, what)
 
 
 def take_over_index(shared: SharedIndex) -> bool:
-    """Lays the published index into the copy, where it is another one than that there. False: there was nothing to do,
-    or somebody writes to that one. Raises StoreError.
+    """Downloads the published index into the copy if it differs from the local one. False: nothing to do, or the local
+    index is being written. Raises StoreError.
     """
     where = shared.folder / index.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
@@ -124,7 +124,7 @@ def take_over_index(shared: SharedIndex) -> bool:
         return False
     if has is not None and has.token == publication.token and read_state(shared.folder) is not None:
         return False
-    folder_of(shared.address.text)  # what was published is of an earlier moment than the copy then
+    folder_of(shared.address.text)  # updates the copy, so that it is newer than the published index
     try:
         with index.only_writer(shared.folder), _arriving(shared.folder, INDEX) as arrived:
             publication = _fetch(shared, INDEX, where, arrived)
@@ -141,14 +141,14 @@ def take_over_index(shared: SharedIndex) -> bool:
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
-    """Fetches what `where` lacks of the set as it stands now, which it returns. linked: as of `take_over`. Raises
+    """Downloads the files of the current set that `where` lacks; returns the set. linked: see `take_over`. Raises
     StoreError.
     """
     with contextlib.closing(object_storage(shared.place)) as storage:
         for attempt in range(TRIES):
             publication, has = published(storage, shared.name(what)), _record(where)
             if publication is None:
-                raise StoreError(f"{shared.place} has no {shared.name(what)}.json any longer")
+                raise StoreError(f"{shared.place} has no {shared.name(what)}.json anymore")
             stored_as = {file.name: file.stored_as for file in has.files} if has else {}
             present = [
                 file.name
@@ -167,8 +167,8 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked
 
 
 def _enter_pages(folder: Path, pages: PublishedPages, evidence: Sequence[tuple[int, str, bytes]]) -> tuple[int, int]:
-    """Marks the copy's pages as the index has them, and notes those that it has otherwise as changed; returns the
-    position of the index in the copy.
+    """Applies the index's marks to the copy's pages and notes pages that differ as changed; returns the position of the
+    index in the copy.
     """
     unmatched = dict(zip(pages.ids.tolist(), range(len(pages.ids)), strict=True))
     changed: list[UrlId] = []
@@ -189,8 +189,8 @@ def _enter_pages(folder: Path, pages: PublishedPages, evidence: Sequence[tuple[i
 
 
 def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
-    """Publishes the index of the copy, if it is another one than that which was taken over. For who may publish, and
-    while nobody writes to the index but that one. Raises StoreError.
+    """Publishes the index of the copy unless it equals the downloaded one. Requires the right to publish and the index
+    writer lock. Raises StoreError.
     """
     folder, where = shared.folder, shared.folder / index.FOLDER
     state, has = read_state(folder), _record(where)
@@ -229,7 +229,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
 
 @contextlib.contextmanager
 def _arriving(folder: Path, what: str) -> Iterator[Path]:
-    """A folder in the copy, empty, for files that are not in place yet."""
+    """An empty temporary folder in the copy for incoming files."""
     arrived = folder / f"{what}.part"
     with index.translated(folder):
         shutil.rmtree(arrived, ignore_errors=True)
@@ -241,13 +241,13 @@ def _arriving(folder: Path, what: str) -> Iterator[Path]:
 
 
 def _standing(where: Path, state: IndexState) -> dict[str, str]:
-    """What is recorded of an index when it was taken over or published: of no other standing of it the same."""
+    """Identifies the state of an index at download or publication."""
     commit = (where / index.COMMITTED).read_bytes()
     return {"commit": xxh3_64_hexdigest(commit), "position": repr(state.position), "settled": f"{state.settled:d}"}
 
 
 def _record(where: Path) -> PublishedSet | None:
-    """As what the files in a folder were taken over or published; None: they were not."""
+    """The published set that the files in a folder belong to, or None."""
     path = where / RECORD
     return published_set(path.read_bytes()) if path.exists() else None
 
@@ -257,16 +257,16 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
 
 
 def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
-    """Returns how many of the pages wait to be indexed."""
+    """Returns the number of pages that are not indexed yet."""
     ids, stamps, parts, shards = zip(*sorted(pages), strict=True) if pages else ((), (), (), ())
-    lengths = np.array([-1 if one is None else len(one) for one in parts], np.int64)
+    lengths = np.array([-1 if part is None else len(part) for part in parts], np.int64)
     starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
     columns = (
         np.array(ids, "<i8"),
         np.array(stamps, "<i8"),
         np.array(shards, np.uint8),
         np.column_stack((starts, lengths)).astype("<i8"),
-        np.frombuffer(b"".join(one or b"" for one in parts), np.uint8),
+        np.frombuffer(b"".join(part or b"" for part in parts), np.uint8),
     )
     for name, column in zip(PAGES, columns, strict=True):
         np.save(folder / name, column)
@@ -274,7 +274,7 @@ def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
 
 
 def read_pages(folder: Path) -> PublishedPages:
-    """What `_write_pages` wrote, of which only what is looked at is read. Raises StoreError."""
+    """Pages written by `_write_pages`, memory-mapped. Raises StoreError."""
     try:
         return PublishedPages(*(np.load(folder / name, "r", allow_pickle=False) for name in PAGES))
     except (OSError, ValueError, EOFError) as error:
@@ -292,7 +292,7 @@ def _write_evidence(path: Path, evidence: Sequence[tuple[int, str, bytes]]) -> N
 
 
 def _read_evidence(path: Path) -> list[tuple[int, str, bytes]]:
-    """What `_write_evidence` wrote. Raises StoreError."""
+    """Evidence written by `_write_evidence`. Raises StoreError."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             data, ends = arrays["evidence"].tobytes(), np.cumsum(arrays["sizes"]).tolist()
@@ -303,14 +303,14 @@ def _read_evidence(path: Path) -> list[tuple[int, str, bytes]]:
 
 
 def pages_read(records: Iterable[RunRecord]) -> int:
-    """How many pages all runs read: what grows when there is something to index."""
+    """Number of pages read by all runs; grows when there is something to index."""
     return sum(record.fetched for record in records)
 
 
 def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
-    """Has the set `what` as it is published now in the folder `name` of `shared.folder`, and returns it; None: nothing
-    is published. Files that all reach by a path are linked, and not fetched. While the place is away, the set that is
-    there already; raises StoreError where there is none.
+    """Updates the folder `name` of `shared.folder` to the published set `what` and returns the set; None if nothing is
+    published. Files on a shared path are linked, not copied. If the storage is unavailable, returns the local set, or
+    raises StoreError without one.
     """
     where = shared.folder / name
     try:
@@ -320,8 +320,8 @@ def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
             return publication
         shared.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.closing(WriteLock(shared.folder)) as lock, lock.held():
-            # another process may have had the lock
-            return publication if _is_here(where, publication) else _laid(shared, what, where)
+            # another process may have updated it before
+            return publication if _is_here(where, publication) else _install(shared, what, where)
     except StoreError as error:
         if (has := _record(where)) is None:
             raise
@@ -329,8 +329,8 @@ def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
         return has
 
 
-def _laid(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
-    """Lays the set into a folder of its own, to which `where` leads then."""
+def _install(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
+    """Downloads the set into a new folder and points the link `where` to it."""
     before = where.resolve().name
     with _arriving(shared.folder, what) as arrived:
         publication = _fetch(shared, what, where, arrived, linked=True)
@@ -341,14 +341,14 @@ def _laid(shared: SharedIndex, what: str, where: Path) -> PublishedSet:
         state = IndexState(publication.note.get("collection", ""), index.NOTHING)
         (arrived / index.STATE).write_text(json.dumps(asdict(state)), "utf-8")
         own = shared.folder / f"{what}-{publication.token}"
-        shutil.rmtree(own, ignore_errors=True)  # of one who was killed here
+        shutil.rmtree(own, ignore_errors=True)  # left by a killed process
         arrived.rename(own)
     draft = shared.folder / f"{where.name}.new"
     draft.unlink(missing_ok=True)
     draft.symlink_to(own.name)
     draft.replace(where)
     for other in shared.folder.glob(f"{what}-*"):
-        if other.name not in (own.name, before):  # whoever is about to open the one before has it open soon
+        if other.name not in (own.name, before):  # a process may still be opening the previous set
             shutil.rmtree(other, ignore_errors=True)
     return publication
 
@@ -359,7 +359,7 @@ def _is_here(where: Path, publication: PublishedSet) -> bool:
 
 
 def take_over_vectors(folder: Path) -> None:
-    """Lays the published vectors of the collection into its copy, where they are others. Raises StoreError."""
+    """Downloads the published vectors into the copy if they differ. Raises StoreError."""
     shared = shared_index(folder)
     if shared is None:
         return

@@ -1,4 +1,4 @@
-"""A site's map, for whoever asks, and where each page stands in it."""
+"""A site's hierarchical map, its export formats, its sitemaps, and the stored layout of its link graph."""
 
 from __future__ import annotations
 
@@ -62,48 +62,48 @@ if TYPE_CHECKING:
 
 @frozen
 class Site:
-    """A site's hierarchical map with its link graph, ranks and pages, of one moment."""
+    """A site's hierarchical map with link graph, ranks and page facts, from one snapshot."""
 
     key: SiteKey
-    run: RunRecord  # the last
-    running: bool  # the crawl went on at that moment
+    run: RunRecord  # the latest run
+    running: bool  # a crawl was running at the snapshot
     graph: LinkGraph
     ranking: Ranking
     site_map: SiteMap
     facts: PageColumns
     about: About
-    parts: Parts | None  # of the pages, where a check was to learn their sizes
+    parts: Parts | None  # resources with sizes, if a check was asked for them
 
     @property
     def depth(self) -> int:
-        """The last depth's number."""
+        """The greatest depth."""
         return self.site_map.max_depth
 
     @property
     def complete_to(self) -> int:
-        """The last depth down to which nothing waits to be fetched; -1 while even the home page does."""
+        """The greatest depth to which no page waits to be fetched; -1 while the home page waits."""
         waiting = np.array([reason is Reason.WAITING for reason in self.facts.reason], np.bool_)
         depths = self.site_map.depth[waiting & (self.site_map.depth >= 0)]
         return int(depths.min()) - 1 if depths.size else self.depth
 
     @property
     def shown_depth(self) -> int:
-        """The last depth worth showing: all (-1), but while the crawl goes on only what will not change."""
+        """The depth shown by default: -1 (all), or during a crawl the depth that is complete."""
         return self.complete_to if self.running and self.complete_to < self.depth else -1
 
     def folders(self) -> dict[HostKey, Path]:
-        """The local folders that the run read as hosts; most have none."""
+        """Local folders that the run served as hosts; empty for most runs."""
         entries = self.run.settings.get("folders")
         return folders_of(entries if isinstance(entries, (list, tuple)) else ())
 
     def top(self, most: int = 10) -> list[PageOverview]:
-        """The fetched pages that count most, greatest rank first."""
+        """The fetched pages with the highest rank, in order."""
         rank = np.where(self.graph.fetched, self.facts.rank, -np.inf)
         best = np.argsort(-rank, kind="stable")[: min(most, int(self.graph.fetched.sum()))]
         return [self.facts.page(page) for page in best.tolist()]
 
     def tree(self, *, max_nodes: int = 60, max_depth: int | None = None) -> MapNode:
-        """The map folded to at most max_nodes pages. max_depth: None: shown_depth; -1: any."""
+        """The map reduced to at most max_nodes pages. max_depth: None: shown_depth; -1: any."""
         depth = self.shown_depth if max_depth is None else max_depth
         return map_tree(
             self.site_map,
@@ -117,7 +117,7 @@ class Site:
     def text(
         self, *, width: int = 100, max_nodes: int = 60, max_depth: int | None = None, ascii_only: bool = False
     ) -> Iterator[str]:
-        """The lines of the map for a terminal: what it is of, and the tree."""
+        """Lines of the map for a terminal: header and tree."""
         yield from self.head()
         yield ""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
@@ -126,7 +126,7 @@ class Site:
         )
 
     def head(self) -> Iterator[str]:
-        """Subject, extent and omissions of the map."""
+        """Name, size, run and omissions of the map."""
         pages = len(self.site_map.order)
         fetched = int(self.graph.fetched[self.site_map.order].sum())
         yield f"{self.key}: {count_of(pages, 'page')}, {number(fetched)} fetched, depth {self.depth}"
@@ -150,23 +150,23 @@ class Site:
         return f"{state}: {self.run.note}" if self.run.note else state
 
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """The whole map as JSON; see `present.map_files`. values: () for all."""
+        """Writes the whole map as JSON; see `present.map_files`. values: () for all."""
         values = values or VALUES
         write_map_json(
             self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
         )
 
     def write_xml(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """The whole map as XML; see `present.map_xml`. values: () for all."""
+        """Writes the whole map as XML; see `present.map_xml`. values: () for all."""
         values = values or VALUES
         write_map_xml(
             self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
         )
 
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """A page for a browser; see `present.map_xml`.
+        """Writes a web page; see `present.map_xml`.
 
-        values: () for the usual columns. Raises UsageError above the format's limit.
+        values: () for the default columns. Raises UsageError above the format's limit.
         """
         values = values or SHOWN
         write_map_xhtml(
@@ -174,9 +174,9 @@ class Site:
         )
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
-        """For paper; see `present.map_xml`.
+        """Writes a PDF; see `present.map_xml`.
 
-        values: () for the usual columns. Raises UsageError above the format's limit.
+        values: () for the default columns. Raises UsageError above the format's limit.
         """
         values = values or SHOWN
         write_map_pdf(
@@ -187,7 +187,7 @@ class Site:
         return f"<Site {self.key}: {len(self.site_map.order)} pages>"
 
     def _repr_html_(self) -> str:
-        """The site as a picture, for notebooks."""
+        """The map as a chart, for notebooks."""
         out = io.StringIO()
         self.write_svg(out)
         return out.getvalue()
@@ -202,23 +202,23 @@ class Site:
         max_nodes: int = 2_000,
         max_depth: int | None = None,
     ) -> None:
-        """An icicle, a treemap or a sunburst by rank, size or pages, coloured by folder or segment; see
+        """Writes an icicle, treemap or sunburst chart by rank, size or pages, coloured by folder or segment; see
         `present.charts`.
         """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
         write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, ChartLook(by, form, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
-        """Pages and links as gexf or graphml; see `present.graphs`."""
+        """Writes pages and links as gexf or graphml; see `present.graphs`."""
         if format in ("gexf", "graphml"):
             (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
         else:
-            raise UsageError(f"there is no graph format {format!r}: choose gexf or graphml")
+            raise UsageError(f"unknown graph format {format!r}: choose gexf or graphml")
 
     def to_networkx(self) -> networkx.DiGraph[Url]:
-        """Pages and links as a graph of networkx: nodes are URLs with a `title`.
+        """Pages and links as a networkx graph: nodes are URLs with a `title`.
 
-        Raises UsageError where networkx is not installed.
+        Raises UsageError if networkx is not installed.
         """
         try:
             import networkx
@@ -237,21 +237,19 @@ class Site:
         return self.shown_depth if max_depth is None else max_depth
 
     def with_segments(self, segments: Segmentation | None) -> Site:
-        """The same with the segment of each page beside its other facts; as it is where no rules name any."""
+        """Adds the segment of each page to its facts; unchanged without segments."""
         if segments is None:
             return self
         column = [segments.of(url_id(url)) or SEGMENT_OTHER for url in self.facts.url]
         return replace(self, facts=replace(self.facts, further=(*self.facts.further, ("segment", column))))
 
     def without_run(self) -> Site:
-        """The same without what tells one run from another (its name, its settings, the time):
-        equal sites give equal bytes.
-        """
+        """Removes what identifies the run (name, settings, time), so that equal sites give equal bytes."""
         return replace(self, about=replace(self.about, run="", created=0.0, parameters=()))
 
     def _facts_with(self, values: tuple[str, ...]) -> PageColumns:
-        """The facts, with the bytes behind each page's links (and of its parts,
-        where a check learned them) where they are wanted.
+        """The page facts; if requested, with the bytes reachable by one link, including resources whose sizes a check
+        fetched.
         """
         if LINKED not in values:
             return self.facts
@@ -261,7 +259,7 @@ class Site:
 
 
 def site_of(connection: reading.Connection, key: str, order: RankOrder, now: float) -> Site:
-    """The map of the site with this key, or of the only one. Raises UsageError where there is none, saying why."""
+    """The map of the site with this key, or of the only one. Raises UsageError with the reason if there is none."""
     with reading.snapshot(connection):
         rows = read_site(connection, key, now)
     return mapped(rows, analysed(rows, order), now)
@@ -285,11 +283,9 @@ def mapped(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
 
 
 def stored_map(store: str, site: str, order: RankOrder) -> Site:
-    """store: an address.
+    """The map of a site of a collection in a database. store: its address. site: its key; empty: the only one.
 
-    site: its key, or empty for the only one. The site's URLs and links are held in memory, and no other's.
-
-    Raises UsageError where there is no map, NoCollection, StoreError.
+    Only the site's own URLs and links are loaded. Raises UsageError if there is no map, NoCollection, StoreError.
     """
     now = time.time()
     with site_reader_of(store) as reader:
@@ -298,16 +294,15 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
 
 
 def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:
-    """Writes sitemaps of fetched pages that neither ask not to be indexed nor name another as canonical;
-    of pages of one content the first. Returns the files.
+    """Writes sitemaps of fetched, indexable, canonical pages, one URL per content. Returns the files.
 
-    Raises UsageError where there is none, or the folder cannot be written.
+    Raises UsageError if no page qualifies, or if a file cannot be written.
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
         rows = list(_first_of_each(site_rows.findable_pages(connection, start.site)))
     if not rows:
-        raise UsageError(f"no page of {start.site} belongs into a sitemap: none was fetched that may be indexed")
+        raise UsageError(f"no page of {start.site} belongs in a sitemap: no indexable page was fetched")
     several = len({host_key(url) for url, _ in rows}) > 1
     written = []
     for file in sitemap_files(rows):
@@ -324,7 +319,7 @@ def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> l
 
 
 def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[Url, float]]:
-    """Of URLs with one content the first."""
+    """The first URL of each content."""
     met: set[bytes] = set()
     for url, changed, content in rows:
         if content not in met:
@@ -332,22 +327,22 @@ def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[U
             yield url, changed
 
 
-# The drawing of a whole site, laid out once and kept in the collection's folder until it changes.
+# Layout of the drawing of a site's link graph, cached in the collection's folder until the site changes.
 
 LAYOUT_FILE = "site.layout"
-FORM = 1  # of the file; another one is laid out anew
+FORM = 1  # version of the file format
 
 
 def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
-    """What a drawing follows from. Raises NoCollection, StoreError."""
+    """Cache key of a layout. Raises NoCollection, StoreError."""
     with reading.opened(folder) as connection:
         return FORM, str(site), under, *stored_tables.version(connection)
 
 
 def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
-    """The site's drawing: as it was kept, if nothing has changed since; else laid out, and kept where it is of all.
+    """The drawing of a site's link graph, from the cache if it is current; drawings of the whole site are cached.
 
-    under: only pages that begin so. A folder that nobody may write keeps none.
+    under: only pages whose URL has this prefix. A read-only folder has no cache.
     """
     key, path = list(layout_key(folder, site.key, under)), folder / LAYOUT_FILE
     if not under:

@@ -1,4 +1,4 @@
-"""A copy of what was fetched, to be read from disk without a server."""
+"""Exports fetched pages as files that can be read from disk without a server."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ PAGES = frozenset({"text/html", "application/xhtml+xml"})
 SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
 _HAS_SCRIPTS = re.compile(r"<script|\son[a-z]+\s*=|javascript:", re.IGNORECASE)
 OWN = ("index.html", "not-kept.html", "not-kept.csv")
-SHOWN = 5_000  # rows of not-kept.html: a browser shows so many at once
+ROWS_MOST = 5_000  # rows in not-kept.html that a browser can display
 
 
 @dataclass(frozen=True, slots=True)
 class SiteCopy:
-    """What was written. parts: styles, scripts, pictures and other files; not_kept: addresses of its hosts.
-
+    """Result of an export. parts: styles, scripts, pictures and other files; not_kept: URLs of its hosts without files;
     with_scripts: pages in which scripts may run.
     """
 
@@ -57,15 +56,15 @@ def export_site(
     *,
     scripts: bool = True,
 ) -> SiteCopy:
-    """Writes every page and part whose bytes were kept as files below target, with links among them made relative.
+    """Writes every page and resource with a stored body below target, with relative links between them.
 
-    What is not there keeps its address on the web, and stands in not-kept.html. watch: called with the number of files
-    written, and how many there will be. A policy in each page lets no script reach the web; scripts: whether pages of
-    HTML keep theirs. SVG and XML have no place for a policy, and keep none. Raises UsageError where target holds
-    something or nothing was kept, StoreError, NoCollection.
+    URLs without a stored body stay absolute and are listed in not-kept.html. watch: called with the number of files
+    written and the total. A Content-Security-Policy in each page prevents scripts from accessing the web; scripts:
+    whether HTML pages keep theirs. SVG and XML cannot have a policy and keep no scripts. Raises UsageError if target is
+    not empty or no bodies are stored, StoreError, NoCollection.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} is there already: a copy is written into a new folder, or an empty one")
+        raise UsageError(f"{target} already exists: choose a new or empty folder")
     with reading.moment(folder) as connection:
         try:
             return _Copy(connection, target, scripts).write(watch)
@@ -76,7 +75,7 @@ def export_site(
 
 
 class _Copy:
-    """One copy under way."""
+    """One export."""
 
     def __init__(self, connection: reading.Connection, target: Path, scripts: bool) -> None:
         self._connection, self._target, self._scripts = connection, target, scripts
@@ -86,7 +85,7 @@ class _Copy:
         self._files = [(*row, names.of(row[1], row[2])) for row in rows]
         if not self._files:
             raise UsageError(
-                "the collection holds no bytes of pages: it was crawled without --keep-bodies, or is empty"
+                "the collection has no stored page bodies: it was crawled without --keep-bodies, or is empty"
             )
         self._paths: dict[UrlId, str] = {row[0]: row[-1] for row in self._files}
         self._hosts = {host_key(row[1]) for row in self._files}
@@ -94,7 +93,7 @@ class _Copy:
         self._missing: Counter[Url] = Counter()
 
     def _other_paths(self) -> dict[UrlId, str]:
-        """Of addresses that lead to a page: by a redirect, or because they are another name of it."""
+        """Paths for redirects and aliases, which point to the file of their target."""
         leads = dict(other_addresses(self._connection))
         sources, targets, _ = redirect_hops(self._connection)
         leads |= dict(zip(map(UrlId, sources.tolist()), map(UrlId, targets.tolist()), strict=True))
@@ -120,7 +119,7 @@ class _Copy:
             file.write_bytes(data)
             size += len(data)
             pages += media_type in PAGES
-        not_kept = self._not_kept()
+        not_kept = self._missing_rows()
         self._write_own(not_kept, pages)
         return SiteCopy(self._target, pages, len(self._files) - pages, len(not_kept), size, self._with_scripts)
 
@@ -141,7 +140,7 @@ class _Copy:
         return changed.encode("utf-8", "replace")
 
     def _place(self, path: str, target: Url, fragment: str) -> str:
-        """In a file at path: a relative path where the target is in the copy, else its whole address."""
+        """The link from the file at path: relative if the target is in the copy, else absolute."""
         behind = f"#{fragment}" if fragment else ""
         other = self._paths.get(url_id(target))
         if other is None:
@@ -152,7 +151,7 @@ class _Copy:
             return behind
         return quote(posixpath.relpath(other, posixpath.dirname(path)), safe="/~!$'()*+,;=@&") + behind
 
-    def _not_kept(self) -> list[NotKept]:
+    def _missing_rows(self) -> list[NotKept]:
         rows = []
         for url in sorted(self._missing):
             (brief,) = briefs(self._connection, [url_id(url)])
@@ -170,7 +169,7 @@ class _Copy:
         counts = f"{count_of(pages, 'page')} and {parts} of {count_of(len(self._hosts), 'host')}"
         ended = max(record.ended or record.started for record in records)
         (self._target / "index.html").write_text(front_page(title, there, counts, ended, len(not_kept)), "utf-8")
-        shown = not_kept_page(title, not_kept[:SHOWN], len(not_kept), SHOWN)
+        shown = not_kept_page(title, not_kept[:ROWS_MOST], len(not_kept), ROWS_MOST)
         (self._target / "not-kept.html").write_text(shown, "utf-8")
         with (self._target / "not-kept.csv").open("w", encoding="utf-8", newline="") as out:
             lines = csv.writer(out)
@@ -181,9 +180,9 @@ class _Copy:
 
 
 def _policy(url: Url, scripts: bool) -> str:
-    """The Content-Security-Policy of a page: files beside it, and what its own host has of pictures, styles and fonts.
+    """The Content-Security-Policy of a page: allows local files, and images, styles and fonts from its own host.
 
-    `file:` and 'self' are the copy, from disk and from a server. No script asks the web for anything.
+    `file:` and 'self' are the copy, from disk and from a server. Scripts cannot make requests.
     """
     host = urlsplit(url).netloc
     script_sources = "'self' file: 'unsafe-inline' 'unsafe-eval'" if scripts else "'none'"

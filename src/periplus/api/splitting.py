@@ -1,4 +1,4 @@
-"""Splits a collection into several that share its web, each a folder or a collection in a database."""
+"""Splits a collection into several that share its web; each is a folder or a collection in a database."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import schema, splitting
 from periplus.urls.parts import WebPart
 
-SPLIT = "split"  # in meta, of the collection and of its parts: which split they belong to
+SPLIT = "split"  # in meta of the collection and its parts: id of the split
 
 
 def split(
     source: str, targets: Sequence[str], exchange: str = "", watch: Watch = silent
 ) -> dict[str, Mapping[str, int]]:
-    """Makes of a collection as many parts as there are targets, by registered domain; returns the rows of each new one.
+    """Splits a collection by registered domain into as many parts as targets; returns the rows of each new part.
 
-    Each part appears whole or not at all, and those that are there are left as they are: so what was stopped, the same
-    call ends. The source stays to be read, with a note where its parts are; nobody crawls it from the first on. Raises
-    UsageError, NoCollection, StoreError.
+    Each part is created atomically, and existing parts are kept, so that the same call continues after an interruption.
+    The source remains readable, with a note that names the parts; it can no longer be crawled. Raises UsageError,
+    NoCollection, StoreError.
     """
     if len({source, *targets}) <= len(targets) or len(targets) < 2:
-        raise UsageError("name the collection to be split, and two or more places for its parts, each once")
+        raise UsageError("name the collection to split and at least two different places for its parts")
     home = home_of(_place(source))
     if home.note(PART):
-        raise UsageError(f"{home} is part {home.note(PART)} of its web already: only a whole one is split")
+        raise UsageError(f"{home} is part {home.note(PART)} of its web already: only a whole collection can be split")
     place, made = exchange_place(exchange), {}
     with home.only_crawl():
         identity = home.change_note(SPLIT, lambda before: before or uuid4().hex)
@@ -47,7 +47,7 @@ def split(
         for target, part in missing.items():
             watch(f"Making part {part}", 0)
             notes = {PART: str(part), IDENTITY: uuid4().hex, SPLIT: identity} | ({PLACE: place} if place else {})
-            made[f"{part} {target}"] = _made(folder, target, part, notes)
+            made[f"{part} {target}"] = _make_part(folder, target, part, notes)
     return made
 
 
@@ -56,14 +56,14 @@ def _place(text: str) -> Path | str:
 
 
 def _only(before: str, aim: str) -> str:
-    """Where the collection goes. Raises StoreError if it went elsewhere."""
+    """New value of the note. Raises StoreError if the collection was moved elsewhere."""
     if before not in ("", aim):
-        raise StoreError(f"this collection moved to {before}: split it there, or name these places")
+        raise StoreError(f"this collection moved to {before}: split it there, or give the same targets")
     return aim
 
 
 def _is_made(target: str, part: WebPart, identity: str) -> bool:
-    """Whether a target is this part of this split already. Raises StoreError where it holds another collection."""
+    """Whether the target already is this part of this split. Raises StoreError if it has another collection."""
     try:
         home = home_of(_place(target))
         if (home.note(SPLIT), home.note(PART)) == (identity, str(part)):
@@ -73,10 +73,10 @@ def _is_made(target: str, part: WebPart, identity: str) -> bool:
         return False
     if is_empty:
         return False
-    raise StoreError(f"{target} holds another collection. Choose another place for part {part}.")
+    raise StoreError(f"{target} has another collection. Choose another place for part {part}.")
 
 
-def _made(folder: Path, target: str, part: WebPart, notes: Mapping[str, str]) -> Mapping[str, int]:
+def _make_part(folder: Path, target: str, part: WebPart, notes: Mapping[str, str]) -> Mapping[str, int]:
     with contextlib.ExitStack() as stack:
         new = Path(target)
         if is_address(target):

@@ -1,4 +1,4 @@
-"""Finds the stories that several sites of a collection tell, and the few sites that one reads to see most of them."""
+"""Finds stories that several sites of a collection share, and the best sites for reading most of them."""
 
 from __future__ import annotations
 
@@ -47,76 +47,76 @@ from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
 from periplus.values import Watch, frozen
 
-SEED = 1  # of the exchanges by chance: equal cascades give equal choices
+SEED = 1  # for random exchanges: equal cascades give equal results
 
 
 @frozen
 class ReadingRequest:
-    """What one wants of the sites to be read.
+    """Objective and budget of a choice of sites.
 
-    budget: sites, or by posts the share of all posts when it is below 1, else posts.
+    budget: number of sites; with by_posts, number of posts, or their share if below 1.
     """
 
     objective: Objective = Objective.DL
     budget: float = 20
     by_posts: bool = False
-    for_future: bool = False  # of the stories to come, as the later ones of these show how
+    for_future: bool = False  # optimise for future stories, estimated from the later half of the known stories
 
 
-_WISH = ReadingRequest()
+_REQUEST = ReadingRequest()
 
 
 def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
-    """The stories in a collection of several sites, the weightiest first. Only pages that changed since the last call
-    are read; a call that is broken off leaves what it has read to the next one. Raises NoCollection, StoreError.
+    """Stories in a collection of several sites, most important first. Reads only pages that changed since the last
+    call; an interrupted call stores what it has read. Raises NoCollection, StoreError.
     """
     return stories_and_state(folder, least_sites=least_sites, watch=watch)[0]
 
 
 class StoriesState(NamedTuple):
-    """Of a collection when its stories were found."""
+    """State of a collection when its stories were found."""
 
     moment: InlinkIndexVersion
-    digest: int  # 64 bits that change with any page of the collection, and with any visit
+    digest: int  # 64-bit hash that changes with every page and visit
 
 
 def stories_and_state(
     folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
 ) -> tuple[Stories, StoriesState]:
-    """What `stories_of` returns, and for which state of the collection that holds."""
+    """The result of `stories_of`, and the collection's state that it describes."""
     place = Path(folder)
     with reading.moment(place) as connection:
         pages = pages_of(connection, watch)
-        # all that stories are made from: pages, and by the last visit redirects and feeds
+        # stories depend on pages, and through the last visit on redirects and feeds
         moment = moment_of(connection)
         key = [least_sites, *moment, *map(list, zip(pages.sites, pages.every, strict=True))]
         state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
         file = stored_readings(place)
         if file is not None and file.head.get("key") == key:
-            return _unpacked(file), state
+            return _unpack(file), state
         readings, articles, links = _read(place, connection, pages, file, watch)
     with _left_to_the_next(place, readings, 0):
         stories = find_stories(articles, links, least_sites=least_sites, watch=watch)
-    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _packed(stories)})
+    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _pack(stories)})
     return stories, state
 
 
 def _read(
     place: Path, connection: reading.Connection, pages: CandidatePages, file: ColumnFile | None, watch: Watch
 ) -> tuple[Readings, Articles, Ints]:
-    """What `read` returns, and the readings."""
+    """The result of `read` with the readings."""
     stored = Stored(file)
     readings = Readings(stored.sampling, place)
     with _left_to_the_next(place, readings, len(stored)):
         articles, links = read(connection, pages, stored, readings, watch)
-    if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted, and there is room for more of each
+    if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted: a larger sample of each fits
         return _read(place, connection, pages, None, watch)
     return readings, articles, links
 
 
 @contextlib.contextmanager
 def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[None]:
-    """Stores what was read when the work is broken off, if that is more than is stored: so many pages before."""
+    """Stores the readings on an interrupt, if there are more than the `before` stored ones."""
     try:
         yield
     except KeyboardInterrupt:
@@ -125,8 +125,8 @@ def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[
         raise
 
 
-def _packed(stories: Stories) -> Unsigned8:
-    """A line of JSON a story."""
+def _pack(stories: Stories) -> Unsigned8:
+    """One line of JSON per story."""
     lines = bytearray()
     for story in stories.stories:
         lines += json.dumps(asdict(story)).encode() + b"\n"
@@ -134,21 +134,21 @@ def _packed(stories: Stories) -> Unsigned8:
 
 
 def _counts(stories: Stories) -> dict[str, object]:
-    """All but the stories themselves."""
+    """All fields except the stories."""
     return {"pages": stories.pages, "digests": stories.digests, "dated": stories.dated, "posts": stories.posts}
 
 
-def _unpacked(file: ColumnFile) -> Stories:
-    """What `_packed` and `_counts` took apart."""
+def _unpack(file: ColumnFile) -> Stories:
+    """Inverse of `_pack` and `_counts`."""
     head = file.head
     stories = tuple(
         Story(
-            pages=tuple(_story_page(page) for page in one["pages"]),
-            links=tuple((citing, cited) for citing, cited in one["links"]),
-            near=tuple((later, earlier, share) for later, earlier, share in one["near"]),
-            disordered=one["disordered"],
+            pages=tuple(_story_page(page) for page in fields["pages"]),
+            links=tuple((citing, cited) for citing, cited in fields["links"]),
+            near=tuple((later, earlier, share) for later, earlier, share in fields["near"]),
+            disordered=fields["disordered"],
         )
-        for one in map(json.loads, io.BytesIO(file.columns["stories"].tobytes()))
+        for fields in map(json.loads, io.BytesIO(file.columns["stories"].tobytes()))
     )
     dated = tuple((DateOrigin(source), pages) for source, pages in head["dated"])
     posts = tuple((SiteKey(site), pages) for site, pages in head["posts"])
@@ -164,7 +164,7 @@ def _story_page(page: Mapping[str, Any]) -> StoryPage:
 
 
 def cascades_from(path: Path) -> Cascades:
-    """The cascades in a file: a story a line, `site,hours site,hours ...`; perhaps gzipped. Raises UsageError."""
+    """Cascades from a file: one story per line, `site,hours site,hours ...`; may be gzipped. Raises UsageError."""
     import gzip
 
     try:
@@ -176,8 +176,8 @@ def cascades_from(path: Path) -> Cascades:
         raise UsageError(f"{path} cannot be read as cascades: {error}") from None
 
 
-def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> Influence:
-    """The sites of most value within the budget, in the order of choice, with the bounds that no choice can pass."""
+def influence(cascades: Cascades | Stories, request: ReadingRequest = _REQUEST) -> Influence:
+    """The best sites within the budget, in order of choice, with an upper bound for any choice."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, request.objective, by_posts=request.by_posts)
     future = (
@@ -188,15 +188,15 @@ def influence(cascades: Cascades | Stories, request: ReadingRequest = _WISH) -> 
     return influence_of(given, cover, _budget(given, request), random.Random(SEED), future=future)
 
 
-def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
-    """Chosen for the stories to come by the earlier half, scored on the later half: what a reader may expect."""
+def holdout(cascades: Cascades, request: ReadingRequest = _REQUEST) -> Holdout:
+    """Chooses sites from the earlier half of the stories and scores them on the later half."""
     earlier, later = halves(cascades)
     if not len(later.offsets) > 1:
-        raise UsageError("a holdout needs two stories at least: leave --holdout out")
+        raise UsageError("a holdout needs at least two stories: omit --holdout")
     chosen = influence(earlier, replace(request, for_future=True))
     cover, past = coverage(later, request.objective), coverage(earlier, request.objective, by_posts=request.by_posts)
     total = cover.total or 1.0
-    sites = filled(past, [one.site for one in chosen.chosen], _budget(earlier, request))
+    sites = filled(past, [choice.site for choice in chosen.chosen], _budget(earlier, request))
     hindsight = influence_of(
         later,
         coverage(later, request.objective, by_posts=request.by_posts),
@@ -215,7 +215,7 @@ def holdout(cascades: Cascades, request: ReadingRequest = _WISH) -> Holdout:
 
 
 def _budget_of(cascades: Cascades, request: ReadingRequest) -> Callable[[Cascades], float]:
-    """The budget of a part of the cascades: as many sites, or the same share of the posts."""
+    """The budget for a part of the cascades: the same number of sites, or the same share of posts."""
     if not request.by_posts:
         return lambda part: _budget(part, request)
     share = _budget(cascades, request) / max(float(cascades.posts.sum()), 1.0)

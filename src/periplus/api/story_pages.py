@@ -1,8 +1,7 @@
-"""Reads the pages of a collection that may tell stories. What was read is in a file beside the tables, `stories.read`.
+"""Reads the pages of a collection that may belong to stories, and caches the results in the file `stories.read`.
 
-A page is read again when something that is stored of it changed, or when what its site repeats did: another page more,
-and a text is the site's own. The file has the stories too, as they were found last. It is made anew, whole, by whoever
-asks after a change; without it the answer is the same and takes longer.
+A page is read again if its stored data changed, or if the site's repeated texts changed. The file also has the stories
+found last. It is rewritten as a whole after a change; without it the result is the same but slower.
 """
 
 from __future__ import annotations
@@ -45,43 +44,43 @@ from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.text_rows import PageRow
 from periplus.values import Watch, frozen
 
-VERSION = 3  # of the file, and of all that makes what is in it: dates, words, stories; another one is made anew
+VERSION = 3  # of the file and of the code that computes dates, words and stories
 HTML = ("text/html", "application/xhtml+xml")
 MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
-# a link on so many of a site's pages is the site's: a blogroll, an advertisement
+# a link on more of a site's pages belongs to its template, such as a blogroll or an advertisement
 TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE = 4, 0.2
-ANCHOR_CHARS = 30  # of a link's words that are looked for in the page's own text
-HOPS_MOST = 5  # of redirects between a link and its page
-HELD = 2_000  # new pages of a site whose texts are held until the site's templates are known: some 50 MB; others are
-# read twice
+ANCHOR_CHARS = 30  # characters of an anchor text searched for in the page's own text
+HOPS_MOST = 5  # redirects followed from a link
+# new pages of a site kept in memory until its repeated texts are known: about 50 MB; further ones are read twice
+TEXTS_MOST = 2_000
 
 _SINGLE = {
     "ids": "q", "stamps": "Q", "inputs": "Q", "when": "d", "origins": "B", "whole_days": "B", "runs": "I",
 }  # fmt: skip
-# of the ragged ones those of which a page has hundreds, and that are read in parts: they grow on the disk
-_SPILLED = frozenset({"marks", "words", "counts"})
-_RAGGED = {"marks": "Q", "shingles": "Q", "words": "I", "counts": "H", "targets": "q"}
+# columns with hundreds of values per page: they grow in files on disk
+_DISK_COLUMNS = frozenset({"marks", "words", "counts"})
+_LIST_COLUMNS = {"marks": "Q", "shingles": "Q", "words": "I", "counts": "H", "targets": "q"}
 
 
 class PageReading(NamedTuple):
-    """What was read of one page."""
+    """Data extracted from one page."""
 
     ids: int
-    stamps: int  # of what is stored: `PageRow.stamp`
-    inputs: int  # 64 bits that change with what else it was made from: its site's templates, its title, its feed's date
+    stamps: int  # of the stored data, see `PageRow.stamp`
+    inputs: int  # 64-bit hash of further inputs: repeated texts of the site, title, date in a feed
     when: float
-    origins: int  # place in DATE_ORIGINS
+    origins: int  # index in DATE_ORIGINS
     whole_days: bool
-    runs: int  # of five words, before the sample
-    marks: Unsigned64  # of its candidate texts
-    shingles: Unsigned64  # a sample of the runs
+    runs: int  # five-word shingles, before sampling
+    marks: Unsigned64  # hashes of its candidate texts
+    shingles: Unsigned64  # a sample of the shingles
     words: Unsigned32
     counts: Unsigned16
-    targets: Ints  # what its own text links to on other sites
+    targets: Ints  # URL ids on other sites that its own text links to
 
 
 class Stored:
-    """The readings in the file, by page."""
+    """Readings from the file, by page."""
 
     def __init__(self, file: column_files.ColumnFile | None) -> None:
         columns: Mapping[str, NDArray[Any]] = file.columns if file else {}
@@ -89,12 +88,12 @@ class Stored:
         self._columns = {name: columns.get(name, np.zeros(0, kind)) for name, kind in _SINGLE.items()}
         self._ragged = {
             name: Ragged(columns.get(f"{name}_offsets", np.zeros(1, np.int64)), columns.get(name, np.zeros(0, kind)))
-            for name, kind in _RAGGED.items()
+            for name, kind in _LIST_COLUMNS.items()
         }
         self._order = np.argsort(self._columns["ids"])
 
     def places(self, ids: Ints, stamps: Unsigned64) -> Ints:
-        """Of each page the place of its reading; -1: there is none, or something that is stored changed."""
+        """Index of each page's reading; -1 if there is none, or if the page's stored data changed."""
         place = _places(self._columns["ids"], self._order, ids)
         there = np.flatnonzero(place >= 0)
         place[there[self._columns["stamps"][place[there]] != stamps[there]]] = -1
@@ -115,7 +114,7 @@ class Stored:
 
 
 def _places(values: Ints, order: Ints, sought: Ints) -> Ints:
-    """Of each number sought its place in the values; -1: it is none of them. order: sorts the values."""
+    """Index of each sought number in the values; -1 if missing. order: sorts the values."""
     if not len(values):
         return np.full(len(sought), -1)
     place = order[np.searchsorted(values, sought, sorter=order).clip(max=len(values) - 1)]
@@ -123,20 +122,20 @@ def _places(values: Ints, order: Ints, sought: Ints) -> Ints:
 
 
 class Readings:
-    """Readings as they are gathered: columns that grow, with a sample of the runs that memory can hold.
+    """Columns of readings under construction, with a sample of shingles that fits in memory.
 
-    Whenever an exception ends the work, the columns hold whole pages.
+    After an exception the columns contain complete pages only.
     """
 
     def __init__(self, sampling: int, folder: Path) -> None:
-        """folder: on whose disk the longer columns grow."""
+        """folder: location of the long columns."""
         self.sampling = sampling
         self.all_runs = self._pages = 0
         self._single = {name: array(kind) for name, kind in _SINGLE.items()}
-        # (values, how many each page has)
+        # (values, number of values per page)
         self._ragged: dict[str, tuple[array[Any] | column_files.SpilledColumn, array[int]]] = {
-            name: (column_files.SpilledColumn(kind, folder) if name in _SPILLED else array(kind), array("I"))
-            for name, kind in _RAGGED.items()
+            name: (column_files.SpilledColumn(kind, folder) if name in _DISK_COLUMNS else array(kind), array("I"))
+            for name, kind in _LIST_COLUMNS.items()
         }
 
     def __len__(self) -> int:
@@ -148,7 +147,7 @@ class Readings:
         self.all_runs += page.runs
         if sampling_of(self.all_runs) > self.sampling:
             self._thin(sampling_of(self.all_runs))
-        for name in _RAGGED:
+        for name in _LIST_COLUMNS:
             added = getattr(page, name)
             if name == "shingles":
                 added = added[added % np.uint64(self.sampling) == 0]
@@ -174,26 +173,26 @@ class Readings:
         values, sizes = self._ragged[name]
         offsets = np.zeros(self._pages + 1, np.int64)
         np.cumsum(np.frombuffer(sizes, np.uint32)[: self._pages], out=offsets[1:])
-        column = np.frombuffer(values, _RAGGED[name]) if isinstance(values, array) else values.array()
+        column = np.frombuffer(values, _LIST_COLUMNS[name]) if isinstance(values, array) else values.array()
         return Ragged(offsets, column[: offsets[-1]])
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """As they lie in the file."""
-        ragged = {name: self.ragged(name) for name in _RAGGED}
+        """Columns as stored in the file."""
+        ragged = {name: self.ragged(name) for name in _LIST_COLUMNS}
         return {
             **{name: self.single(name) for name in _SINGLE},
-            **{name: some.values for name, some in ragged.items()},
-            **{f"{name}_offsets": some.offsets for name, some in ragged.items()},
+            **{name: column.values for name, column in ragged.items()},
+            **{f"{name}_offsets": column.offsets for name, column in ragged.items()},
         }
 
 
 @frozen
 class CandidatePages:
-    """The pages that may tell stories, without their texts: by site, those of a site by id."""
+    """Pages that may belong to stories, without their texts; sorted by site, then by id."""
 
     sites: tuple[SiteKey, ...]
-    every: tuple[int, ...]  # of each site; changes with any page of it, whatever it may tell
-    offsets: Ints  # where each site's pages begin; the last: how many there are
+    every: tuple[int, ...]  # a hash per site of all its pages, including those that are no candidates
+    offsets: Ints  # start of each site's pages; the last value is the number of pages
     ids: Ints
     stamps: Unsigned64
     first_seen: Floats
@@ -203,7 +202,7 @@ class CandidatePages:
 
 
 def pages_of(connection: reading.Connection, watch: Watch) -> CandidatePages:
-    """Of all sites with pages."""
+    """Candidates of all sites."""
     sites = text_rows.sites_with_pages(connection)
     of_site, stamps, telling = array("q"), array("Q"), bytearray()
     ids, first_seen, texts = array("q"), array("d"), (Texts(), Texts(), Texts())
@@ -236,7 +235,7 @@ def pages_of(connection: reading.Connection, watch: Watch) -> CandidatePages:
 
 
 def _may_tell(page: PageRow) -> bool:
-    """Home pages list what is new; other media are no pages of news."""
+    """Excludes home pages, which list news, and other media types."""
     if page.media_type not in HTML:
         return False
     parts = urlsplit(page.url)
@@ -246,9 +245,9 @@ def _may_tell(page: PageRow) -> bool:
 def read(
     connection: reading.Connection, pages: CandidatePages, stored: Stored, readings: Readings, watch: Watch
 ) -> tuple[Articles, Ints]:
-    """(the readings as articles, their links to one another: int64[k, 2], places). Reads only what changed.
+    """(readings as articles, links between them: int64[k, 2], indices). Reads only changed pages.
 
-    readings: empty; they are added to it.
+    readings: empty at first; filled by this function.
     """
     reader, titles = _Reader(connection), Texts()
     for begin, end in pairwise(pages.offsets.tolist()):
@@ -264,16 +263,16 @@ def read(
         readings.single("when"), readings.single("origins"), readings.single("whole_days").astype(np.bool_),
         pages.first_seen, readings.ragged("shingles"), words, readings.ragged("counts").values,
     )  # fmt: skip
-    return articles, _resolved(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
+    return articles, _follow_redirects(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
 
 
 class _Reader:
-    """Reads pages' texts, sources and dates."""
+    """Reads texts, sources and dates of pages."""
 
     def __init__(self, connection: reading.Connection) -> None:
         self.connection = connection
         self._contents = Contents(connection)
-        self.fed: dict[Url, float] = {}  # when feeds say that their entries were published; of several, the earliest
+        self.fed: dict[Url, float] = {}  # publication time of feed entries; the earliest if there are several
         for url, body in text_rows.feeds(connection, self._contents):
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
@@ -292,7 +291,7 @@ class _Reader:
 def _of_site(
     reader: _Reader, pages: CandidatePages, site: range, titles: Sequence[str], stored: Stored, watch: Watch
 ) -> Iterator[PageReading]:
-    """The readings of a site's pages, in order. site: their places; titles: without the site's name."""
+    """Readings of a site's pages, in order. site: their indices; titles: without the site's name."""
     ids = list(map(UrlId, pages.ids[site.start : site.stop].tolist()))
     stamps = pages.stamps[site.start : site.stop]
     places = stored.places(pages.ids[site.start : site.stop], stamps).tolist()
@@ -304,14 +303,14 @@ def _of_site(
         else:
             page = reader.blocks(url_id)
             texts_marks = candidate_texts(page.blocks, page.parts)[1]
-            if len(held) < HELD:
+            if len(held) < TEXTS_MOST:
                 held[number] = page
         marks.frombytes(texts_marks.tobytes())
         sizes.append(len(texts_marks))
         watch("reading pages", site.start + number // 2, len(pages.ids))
     of_pages = Ragged(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
     contents = Ragged(of_pages.offsets, own_places(of_pages))
-    bylines = Ragged(of_pages.offsets, own_places(of_pages, content=False))  # a byline may pass for navigation
+    bylines = Ragged(of_pages.offsets, own_places(of_pages, content=False))  # a byline may look like navigation
     for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
         watch("reading pages", site.start + (len(ids) + number) // 2, len(pages.ids))
         url, content, byline = Url(pages.urls[site.start + number]), contents[number], bylines[number]
@@ -325,15 +324,15 @@ def _of_site(
         own = [text for text, is_own in zip(texts, content, strict=True) if is_own]
         dated_texts = [text for text, is_own in zip(texts, byline, strict=True) if is_own]
         first_seen = float(pages.first_seen[site.start + number])
-        yield _made(reader, page, first_seen, titles[number], own, dated_texts)._replace(
+        yield _read_page(reader, page, first_seen, titles[number], own, dated_texts)._replace(
             stamps=int(stamps[number]), inputs=inputs, marks=of_pages[number]
         )
 
 
-def _made(
+def _read_page(
     reader: _Reader, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
 ) -> PageReading:
-    """Of a page's own texts, and of those in which its date may stand."""
+    """Reading from a page's own texts and from texts that may contain its date."""
     evidence = DateEvidence(
         page.url, "", page.title, dated_texts, page.language or page.language_found, reader.fed.get(page.url, 0.0),
         page.last_modified, first_seen,
@@ -353,9 +352,9 @@ def _made(
 
 
 def _own_links(targets: Ragged, sites: Ints) -> tuple[Ints, Ints]:
-    """(place of the page, what it links to) without what many pages of its site link to.
+    """(page index, link target) without targets that many pages of the site link to.
 
-    sites: where each one's pages begin.
+    sites: start of each site's pages.
     """
     page = np.repeat(np.arange(len(targets.offsets) - 1), np.diff(targets.offsets))
     own = [np.zeros(0, np.bool_)]
@@ -367,8 +366,8 @@ def _own_links(targets: Ragged, sites: Ints) -> tuple[Ints, Ints]:
     return page[is_own], targets.values[is_own]
 
 
-def _resolved(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
-    """The links as places, redirects and aliases followed."""
+def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
+    """The links as page indices, after following redirects and aliases."""
     moved = site_rows.redirects(connection)
     order = np.argsort(moved.sources)
     for _ in range(HOPS_MOST):
@@ -379,14 +378,14 @@ def _resolved(connection: reading.Connection, pages: Ints, targets: Ints, ids: I
 
 
 def stored_readings(folder: Path) -> column_files.ColumnFile | None:
-    """The file; None: there is none that this program reads."""
+    """The file, or None if it is missing or of another version."""
     return column_files.opened(folder / column_files.STORIES, VERSION)
 
 
 def store_readings(
     folder: Path, head: Mapping[str, object], readings: Readings, columns: Mapping[str, NDArray[Any]]
 ) -> None:
-    """In place of the file before; where nothing can be written, nothing is. columns: beside those of the readings."""
+    """Replaces the file, except in a read-only folder. columns: besides those of the readings."""
     with contextlib.suppress(OSError):
         column_files.write(
             folder / column_files.STORIES, VERSION, {**head, "sampling": readings.sampling},

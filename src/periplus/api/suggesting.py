@@ -1,4 +1,4 @@
-"""Archived copies beside broken links: those nearest to when the link was first seen."""
+"""Suggests archived copies for broken links: those closest to the time when the link was first seen."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from periplus.urls.hosts import host_key
 from periplus.values import frozen
 
 DEAD = frozenset({"broken-link", "broken-resource", "soft-404"})
-MOST_ASKED = 1_000  # links of one check: at half a second each, some eight minutes
-MOST_FAILURES = 3  # answers in a row that say nothing: then the archive is left alone
+MOST_ASKED = 1_000  # URLs per check: about eight minutes at half a second each
+MOST_FAILURES = 3  # consecutive failures after which the archive is no longer asked
 LIMITS = FetchLimits(body_bytes=1 << 20, inflated_bytes=1 << 22, total_timeout_s=60.0, first_byte_timeout_s=60.0)
 
 
 @frozen
 class Suggestions:
-    """The issues, with copies in the details of broken links. asked: broken URLs."""
+    """The issues, with copies added to the details of broken links. asked: number of broken URLs."""
 
     issues: IssueTable
     asked: int
     copies: int
-    left: int  # dead addresses that were not asked for
-    fault: str = ""  # why the archive could not tell, the last time that it could not
+    left: int  # broken URLs that were not looked up
+    fault: str = ""  # latest error of the archive
 
 
 def with_copies(
@@ -45,9 +45,9 @@ def with_copies(
     settings: Settings,
     watch: Callable[[int, int], None] = lambda done, count: None,
 ) -> Suggestions:
-    """Asks a CDX server for a copy of each dead address. Raises UsageError for an address that is none.
+    """Looks up a copy of each broken URL on a CDX server. Raises UsageError for an invalid server address.
 
-    watch: called with how many were asked for, and how many there are.
+    watch: called with (URLs looked up, total).
     """
     (address,) = start_urls([server])
     links = [kind for kind in issues.kinds if kind.kind.code in DEAD]
@@ -61,7 +61,7 @@ def with_copies(
     failures, fault, asked = 0, "", 0
     try:
         index = CdxServer(address, transport, clock, delay_s)
-        for text, first_seen in _first_seen(folder, dead[:MOST_ASKED]):
+        for text, first_seen in _first_seen_times(folder, dead[:MOST_ASKED]):
             watch(asked, len(dead))
             answer = index.nearest(Url(text), first_seen)
             asked += 1
@@ -80,7 +80,7 @@ def with_copies(
 
 
 def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, ArchivedCopy]) -> KindIssues:
-    """The issues of a dead link, whose sentence is their words, with copies in these."""
+    """Adds copies to the details of the issues of broken links."""
     words = kind.words.copy()
     for row, place in enumerate(kind.related.tolist()):
         if (copy := copies.get(issues.url[place])) is not None:
@@ -89,8 +89,8 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
     return replace(kind, words=words)
 
 
-def _first_seen(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
-    """(URL, when it was first seen)."""
+def _first_seen_times(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
+    """(URL, time when it was first seen)."""
     with reading.opened(folder) as connection:
         times = [(url, page_rows.first_seen(connection, url_id(Url(url)))) for url in urls]
     return [(url, moment) for url, moment in times if moment is not None]

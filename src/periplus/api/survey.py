@@ -1,4 +1,4 @@
-"""A survey of many sites: plan, runs, state, links, and the user's decisions on sites."""
+"""A survey of many sites: plan, runs, progress, links, and the user's decisions on sites."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ from periplus.urls.scope import site_key
 from periplus.urls.units import prefix_of, promoted, unit_finder, unit_of
 from periplus.values import frozen
 
-PLAN, STOP = "survey", "survey_stop"  # names of the collection's notes
+PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
 Place = Path | str  # a folder, or the address of a collection in a database
 
 
 def create(place: Place, campaign: Campaign) -> None:
-    """A survey in a collection, which may be there but hold no survey. Raises UsageError, StoreError."""
+    """Creates a survey in a new collection, or in one without a survey. Raises UsageError, StoreError."""
     checked(campaign)
     home = home_of(place)
     try:
@@ -68,29 +68,29 @@ def create(place: Place, campaign: Campaign) -> None:
     except NoCollection:
         home.prepare(rules_text(place) if isinstance(place, Path) else "", time.time())
 
-    def begun(before: str) -> str:
+    def new_plan(before: str) -> str:
         if before:
             raise UsageError(
-                f"{home} holds a survey already: `periplus survey add` adds sites, `periplus survey run` goes on"
+                f"{home} already has a survey: `periplus survey add` adds sites, `periplus survey run` continues it"
             )
         return plan_text(campaign)
 
-    home.change_note(PLAN, begun)
+    home.change_note(PLAN, new_plan)
 
 
 def campaign_of(place: Place) -> Campaign:
-    """The survey of a collection. Raises UsageError where there is none, NoCollection, StoreError."""
+    """The survey of a collection. Raises UsageError without one, NoCollection, StoreError."""
     return campaign_from(home_of(place).note(PLAN), home_of(place))
 
 
 def campaign_here(place: Place) -> Campaign | None:
-    """The survey of a collection; None: it holds none. Raises NoCollection, StoreError."""
+    """The survey of a collection, or None. Raises NoCollection, StoreError."""
     plan = home_of(place).note(PLAN)
     return campaign_from(plan, home_of(place)) if plan else None
 
 
 def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
-    """The survey as `changed` makes it of what it was. A run that is at work takes it over within a second."""
+    """Replaces the survey by `changed(survey)`. A running survey applies it within a second."""
 
     home = home_of(place)
 
@@ -101,19 +101,19 @@ def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
 
 
 def add_sites(place: Place, units: Iterable[Unit]) -> Campaign:
-    """With further sites. Raises UsageError for a name or prefix that is there."""
+    """Adds sites. Raises UsageError for a name or prefix that is already in the survey."""
     return change(place, lambda before: dataclasses.replace(before, units=(*before.units, *units)))
 
 
 def remove_sites(place: Place, names: Iterable[str]) -> tuple[Campaign, tuple[Unit, ...]]:
-    """Without the sites of these names, short names or prefixes; and these. Their fetched pages stay."""
+    """Removes sites by name, short name or prefix; returns the survey and the removed sites. Keeps fetched pages."""
     asked, gone = list(names), dict[str, Unit]()
 
     def changed(before: Campaign) -> Campaign:
         for name in asked:
             units = [unit for unit in before.units if name in (unit.name, unit.short, unit.start, *unit.prefixes)]
             if not units:
-                raise UsageError(f"there is no site {name} in the survey; `periplus survey status` names them")
+                raise UsageError(f"no site {name} in the survey; `periplus survey status` lists them")
             gone.update((unit.name, unit) for unit in units)
         return dataclasses.replace(before, units=tuple(unit for unit in before.units if unit.name not in gone))
 
@@ -121,33 +121,32 @@ def remove_sites(place: Place, names: Iterable[str]) -> tuple[Campaign, tuple[Un
 
 
 def stop(place: Place) -> None:
-    """Asks the run that is at work to stop; it stores what is under way."""
+    """Asks the running survey to stop after committing its pages in flight."""
     home_of(place).change_note(STOP, lambda _: "1")
 
 
 # Running --------------------------------------------------------------------------------------------------------------
 
-SURVEY = "survey"  # kind of a run
-# five clicks, as in the published runs; depths are known by links alone
+SURVEY = "survey"  # kind of run
+# five clicks as in the published runs; depth counts links only, so sitemaps are not read
 DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})
-LOOK_S = 0.5  # how often the plan is looked at
-MOST_QUANTUM = 1_000_000  # the rule shares pages out, not the frontier
+LOOK_S = 0.5  # polling interval for changes of the plan
+MOST_QUANTUM = 1_000_000  # the rule allocates pages, not the frontier
 
 
 @frozen
 class Watched:
-    """What whoever watches a campaign is shown; the standing is made when it is asked for, for it takes time."""
+    """Progress of a survey for its watcher; `standing` computes details on demand because it is slow."""
 
     progress: Progress
-    pages: int  # of the budget, in all runs
+    pages: int  # counted against the budget, in all runs
     standing: Callable[[], CampaignProgress]
 
 
 def run(place: Place, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
-    """Goes on with a campaign until its pages or its time are spent, nothing is left, watch returns True,
-    or `stop` is called.
+    """Runs a survey until its page budget or time is used up, no work is left, watch returns True, or `stop` is called.
 
-    settings: as for a crawl, made over DEFAULTS; max_time_s limits this run. watch: called some times a second from
+    settings: as for a crawl, based on DEFAULTS; max_time_s limits this run. watch: called several times a second from
     this thread. Raises UsageError, NoCollection, StoreError.
     """
     home = home_of(place)
@@ -158,13 +157,13 @@ def run(place: Place, settings: Settings, watch: Callable[[Watched], bool]) -> C
 
 
 def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
-    """The campaign as the engine's order.
+    """The survey as an order for the crawl engine.
 
-    With a budget of pages one process makes the choices, however many are asked for. Else one worker unless several are
-    asked for: each chooses among the hosts that it holds.
+    With a page budget, one process makes all choices. Otherwise one worker unless more are requested; each chooses
+    among the hosts that it leases.
     """
     if not campaign.units:
-        raise UsageError("the survey has no site: `periplus survey add ADDRESS` adds one")
+        raise UsageError("the survey has no site: add one with `periplus survey add ADDRESS`")
     at_once = campaign.at_once or (1 if campaign.pages else settings.politeness.concurrency)
     workers = 1 if campaign.pages else min(settings.storage.workers or 1, at_once)
     settings = dataclasses.replace(
@@ -180,22 +179,22 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
 
 
 def policy_of(store: RunStore, order: CrawlOrder) -> SurveyPolicy:
-    """The policy of a survey's worker. store: of the run."""
+    """The policy for a survey worker. store: of the run."""
     policy = survey_policy(campaign_from(store.note(PLAN), order.home), order.settings)
     policy.learn(store.visits(0))
     return policy
 
 
 class _Run:
-    """A run, in parts in which the plan stays as it is."""
+    """A run, divided into parts with an unchanged plan."""
 
     def __init__(self, place: Place, home: CrawlHome, settings: Settings, watch: Callable[[Watched], bool]) -> None:
         self._place, self._home, self._settings, self._watch = place, home, settings, watch
         self._began = self._looked_at = time.monotonic()
-        self._limit_s = settings.budget.max_time_s  # of the run, not of its parts
+        self._limit_s = settings.budget.max_time_s  # for the whole run
         self._before = sum(record.fetched for record in home.runs() if record.kind == SURVEY)
         self._why = ""
-        self._has_chosen = False  # companions, or that there are none
+        self._has_chosen = False  # whether companions were chosen (possibly none)
 
     def run(self) -> CrawlEnd:
         clock = SystemClock()
@@ -222,7 +221,7 @@ class _Run:
         self._order = _order(self._place, self._campaign, dataclasses.replace(self._settings, budget=timeless))
 
     def _part(self, run_id: int) -> str:
-        """Why the engine stopped; empty: nothing is left or the pages are spent."""
+        """Why the engine stopped; empty if no work is left or the page budget is used up."""
         waits = self._companions_wait()
         pages = target_pages(self._campaign) if waits else self._campaign.pages
         left, note = max(pages - self._before, 0), ""
@@ -241,7 +240,7 @@ class _Run:
             else:
                 self._tick(Progress(store.counts(), (), 0.0, 0, False))
             if waits and not (self._why or note):
-                self._chosen = _companions(store, policy, self._campaign)
+                self._select = _companions(store, policy, self._campaign)
             self._counts, self._waiting = store.counts(), not store.idle(time.time())
             start = order.starts[0]
             self._first = why_not(start, *store.states([start])[start])
@@ -250,23 +249,23 @@ class _Run:
         return note
 
     def _companions_wait(self) -> bool:
-        """Whether companions are still to be chosen."""
+        """Whether companions have not been chosen yet."""
         campaign = self._campaign
         return bool(campaign.read_companions and not campaign.companions and not self._has_chosen)
 
     def _goes_on(self) -> bool:
-        """Whether a part follows: companions were chosen, and stand in the plan; or there are none to be read, and
-        their pages go to the survey's own sites.
+        """Whether another part follows: companions were added to the plan, or none were found and their pages go to the
+        survey's own sites.
         """
         if not self._companions_wait():
             return False
-        self._has_chosen, companions = True, self._chosen
+        self._has_chosen, companions = True, self._select
         if companions:
             change(self._place, lambda before: dataclasses.replace(before, companions=companions))
         return True
 
     def _tick(self, progress: Progress) -> bool:
-        """Whether to stop: the watcher says so, another process asks for it, or the plan is another."""
+        """Whether to stop: requested by the watcher or by another process, or because the plan changed."""
         now = time.monotonic()
         progress = dataclasses.replace(progress, elapsed_s=now - self._began)
         pages = self._before + progress.counts.fetched
@@ -287,7 +286,7 @@ class _Run:
 
 
 def _companions(reader: VisitReader, policy: SurveyPolicy, campaign: Campaign) -> tuple[Unit, ...]:
-    """The companions to read, the strongest first: each begins at the page that most sites of the survey link to."""
+    """The companions to read, strongest first; each starts at its page that most survey sites link to."""
     scope = policy.scope
     pages: dict[SiteKey, dict[Url, set[SiteKey]]] = {}
     for visit in reader.visits(0):
@@ -306,7 +305,7 @@ def _companions(reader: VisitReader, policy: SurveyPolicy, campaign: Campaign) -
 
 
 def _record(campaign: Campaign) -> dict[str, object]:
-    """What decides the choices, for the run's record."""
+    """Parameters of the choices, for the record of the run."""
     return {
         "survey_rule": campaign.rule,
         "survey_within": within_of(campaign),
@@ -319,11 +318,11 @@ def _record(campaign: Campaign) -> dict[str, object]:
     }
 
 
-# How it stands --------------------------------------------------------------------------------------------------------
+# Progress -------------------------------------------------------------------------------------------------------------
 
 
 def standing_of(place: Place) -> CampaignProgress:
-    """State of a collection's campaign, from stored pages, also during a run.
+    """Progress of a collection's survey, from stored pages; also during a run.
 
     Raises UsageError, NoCollection, StoreError.
     """
@@ -336,12 +335,12 @@ def standing_of(place: Place) -> CampaignProgress:
 
 
 def depth_settings(records: Sequence[RunRecord]) -> Settings:
-    """Of the last run: the depths that it read."""
+    """Settings with the depth limit of the last run."""
     return settings_from({"max_depth": records[-1].settings.get("max_depth", -1)}) if records else Settings()
 
 
 def standing(campaign: Campaign, policy: SurveyPolicy, reader: VisitReader, elapsed_s: float = 0.0) -> CampaignProgress:
-    """The same of a policy that is at work."""
+    """Progress according to a policy."""
     waiting: Counter[SiteKey] = Counter()
     for host, entries in reader.waiting_by_host().items():
         waiting[policy.site_of(host)] += entries
@@ -361,9 +360,9 @@ def standing(campaign: Campaign, policy: SurveyPolicy, reader: VisitReader, elap
 
 
 def _harvest(record: YieldRecord, names: Mapping[SiteKey, str], waiting: Mapping[SiteKey, int], item: str) -> Harvest:
-    """Curves, the round robin, completeness. O(links log links)."""
+    """Yield curves, the round-robin baseline, and completeness. O(links log links)."""
     site = np.array(record.site, np.int64)
-    sites = [*record.sites, *(key for key in names if key not in record.sites)]  # also those of which nothing was read
+    sites = [*record.sites, *(key for key in names if key not in record.sites)]  # including sites without pages
     pages = np.bincount(site, minlength=len(sites)) + np.array([waiting.get(key, 0) for key in sites], np.int64)
     titles = [names.get(key, key) for key in sites]
     rows = harvest_rows(titles, pages, site.astype(np.int32), record.pairs())
@@ -373,7 +372,7 @@ def _harvest(record: YieldRecord, names: Mapping[SiteKey, str], waiting: Mapping
 def _live_sites(
     campaign: Campaign, policy: SurveyPolicy, waiting: Mapping[SiteKey, int], starts: Mapping[Url, tuple[str, str]]
 ) -> tuple[SiteProgress, ...]:
-    """One for each site, in the order of the campaign: units that share a host are one."""
+    """One row per site in the order of the survey; units that share a host are merged."""
     rows: dict[SiteKey, SiteProgress] = {}
     scores, yields = policy.rule.scores(), policy.rule.yields
     for unit, site in zip(campaign.units, policy.scope.site_of_unit, strict=False):
@@ -401,7 +400,7 @@ def _live_sites(
 
 
 def _recent(policy: SurveyPolicy, site: SiteKey) -> float:
-    """Items a page over the site's last pages."""
+    """Items per page over the site's recent pages."""
     rewards = policy.rule.recent.get(site)
     return sum(rewards) / len(rewards) if rewards else 0.0
 
@@ -410,7 +409,7 @@ _GOOD = FETCHED | {Reason.REDIRECT, Reason.ALIAS}
 
 
 def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:
-    """By what became of the start, as (reason, rule)."""
+    """State of a site from the (reason, rule) of its start."""
     if start is None or start[0] == Reason.WAITING:
         return "waiting" if not pages else "reading"
     reason = Reason(start[0])
@@ -419,12 +418,12 @@ def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:
     return "reading" if waiting else "read"
 
 
-# Its links ------------------------------------------------------------------------------------------------------------
+# Links ----------------------------------------------------------------------------------------------------------------
 
 
 @frozen
 class LinkChoice:
-    """Which links: texts that page, target and anchor contain, or expressions that they match. Empty: any."""
+    """A filter for links: substrings or regular expressions for page, target and anchor. Empty: any."""
 
     kind: str = "external"  # of SURVEY_LINKS
     site: str = ""  # name or short name of a unit
@@ -435,26 +434,24 @@ class LinkChoice:
 
 
 def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
-    """The rows of a table of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
+    """Rows of a table of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
     with reading.moment(folder) as connection:
-        for _, row in _chosen(connection, folder, choice):
+        for _, row in _select(connection, folder, choice):
             yield row
 
 
 def delete(place: Place, choice: LinkChoice) -> int:
-    """Deletes these links from the collection, and nothing else; returns how many.
+    """Deletes these links, but not their pages; returns the number.
 
-    The pages that hold them stay as they are.
-
-    Of a folder while a campaign runs too: what is read later is kept. What the rule has learned from them stays
-    learned until the run ends. Raises StoreError while one runs on a collection in a database.
+    For a folder, allowed during a run, which keeps what it learned from them until it ends. Raises StoreError during a
+    run on a collection in a database.
     """
     with contextlib.ExitStack() as stack:
         if isinstance(place, str):
             stack.enter_context(home_of(place).only_crawl())
         folder, follow = stack.enter_context(changing(place))
         with reading.moment(folder) as connection:
-            keys = [key for key, _ in _chosen(connection, folder, choice)]
+            keys = [key for key, _ in _select(connection, folder, choice)]
         connection = stack.enter_context(schema.writing(folder))
         stack.enter_context(follow(connection))
         if choice.kind == "bad":
@@ -462,10 +459,10 @@ def delete(place: Place, choice: LinkChoice) -> int:
         return survey.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])
 
 
-def _chosen(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
-    """(key, row) of the links that are chosen."""
+def _select(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
+    """(key, row) of the selected links."""
     if choice.kind not in SURVEY_LINKS:
-        raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
+        raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
     units = campaign_from(survey.note(connection, PLAN), folder).units
     only, place_of, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
     values = _bad_values if choice.kind == "bad" else _link_values
@@ -477,15 +474,17 @@ def _chosen(connection: reading.Connection, folder: Path, choice: LinkChoice) ->
     return islice(keyed, choice.limit) if choice.limit >= 0 else keyed
 
 
-_Keyed = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, page, what stands in the columns after it)
+_KeyedRows = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, page, further columns)
 
 
-def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _Keyed:
+def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _KeyedRows:
     for bad in survey.bad_links(connection, choice.page, choice.target, choice.anchor):
         yield bad.row, bad.page, (bad.text, bad.why, bad.anchor, bad.position)
 
 
-def _link_values(connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]) -> _Keyed:
+def _link_values(
+    connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]
+) -> _KeyedRows:
     internal = choice.kind == "internal"
     for link in survey.links(connection, choice.page, choice.target, choice.anchor):
         if (place_of(link.target) == place_of(link.page)) == internal:
@@ -500,36 +499,36 @@ def _place(units: tuple[Unit, ...], name: str) -> int | None:
     for place, unit in enumerate(units):
         if name in (unit.name, unit.short):
             return place
-    raise UsageError(f"there is no site {name} in the survey; `periplus survey status` names them")
+    raise UsageError(f"no site {name} in the survey; `periplus survey status` lists them")
 
 
-# What the user decides on sites ---------------------------------------------------------------------------------------
+# Decisions on sites ---------------------------------------------------------------------------------------------------
 
-MOST_COMPARED = 20_000  # names that one which is not known is compared with: a third of a second
+MOST_COMPARED = 20_000  # names compared to suggest one for an unknown name: a third of a second
 
 
 def decide(
     place: Place, sites: Sequence[str], status: SiteStatus, tags: Sequence[str] = (), *, start: str = "", now: float
 ) -> tuple[str, ...]:
-    """Notes a status and tags for sites, named by their prefixes, and brings the survey in line: what is `in` joins it,
-    anything else leaves it.
+    """Stores a status and tags for sites given by prefix, and updates the survey: sites with status `in` join it,
+    others leave it.
 
-    Any address may join; else a site of the survey, also by its name, or one that was met or marked, so that no slip of
-    the pen is noted. start: where the reading of the one site that joins begins; empty: its front page. What was
-    fetched of a site that leaves is kept. Returns the prefixes. Raises UsageError, NoCollection, StoreError.
+    Any address may join; otherwise a site must be in the survey (also by name), linked to, or marked before, which
+    catches typing errors. start: start page of the one site that joins; empty: its home page. Fetched pages are kept.
+    Returns the prefixes. Raises UsageError, NoCollection, StoreError.
     """
     if not sites:
-        raise UsageError("no site is chosen")
+        raise UsageError("no site given")
     if start and (len(sites) > 1 or status is not SiteStatus.IN):
-        raise UsageError("a start address goes with one site that is taken in")
+        raise UsageError("a start address needs exactly one site with the status `in`")
     before = campaign_here(place)
     prefixes = tuple(dict.fromkeys(_prefixes(folder_of(place), before, sites, anywhere=status is SiteStatus.IN)))
     if before is None:
         if status is SiteStatus.IN:
             name = str(home_of(place)).removesuffix("/")
             raise UsageError(
-                f"{name} holds no survey that a site could join: `periplus survey create -c {name} ADDRESS...` "
-                "makes one"
+                f"{name} has no survey that a site could join: create one with `periplus survey create -c {name} "
+                "ADDRESS...`"
             )
     elif status is SiteStatus.IN:
         if come := _new(before, prefixes):
@@ -541,15 +540,15 @@ def decide(
 
 
 def _new(campaign: Campaign, prefixes: Sequence[str]) -> list[str]:
-    """Those that no site of the survey claims."""
+    """Prefixes that no site of the survey has."""
     claimed = {prefix for unit in campaign.units for prefix in unit.prefixes}
     return [prefix for prefix in prefixes if prefix not in claimed]
 
 
 def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, anywhere: bool) -> Iterator[str]:
-    """Of these sites.
+    """Prefixes of these sites.
 
-    Raises UsageError for one that is neither of the survey nor met in links, unless it may be anywhere.
+    Raises UsageError for a site that is neither in the survey nor linked to, unless `anywhere`.
     """
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
@@ -569,10 +568,10 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
             yield prefix
         else:
             near = get_close_matches(prefix, dict.fromkeys([*noted, *named, *met][:MOST_COMPARED]))
-            hint = f"; near it are {', '.join(near)}" if near else ""
+            hint = f"; similar names are {', '.join(near)}" if near else ""
             raise UsageError(
-                f"there is no site {name} in the survey, and no link that was met leads to one{hint}. With the "
-                "status `in` any address joins"
+                f"no site {name} in the survey, and no known link leads to it{hint}. With the status `in` any address "
+                "can join"
             )
 
 

@@ -1,4 +1,4 @@
-"""The tables of a collection: leafed through page by page, and those that kept results make."""
+"""Pages through tables of a collection: stored tables, issues and faults, and tables of stored results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
 from periplus.api.inlink_index import InlinkIndexes, narrowed
 from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
-from periplus.api.portal import desk_of
+from periplus.api.portal import review_of
 from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
 from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
@@ -55,7 +55,7 @@ from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
 from periplus.values import Row, frozen
 
-if TYPE_CHECKING:  # arrays
+if TYPE_CHECKING:  # imports NumPy
     from periplus.analyse.segments import Segmentation
 
 __all__ = [
@@ -70,15 +70,17 @@ __all__ = [
 ]
 
 
-# A table of a topic or a portal is named with it: `judged:films`.
+# Tables of a topic or portal are named with it: `judged:films`.
 
-_RELEVANT = 0.5  # as everywhere
+_RELEVANT = 0.5  # probability from which a page counts as relevant
 Rows = Iterator[Sequence[object]]
 
 
 @frozen
 class ResultTable:
-    """rows, stamp: of the table of a topic or portal in a collection's folder; the stamp changes when the rows do."""
+    """A table of a topic or portal. rows, stamp: functions of (folder, topic or portal); the stamp changes with the
+    rows.
+    """
 
     table: Table
     rows: Callable[[Path, str], Rows]
@@ -113,17 +115,17 @@ def _story_pages(folder: Path, _: str) -> Rows:
             )
 
 
-def _judged(folder: Path, topic: str) -> Rows:
+def _judged_rows(folder: Path, topic: str) -> Rows:
     labels = {True: "relevant", False: "not", None: None}
-    for one in judged_pages(folder, topic):
-        page = one.page
+    for judged in judged_pages(folder, topic):
+        page = judged.page
         yield (
             page.url,
             page.title,
             str(site_key(page.url)),
             round(page.probability, 4),
             page.probability >= _RELEVANT,
-            labels[one.label],
+            labels[judged.label],
             page.beginning,
         )
 
@@ -141,20 +143,20 @@ def _words(folder: Path, topic: str) -> Rows:
 
 
 def _entries(folder: Path, portal: str) -> Rows:
-    for entry in desk_of(folder, portal).entries:
+    for entry in review_of(folder, portal).entries:
         yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites),
             len(entry.pages), round(entry.weight, 4),
                entry.relevance, entry.sentence, ", ".join(entry.keywords), entry.pages[0].url)  # fmt: skip
 
 
 def _sources(folder: Path, portal: str) -> Rows:
-    for site in desk_of(folder, portal).sites:
+    for site in review_of(folder, portal).sites:
         yield site.key, site.chosen, site.verdict or None, site.stories, round(site.gain, 4), site.relevance
 
 
-def _desk_stamp(folder: Path, portal: str) -> object:
-    desk = desk_of(folder, portal)
-    return desk.gathered, hash(desk.entries), hash(desk.sites)
+def _review_stamp(folder: Path, portal: str) -> object:
+    review = review_of(folder, portal)
+    return review.gathered, hash(review.entries), hash(review.sites)
 
 
 def _stories_stamp(folder: Path, _: str) -> object:
@@ -166,21 +168,21 @@ RESULT_TABLES = {
     for made in (
         ResultTable(STORIES, _stories, _stories_stamp),
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
-        ResultTable(JUDGED, _judged, judged_stamp),
+        ResultTable(JUDGED, _judged_rows, judged_stamp),
         ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
-        ResultTable(ENTRIES, _entries, _desk_stamp),
-        ResultTable(PORTAL_SITES, _sources, _desk_stamp),
+        ResultTable(ENTRIES, _entries, _review_stamp),
+        ResultTable(PORTAL_SITES, _sources, _review_stamp),
     )
 }
 TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
-READ_S = 10.0  # of CPU, for the rows of one screen
-FACETS_S = 2.0  # of CPU, for what rows have in common: the rows are shown without it
-AUDIT_S = 120.0  # of reading what an audit needs
-WRITE_S = 600.0  # of one file
-PAGES_REMEMBERED = 100  # of tables; whoever goes back, or watches what has ended, asks for the same again
-AUDITS_REMEMBERED = 2  # as columns, of some 70 bytes an issue and 150 a URL
-SUMS_REMEMBERED = 100  # overviews, some kB each
-REMEMBERED = 4  # audits and kept results as tables, of 100 to 400 bytes a row, large ones on the disk
+READ_S = 10.0  # CPU time limit for the rows of one screen
+FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
+AUDIT_S = 120.0  # time limit for loading the input of an audit
+WRITE_S = 600.0  # time limit for a file
+PAGES_REMEMBERED = 100  # cached table pages, for readers who go back or poll a finished run
+AUDITS_REMEMBERED = 2  # cached audits as columns: about 70 bytes per issue and 150 per URL
+SUMS_REMEMBERED = 100  # cached overviews, some kB each
+REMEMBERED = 4  # cached audits and results as tables: 100 to 400 bytes per row, large ones on disk
 
 
 @frozen
@@ -192,8 +194,8 @@ class TablePage:
     rows: tuple[Row, ...]
     count: Count
     facets: tuple[TableFacet, ...]
-    sampled: int  # rows that the facets are counted of; 0 with rows: there was no time for facets
-    unordered: bool  # they stand as they lie on disk, for there are too many
+    sampled: int  # rows used for facets; 0 with rows: no facets within the time limit
+    unordered: bool  # too many rows to sort: in stored order
 
 
 _Key = Row
@@ -201,7 +203,7 @@ _Key = Row
 
 @frozen
 class NotedFault:
-    """A cause with what a person noted on it. since: when the first check that saw it began; None: none did."""
+    """A cause with its note. since: start of the first check that saw it, or None."""
 
     fault: Fault
     note: FaultNote
@@ -210,14 +212,14 @@ class NotedFault:
 
 @frozen
 class NotedCauses:
-    """All causes of a collection, gravest first, with the notes on some."""
+    """All causes of a collection, most severe first, with their notes."""
 
     issues: IssueTable
     causes: tuple[Causes, ...]  # by kind
     notes: Mapping[tuple[str, str], FaultNote]  # by code and cause
 
     def faults(self, most: int) -> Iterator[NotedFault]:
-        """Each with its first issues, at most so many."""
+        """Each cause with at most `most` of its issues."""
         for causes in self.causes:
             words = faults(causes, most, self.issues.words)
             for fault, since in zip(words, causes.since.tolist(), strict=True):
@@ -225,31 +227,28 @@ class NotedCauses:
                 yield NotedFault(fault, self.notes.get(key) or FaultNote(*key), None if isnan(since) else since)
 
     def open(self) -> Iterator[Causes]:
-        """Those that nobody accepted or ignored."""
+        """Causes that were not accepted or ignored."""
         closed = {key for key, note in self.notes.items() if note.decision}
         return (self._among(causes, lambda *key: key not in closed) for causes in self.causes)
 
     def only(self, code: str, cause: str) -> NotedCauses:
-        some = (causes for causes in self.causes if causes.issues.kind.code == code)
-        return replace(self, causes=tuple(self._among(causes, lambda *key: key == (code, cause)) for causes in some))
+        of_code = (causes for causes in self.causes if causes.issues.kind.code == code)
+        return replace(self, causes=tuple(self._among(causes, lambda *key: key == (code, cause)) for causes in of_code))
 
     def within(self, chosen: Callable[[Ints], Mask]) -> NotedCauses:
-        """chosen: which of these pages, given by their ids."""
+        """chosen: selects page ids."""
         pages = ((causes, self.issues.ids[causes.issues.pages]) for causes in self.causes)
         return replace(self, causes=tuple(causes.within(chosen(ids), self.issues.url) for causes, ids in pages))
 
     def _among(self, causes: Causes, chosen: Callable[[str, str], bool]) -> Causes:
         code, texts = causes.issues.kind.code, causes.texts(self.issues.url)
-        some = np.fromiter((chosen(code, text) for text in texts), np.bool_, len(causes))
-        return causes.within(np.repeat(some, np.diff(causes.starts)), self.issues.url)
+        is_chosen = np.fromiter((chosen(code, text) for text in texts), np.bool_, len(causes))
+        return causes.within(np.repeat(is_chosen, np.diff(causes.starts)), self.issues.url)
 
 
 @dataclass(slots=True)
 class Browser:
-    """Leafs through tables of any collection; remembers the latest audits, which take seconds to make.
-
-    For many threads.
-    """
+    """Pages through tables of any collection; caches audits, which take seconds. Thread-safe."""
 
     _computed: Remembered[_Key, reading.Connection] = field(
         default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
@@ -266,18 +265,18 @@ class Browser:
     cpu_s: Callable[[], float] = time.thread_time
 
     def table(self, folder: Path, name: str) -> Table:
-        """One of a collection's tables, with segments where its rules name some. Raises UsageError."""
+        """A table of a collection, with segment columns if rules define segments. Raises UsageError."""
         table = table_of(name)
         return with_segments(table) if rules_at(folder) else table
 
     def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
-        """Raises UsageError, NoCollection, and OutOfTime when the rows take more CPU time than READ_S."""
+        """Raises UsageError, NoCollection, and OutOfTime if reading takes more CPU time than READ_S."""
         key = (_version(folder), _stamp(folder, name), name, query, tuple(columns))
         if (page := self._pages.get(key)) is not None:
             return page
         only, asked = _segment_apart(name, query)
-        read = () if name == ISSUES.name else columns  # all: the places in sources are looked up by them
-        with self._opened(folder, name, only) as (connection, table):
+        read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
+        with self._open(folder, name, only) as (connection, table):
             with reading.limited(connection, READ_S, self.cpu_s):
                 asked = narrowed(folder, connection, name, asked, self.indexes)
             page = leafed(connection, table, asked, read, self.cpu_s)
@@ -288,9 +287,9 @@ class Browser:
         return page if page.rows and not page.sampled else self._pages.put(key, page)
 
     def segments(self, folder: Path) -> Segmentation | None:
-        """To which segment each URL of a collection belongs, as its rules are now; None: there are none.
+        """Segments of a collection under its current rules; None without rules.
 
-        Raises UsageError, StoreError when it takes longer than READ_S.
+        Raises UsageError, StoreError if it takes longer than READ_S.
         """
         if not (rules := rules_at(folder)):
             return None
@@ -302,10 +301,10 @@ class Browser:
         return self._segments.of(_version(folder), make)
 
     def _faults_by_segment(self, folder: Path, segments: Segmentation) -> TableFacet:
-        """How many open causes are met in each segment."""
+        """Number of open causes in each segment."""
         met = Counter[str]()
         with self._computed.lock:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
             for causes in noted.open():
                 cause = np.repeat(np.arange(len(causes)), np.diff(causes.starts))
                 names = (_segment(segments, page) for page in noted.issues.ids[causes.issues.pages].tolist())
@@ -313,8 +312,8 @@ class Browser:
         return TableFacet("segment", tuple((name, met[name]) for name in segments.names if met[name]))
 
     def overview(self, folder: Path, wait_s: float) -> Overview | None:
-        """The collection at one look, with its faults ready to be shown as tables; None: it takes longer than wait_s,
-        and the work goes on. Raises NoCollection, StoreError, UsageError.
+        """The overview of a collection, after which its faults are cached as tables; None if it takes longer than
+        wait_s, while the work continues. Raises NoCollection, StoreError, UsageError.
         """
         key = _version(folder)
 
@@ -327,7 +326,7 @@ class Browser:
         return self._overviews.of(key, make, wait_s)
 
     def audited(self, folder: Path, wait_s: float) -> bool:
-        """Whether faults and issues are ready to be shown; if they take longer than wait_s, the work goes on."""
+        """Whether faults and issues are ready; after wait_s the work continues in the background."""
 
         def make() -> bool:
             with self._computed.lock:
@@ -337,17 +336,17 @@ class Browser:
         return self._audits.of(_version(folder), make, wait_s) or False
 
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
-        """Every row that answers, in the order shown, as a file. Raises UsageError."""
+        """Writes all matching rows in the order shown to a file. Raises UsageError."""
         only, asked = _segment_apart(name, query)
-        with self._opened(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
+        with self._open(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
             rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
             if name == ISSUES.name:
                 rows = rows_with_positions(folder, table.names, list(rows))
             writer_named(format).write(table, rows, path)
 
     @contextlib.contextmanager
-    def _opened(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
-        """only: of faults, the segment whose issues are counted."""
+    def _open(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
+        """only: for faults, the segment whose issues are counted."""
         segments = self.segments(folder) if name in TABLES else None
         table = with_segments(table_of(name)) if segments else table_of(name)
         if only:
@@ -358,24 +357,24 @@ class Browser:
                     reading.name_segments(connection, segments.of)
                 yield connection, table
             return
-        with self._computed.lock:  # one audit at a time: each takes a site's links into memory
+        with self._computed.lock:  # one audit at a time, as each loads a site's links into memory
             yield self._result(folder, name) if name not in TABLES else self._audit(folder, only), table
 
     def _audit(self, folder: Path, only: str = "") -> reading.Connection:
-        """The faults of all sites, gravest first, and the issues of those that are open, as tables; made anew when a
-        run has changed anything, or a person noted something. only: those of a segment's pages.
+        """Tables of the faults of all sites, most severe first, and of their open issues; recomputed after a run or a
+        change of notes. only: pages of this segment.
         """
         version = _version(folder)
         key, segments = (*version, only), self.segments(folder)
 
         def make() -> reading.Connection:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
             if segments and only:
                 noted = noted.within(lambda pages: pages_within(segments, only, pages))
             table = noted.issues
             left = table.of(causes.issues for causes in noted.open())
             if not only:
-                first = (one for causes in noted.open() for one in islice(faults(causes, 1, table.words), REPAIR))
+                first = (fault for causes in noted.open() for fault in islice(faults(causes, 1, table.words), REPAIR))
                 self._sums.put(version, fault_sums(left.sums(), first))
             rows: Iterator[Sequence[object]] = issue_rows(left)
             if segments:
@@ -383,13 +382,13 @@ class Browser:
                 rows = ((*row, _segment(segments, page)) for row, page in zip(rows, pages, strict=True))
             return stored_tables.computed(
                 (with_segments(ISSUES) if segments else ISSUES, rows),
-                (FAULTS, (fault_row(one.fault, issue_kinds(), one.note, one.since) for one in noted.faults(1))),
+                (FAULTS, (fault_row(row.fault, issue_kinds(), row.note, row.since) for row in noted.faults(1))),
             )
 
         return self._computed.of(key, make)
 
-    def _noted(self, folder: Path) -> NotedCauses:
-        """Every cause with its note. What a person notes takes no other audit."""
+    def _noted_causes(self, folder: Path) -> NotedCauses:
+        """All causes with their notes. A changed note does not repeat the audit."""
         with reading.opened(folder) as connection:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
@@ -402,20 +401,20 @@ class Browser:
             return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
 
     def noted(self, folder: Path) -> tuple[NotedFault, ...]:
-        """Every cause with its note and its first issue, gravest first. Raises NoCollection, StoreError."""
+        """All causes with notes and their first issue, most severe first. Raises NoCollection, StoreError."""
         with self._computed.lock:
-            return tuple(self._noted(folder).faults(1))
+            return tuple(self._noted_causes(folder).faults(1))
 
     def fault(self, folder: Path, code: str, cause: str, most: int = 1) -> NotedFault | None:
-        """One cause with its first issues, at most so many; None: there is no such one, or no longer. Raises
-        NoCollection, StoreError.
+        """A cause with at most `most` of its issues, or None if it does not exist (any more). Raises NoCollection,
+        StoreError.
         """
         with self._computed.lock:
-            noted = self._noted(folder)
+            noted = self._noted_causes(folder)
         return next(noted.only(code, cause).faults(most), None)
 
     def _result(self, folder: Path, name: str) -> reading.Connection:
-        """A stored result, as a table; read anew when it has changed."""
+        """A stored result as a table, reloaded if it changed."""
         kind, _, which = name.partition(":")
         result = RESULT_TABLES[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
@@ -423,25 +422,25 @@ class Browser:
 
 
 def _segment(segments: Segmentation, page: int) -> str:
-    """That of an issue's page; of a page that is no URL of the collection `other`."""
+    """Segment of an issue's page; `other` for unknown URLs."""
     return segments.of(page) or SEGMENT_OTHER
 
 
 def _segment_apart(name: str, query: TableQuery) -> tuple[str, TableQuery]:
-    """(the segment that a query of faults asks for, the query without it): a cause may lie in several segments."""
+    """(segment condition of a query for faults, the query without it): a cause may be in several segments."""
     if name != FAULTS.name:
         return "", query
     only = next((text for column, text in query.conditions if column == "segment"), "")
-    return only, replace(query, conditions=tuple(one for one in query.conditions if one[0] != "segment"))
+    return only, replace(query, conditions=tuple(pair for pair in query.conditions if pair[0] != "segment"))
 
 
 def table_of(name: str) -> Table:
-    """One of TABLES or, of a topic or portal named with it, of RESULT_TABLES. Raises UsageError for another name."""
+    """A table of TABLES, or of RESULT_TABLES for a topic or portal. Raises UsageError for an unknown name."""
     kind = name.partition(":")[0]
     if kind in RESULT_TABLES:
         return RESULT_TABLES[kind].table
     if name not in TABLES:
-        raise UsageError(f"there is no table {name!r}: choose among {', '.join(TABLES)}")
+        raise UsageError(f"unknown table {name!r}: choose among {', '.join(TABLES)}")
     return TABLES[name]
 
 
@@ -450,19 +449,19 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 
 def _version(folder: Path) -> _Key:
-    """Of what the store has, and of the rules for it; another one after each change."""
+    """Cache key that changes with the stored data and the rules."""
     with reading.opened(folder) as connection:
         return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_changed(folder))
 
 
 def _stamp(folder: Path, name: str) -> object:
-    """Of a stored result; of what the store has its version is enough."""
+    """Cache key of a stored result; None for other tables, which depend on `_version` alone."""
     kind, _, which = name.partition(":")
     return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
 
 
 def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:
-    """A page of all columns of ISSUES, with lines and columns of the sources, and of these columns alone."""
+    """Adds line and column to a page of ISSUES and selects columns. page: with all columns."""
     chosen = table.select(columns)
     rows = page.rows
     if {column.name for column in chosen} & {"line", "column"}:
@@ -478,7 +477,7 @@ def leafed(
     columns: Sequence[str] = (),
     cpu_s: Callable[[], float] = time.thread_time,
 ) -> TablePage:
-    """One page of a table; without facets where they take more CPU time than FACETS_S. Raises UsageError, OutOfTime."""
+    """One page of a table; without facets if they take more CPU time than FACETS_S. Raises UsageError, OutOfTime."""
     try:
         with reading.limited(connection, FACETS_S, cpu_s):
             sample = stored_tables.sample_of(connection, table, query, columns)
@@ -500,6 +499,6 @@ def leafed(
 
 
 def written(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
-    """Every row that answers, in the order shown, as a file. Raises UsageError."""
+    """Writes all matching rows in the order shown to a file. Raises UsageError."""
     rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
     writer_named(format).write(table, rows, path)

@@ -1,4 +1,4 @@
-"""Tells navigation from content: by templates, by other methods, and block by block as far as the site is known."""
+"""Separates navigation from content: finds page templates by Shorkin's method or from stored marks."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from periplus.values import Watch, frozen
 
 @frozen
 class TemplateMarks:
-    """What a method says of pages, by their numbers.
+    """A method's result for pages, by page number.
 
-    Neither sources nor texts are kept: they are read again when they are asked for.
+    Sources and texts are not held; they are read again on demand.
     """
 
     clusters: Sequence[ChainCluster]  # largest first
@@ -56,7 +56,7 @@ class TemplateMarks:
 
 
 def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> TemplateMarks:
-    """Shorkin's method. source: of a page, by its number. Memory: 12 bytes for each tag and text of the site."""
+    """Shorkin's method. source: source of a page by number. Memory: 12 bytes per tag and text of the site."""
     length = rules.min_fragmenters_chain
     held: list[Chains] = []
     parts: list[Ints32] = []
@@ -68,8 +68,8 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
     clusters = _clusters(held, rules, watch)
     navigation = navigation_of(count, clusters)
     gone = [
-        int(size[covered(one, picked, length)].sum()) if len(one) else 0
-        for size, one, picked in zip(parts, held, navigation, strict=True)
+        int(size[covered(page_chains, picked, length)].sum()) if len(page_chains) else 0
+        for size, page_chains, picked in zip(parts, held, navigation, strict=True)
     ]
 
     def marked(page: int) -> tuple[Fragments, Mask]:
@@ -103,17 +103,15 @@ def of_sources(
 def of_marks(
     connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
-    """The marks that are stored with the blocks of pages.
+    """Templates from the stored marks, by the same rules, with navigation blocks in place of chains.
 
-    Templates are found among them by the same rules, a navigation block for a chain.
-
-    Blocks are whole and their white space is folded, so that no run of them need agree; and pages alike in all
-    are of one template too.
+    Blocks are complete and their white space is folded, so no runs of blocks need to agree. Identical pages also share
+    a template.
     """
 
     def marked(page: int) -> Iterator[tuple[Block, Part]]:
         for page_blocks in pages_of(connection, [rows[page].url_id]):
-            parts = (one if one is Part.NAVIGATION else Part.CONTENT for one in page_blocks.parts or ())
+            parts = (part if part is Part.NAVIGATION else Part.CONTENT for part in page_blocks.parts or ())
             yield from zip(page_blocks.blocks, parts, strict=False)
 
     held: list[Chains] = []
@@ -124,9 +122,13 @@ def of_marks(
         held.append(np.array([_chain(block) for block, part in blocks if part is Part.NAVIGATION], np.uint64))
         sizes.append(sum(_bytes(block) for block, _ in blocks))
     alike = replace(rules, duplicates=100)
-    gone = [int((one & np.uint64(0xFFFFFFFF)).sum()) for one in held]
+    gone = [int((chain & np.uint64(0xFFFFFFFF)).sum()) for chain in held]
     return TemplateMarks(
-        _clusters(held, alike, watch), gone, sizes, lambda page: (_shown(*one) for one in marked(page)), _no_source
+        _clusters(held, alike, watch),
+        gone,
+        sizes,
+        lambda page: (_marked_block(*pair) for pair in marked(page)),
+        _no_source,
     )
 
 
@@ -135,22 +137,22 @@ def _bytes(block: Block) -> int:
 
 
 def _chain(block: Block) -> int:
-    """As `shorkin.chains` name theirs: 32 bits that tell it apart, 32 of length."""
+    """Name of a block in the form of `shorkin.chains`: 32 bits of hash, 32 bits of length."""
     return xxhash.xxh32_intdigest(f"{block.kind} {block.text}".encode("utf-8", "replace")) << 32 | _bytes(block)
 
 
-def _shown(block: Block, part: Part) -> MarkedBlock:
+def _marked_block(block: Block, part: Part) -> MarkedBlock:
     return MarkedBlock(block.kind, block.level, (TextRun(block.text, part),))
 
 
 def _no_source(page: int) -> str:
-    raise UsageError("marks are of a page's text, not of its source: take --text, or --method shorkin")
+    raise UsageError("marks apply to a page's text, not to its source: use --text or --method shorkin")
 
 
 def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> bool:
-    """Whether any page has marks. Looks at some, spread over all."""
-    some = rows[:: max(1, len(rows) // 50)]
-    return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in some]))
+    """Whether pages have marks, judged by a sample spread over all."""
+    sample = rows[:: max(1, len(rows) // 50)]
+    return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in sample]))
 
 
 METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {
@@ -161,33 +163,33 @@ METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRu
 
 @frozen
 class Templates:
-    """A site's templates, and its pages marked by them as long as the collection is open."""
+    """A site's templates and its marked pages; usable while the collection is open."""
 
     found: SiteTemplates
     _pages: Sequence[TemplatePage]
     _judged: TemplateMarks
 
     def chosen(self, most: int = -1) -> list[tuple[TemplatePage, int]]:
-        """(page, its template): template after template, then those that none took (-1); most: of each, -1: all."""
+        """(page, template number), by template, then pages without template (-1). most: per template; -1: all."""
         return [(self._pages[page], template) for page, template in self._places(most)]
 
     def marked(self, most: int = -1) -> Iterator[MarkedPage]:
-        """The same pages in the same order, with their parts told apart."""
+        """The same pages in the same order, with content and navigation marked."""
         for page, template in self._places(most):
             yield MarkedPage(self._pages[page], template, tuple(self._judged.blocks(page)))
 
     def texts(self) -> Iterator[tuple[TemplatePage, str]]:
-        """The text of each page without navigation, a block a line."""
+        """Text of each page without navigation, one block per line."""
         for page, _ in self._places():
             yield self._pages[page], text_of(self._judged.blocks(page))
 
     def sources(self) -> Iterator[tuple[TemplatePage, str]]:
-        """The source of each page without navigation. Raises UsageError for a method that does not judge sources."""
+        """Source of each page without navigation. Raises UsageError for a method that works on text only."""
         for page, _ in self._places():
             yield self._pages[page], self._judged.source_left(page)
 
     def _places(self, most: int = -1) -> list[tuple[int, int]]:
-        """(number of a page, its template), at most so many of each template."""
+        """(page number, template number), at most `most` pages per template."""
         taken = {page for cluster in self._judged.clusters for page in cluster.pages}
         groups = [(at, cluster.pages) for at, cluster in enumerate(self._judged.clusters)]
         groups.append((-1, tuple(page for page in range(len(self._pages)) if page not in taken)))
@@ -202,18 +204,18 @@ def site_templates(
     rules: TemplateRules = PUBLISHED,
     watch: Watch = lambda what, done, total: None,
 ) -> Templates:
-    """The templates of a site's HTML pages as they are stored.
+    """Templates of a site's stored HTML pages.
 
-    name: the site's key, where the collection has several. method: of METHODS; empty: `site` where pages are marked,
-    else `shorkin`. Raises UsageError for a site or a method that is not there.
+    name: the site's key, if the collection has several. method: from METHODS; empty: `site` if pages are marked, else
+    `shorkin`. Raises UsageError for an unknown site or method.
     """
     if method and method not in METHODS:
-        raise UsageError(f"there is no method {method!r}: choose among {', '.join(METHODS)}")
+        raise UsageError(f"unknown method {method!r}: choose among {', '.join(METHODS)}")
     site = chosen_start(site_starts(connection), name).site
     rows = source_rows(connection, site)
     marked = method != "shorkin" and are_marked(connection, rows)
     if method == "site" and rows and not marked:
-        raise UsageError(f"no page of {site} is marked yet: take --method shorkin")
+        raise UsageError(f"no page of {site} is marked yet: use --method shorkin")
     method = method or ("site" if marked else "shorkin")
     judged = METHODS[method](connection, rows, rules, watch)
     pages = [

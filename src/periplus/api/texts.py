@@ -1,4 +1,4 @@
-"""A collection's pages as text for other programs: a folder of Markdown, llms.txt, and chunks."""
+"""Exports pages as text for other programs: Markdown files, llms.txt, and chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Watch = Callable[[int, int], None]
 
 @frozen
 class TextExport:
-    """What was written. same: pages left out, for their text is that of another."""
+    """Result of an export. same: pages left out as exact duplicates."""
 
     pages: int
     same: int
@@ -37,7 +37,7 @@ class TextExport:
 
 @contextlib.contextmanager
 def _pages_at(place: Path | str, watch: Watch) -> Iterator[_Pages]:
-    """place: a folder, or the address of a collection in a database."""
+    """place: a folder or a database address."""
     with Collection(folder_of(place)) as collection:
         rows = list(collection.pages(state="fetched", columns=("url", "text_chars", "text_digest")))
         yield _Pages(len(rows), ((row, partial(_with_text, collection, row.url)) for row in rows), watch)
@@ -49,9 +49,9 @@ def _with_text(collection: Collection, url: str) -> Page | None:
 
 
 class _Pages:
-    """The pages of a collection that have a text, the nearest to the start first, each text once.
+    """Pages with text, closest to the start first, without exact duplicates.
 
-    rows: of all pages, each with what reads the page; None: it has no text.
+    rows: of all pages, each with a function that reads the page, or returns None if it has no text.
     """
 
     def __init__(self, total: int, rows: Iterable[tuple[Row, Callable[[], Page | None]]], watch: Watch) -> None:
@@ -72,7 +72,7 @@ class _Pages:
                 self.count += 1
                 yield page
         if not self.count:
-            raise UsageError("the collection holds no page with a text: keep_text was off, or it is empty")
+            raise UsageError("the collection has no page with text: keep_text was off, or it is empty")
 
 
 def export_markdown(
@@ -82,11 +82,10 @@ def export_markdown(
     parts: frozenset[Part] = TEXT_PARTS,
     watch: Watch = lambda done, count: None,
 ) -> TextExport:
-    """Writes each page as a file of Markdown below target, with its facts before it (front matter in YAML).
+    """Writes each page as a Markdown file below target, with YAML front matter.
 
-    place: a folder, or the address of a collection in a database. parts: those that are written. Names are those that
-    every file system takes. Raises UsageError where target holds something or there is no text, NoCollection,
-    StoreError.
+    place: a folder or a database address. parts: parts of pages to write. File names are valid on every file system.
+    Raises UsageError if target is not empty or no page has text, NoCollection, StoreError.
     """
     _require_empty(target)
     names, size = FileNames(), 0
@@ -102,7 +101,7 @@ def export_markdown(
 
 def _require_empty(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} is there already: files are written into a new folder, or an empty one")
+        raise UsageError(f"{target} already exists: choose a new or empty folder")
 
 
 @contextlib.contextmanager
@@ -116,7 +115,7 @@ def _writing(target: Path) -> Iterator[None]:
 
 
 def front_matter(page: Page) -> str:
-    """The page's facts in YAML, each value as JSON writes it, which YAML reads alike; what is not known is left out."""
+    """The page's facts as YAML, with JSON-encoded values (valid YAML); unknown facts are left out."""
     row = page.row
     facts = {
         "url": row.url,
@@ -134,14 +133,14 @@ def front_matter(page: Page) -> str:
 
 
 def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
-    """Writes llms.txt (title, summary, and a list of pages by section) and llms-full.txt (their contents) into target.
+    """Writes llms.txt (title, summary, list of pages by section) and llms-full.txt (page contents) into target.
 
-    Sections are the first folders of addresses. Raises UsageError where one of the files is there already or there is
-    no text, NoCollection, StoreError. Source of the form: llmstxt.org.
+    Sections are top-level directories of URLs. Raises UsageError if one of the files exists or no page has text,
+    NoCollection, StoreError. Format: llmstxt.org.
     """
     index, full = target / "llms.txt", target / "llms-full.txt"
     if there := [path for path in (index, full) if path.exists()]:
-        raise UsageError(f"{there[0]} is there already: write into another folder, or remove it")
+        raise UsageError(f"{there[0]} already exists: write into another folder, or remove it")
     sections: dict[str, list[str]] = {}
     home = about = ""
     with _pages_at(place, watch) as pages, _writing(target):
@@ -157,7 +156,7 @@ def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, 
                 sections.setdefault(_section(row.url), []).append(f"- [{title}]({row.url}){note}")
                 out.write(f"\n---\n\nSource: {row.url}\n\n{page.markdown()}")
         text = f"# {home}\n" + (f"\n> {about}\n" if about else "")
-        # a section of one page is none
+        # sections with a single page are merged into Pages
         pairs = ((name if len(lines) > 1 else "Pages", lines) for name, lines in sections.items())
         merged: dict[str, list[str]] = {"Pages": []}
         for name, lines in pairs:
@@ -168,7 +167,7 @@ def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, 
 
 
 def _section(url: str) -> str:
-    """The first folder of the address; `Pages` for what lies in none."""
+    """Top-level directory of the URL; `Pages` for URLs in the root."""
     folder, slash, _ = urlsplit(url).path.removeprefix("/").partition("/")
     return one_line(unquote(folder)) if slash and folder else "Pages"
 
@@ -182,9 +181,9 @@ def export_chunks(
     parts: frozenset[Part] = TEXT_PARTS,
     watch: Watch = lambda done, count: None,
 ) -> TextExport:
-    """Writes every page in chunks of at most `words` words, a row of CHUNKS each, to a file.
+    """Writes all pages in chunks of at most `words` words to a file, one row of CHUNKS each.
 
-    format: jsonl, parquet, csv, ...; empty: as the path ends. parts: those that are cut. Raises UsageError,
+    format: jsonl, parquet, csv, ...; empty: from the file extension. parts: parts of pages to write. Raises UsageError,
     NoCollection, StoreError.
     """
     writer = writer_named(format or path.suffix.removeprefix(".").lower() or "jsonl")

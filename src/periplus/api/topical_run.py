@@ -1,4 +1,4 @@
-"""Runs a topical crawl: seeds, a topic, an order of pages, and how much of what it fetched was on the topic."""
+"""Runs a topical crawl with seeds, a topic and an order of pages, and records its harvest rate."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ _log = logging.getLogger(__name__)
 
 
 class HarvestPoint(NamedTuple):
-    """A topical crawl at one moment."""
+    """State of a topical crawl at one time."""
 
     when: float  # seconds since the epoch
-    pages: int  # judged, in all runs
-    relevant: int  # of them
-    lately: float  # share of the last pages
+    pages: int  # classified, in all runs
+    relevant: int  # of these pages
+    lately: float  # share of relevant pages among the last ones
 
 
 def harvest_file(folder: Path, topic: str) -> Path:
-    """Raises UsageError for a name that cannot be a topic's."""
+    """Raises UsageError for an invalid topic name."""
     return topic_file(folder, topic).with_suffix(".harvest.jsonl")
 
 
 def is_due(pages: int, noted: int) -> bool:
-    """Whether a crawl of so many pages is worth a point, when the last was at `noted`:
-    600 points for 100,000 pages draw a smooth line.
+    """Whether to record a point after `pages` pages, when the last was recorded at `noted`. Yields 600 points for
+    100,000 pages, enough for a smooth curve.
     """
     return pages >= noted + max(10, noted // 100)
 
 
 def note_harvest(place: Path | str, topic: str, points: Iterable[HarvestPoint]) -> bool:
-    """Adds points to the curve of a collection. False: it could not, be the disk full or the database away; a crawl
-    goes on without.
+    """Appends points to the stored harvest curve. False if the disk is full or the database unavailable; the crawl then
+    continues without.
     """
     try:
         with editing(place) as folder:
@@ -77,7 +77,7 @@ def note_harvest(place: Path | str, topic: str, points: Iterable[HarvestPoint]) 
 
 
 def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
-    """In order; empty where no crawl went. Of two runs that judged the same pages the later one counts."""
+    """The points in order; empty without crawls. If two runs classified the same pages, the later run counts."""
     points: list[HarvestPoint] = []
     try:
         lines = harvest_file(folder, topic).read_text("ascii").splitlines()
@@ -86,7 +86,7 @@ def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
     for line in lines:
         try:
             point = HarvestPoint(**json.loads(line))
-        except (ValueError, TypeError):  # a kill came between
+        except (ValueError, TypeError):  # line truncated by a kill
             continue
         while points and points[-1].pages >= point.pages:
             points.pop()
@@ -94,32 +94,32 @@ def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
     return points
 
 
-KIND = "topical"  # of a run
-STORED_EACH_S = 300.0  # a database's curve: its copy is brought up to date for it
-# a topic knows no borders; a sitemap says nothing of what its pages are about
+KIND = "topical"  # kind of run
+STORED_EACH_S = 300.0  # interval for a database, since each append updates the copy
+# no limits of scope, since topics cross sites; no sitemaps, since they do not describe pages
 DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
-QUANTUM = 1_000_000  # promises share pages out, not the frontier
+QUANTUM = 1_000_000  # the queue allocates pages, not the frontier
 
 
 @frozen
 class TopicalOrder:
-    """What to crawl for."""
+    """What to crawl."""
 
     folder: Path
     seeds: tuple[Url, ...]
-    topic: str  # its name, for the record
-    judge: Judge  # of texts, 0 to 1
+    topic: str  # name, for the record of the run
+    judge: Judge  # scores texts from 0 to 1
     settings: Settings = DEFAULTS  # max_pages is the budget of this run
     order: str = WEIGHED
-    least_harvest: float = 0.0  # of the last WINDOW pages: below it the crawl stops; 0: never
-    known: tuple[Url, ...] = ()  # relevant pages that are known from elsewhere, to tell recall by
-    topic_folder: Path | None = None  # where further workers find the topic; None: this process works alone
-    store: str = ""  # address of a collection in a database, in place of the folder
+    least_harvest: float = 0.0  # stops when the harvest rate of the last WINDOW pages falls below it; 0: never
+    known: tuple[Url, ...] = ()  # relevant pages known from elsewhere, to measure recall
+    topic_folder: Path | None = None  # where other workers find the topic; None: this process works alone
+    store: str = ""  # database address of the collection, instead of the folder
 
 
 @frozen
 class TopicalProgress:
-    """A topical crawl as it stands."""
+    """State of a running topical crawl."""
 
     progress: Progress
     gathered: HarvestTally
@@ -127,7 +127,7 @@ class TopicalProgress:
 
 @frozen
 class TopicalEnd:
-    """How it ended. recall: of the known relevant pages, those that were fetched; None: none were named."""
+    """How a topical crawl ended. recall: fetched share of the known relevant pages; None if none were given."""
 
     end: CrawlEnd
     gathered: HarvestTally
@@ -135,24 +135,24 @@ class TopicalEnd:
 
 
 def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -> TopicalEnd:
-    """Runs or goes on with a topical crawl until its pages or its time are spent, nothing is left, the harvest falls,
-    or watch returns True.
+    """Runs or continues a topical crawl until its page budget or time is used up, no work is left, the harvest rate
+    falls below the limit, or watch returns True.
 
-    What earlier runs fetched is judged again, so a topic that was taught more meanwhile holds at once.
-    Raises UsageError, StoreError.
+    Pages of earlier runs are classified again, so that changes of the topic apply at once. Raises UsageError,
+    StoreError.
     """
     engine = _engine_order(order)
     check_order(engine)
     queue_named(order.order)
     if not order.settings.storage.keep_text:
-        raise UsageError("a topical crawl judges the texts that are stored: leave keep_text as it is")
+        raise UsageError("a topical crawl needs stored texts: do not turn keep_text off")
     home = engine.home
     with home.only_crawl():
         return _Run(order, engine, home, watch).run()
 
 
 def _engine_order(order: TopicalOrder) -> CrawlOrder:
-    """One worker unless several are asked for, and can have the topic."""
+    """Uses one worker, unless more are requested and can load the topic."""
     workers = (order.settings.storage.workers or 1) if order.topic_folder else 1
     settings = dataclasses.replace(
         order.settings,
@@ -171,13 +171,13 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
 
 
 def policy_of(store: RunStore, order: CrawlOrder) -> TopicalPolicy:
-    """What a further worker of a topical crawl chooses by."""
+    """The policy for a further worker of a topical crawl."""
     further = dict(order.further)
     return _policy(store, order, judge_of(Path(further["folder"]), further["topic"]).judge)
 
 
 def _policy(store: RunStore, order: CrawlOrder, judge: Judge) -> TopicalPolicy:
-    """As it stands after all stored visits. Of what waits and no stored link leads to, only its address is known."""
+    """The policy after all stored visits. Waiting URLs without a stored link to them are scored by URL alone."""
     queue = queue_named(dict(order.further)["order"])
     policy = TopicalPolicy(queue, site_scope(order.starts, order.settings.scope), judge, text_of_visit, store.urgent)
     queue.start(order.starts)
@@ -189,7 +189,7 @@ def _policy(store: RunStore, order: CrawlOrder, judge: Judge) -> TopicalPolicy:
 
 
 def text_of_visit(visit: PageVisit) -> str:
-    """What of a page is judged; empty where it has no text."""
+    """The text of a page that is classified; empty without text."""
     return content_text(visit.title, visit.blocks, visit.parts) if visit.blocks else ""
 
 
@@ -199,8 +199,8 @@ class _Run:
     ) -> None:
         self._order, self._engine, self._home, self._watch = order, engine, home, watch
         self._why = ""
-        self._noted = 0  # pages, when the harvest was noted last
-        self._points: list[HarvestPoint] = []  # that are noted, and not stored yet
+        self._noted = 0  # pages at the last recorded point
+        self._points: list[HarvestPoint] = []  # recorded but not stored yet
         self._stored = time.monotonic()
         folder = order.topic_folder or order.folder if order.store else order.folder
         self._place = address_of_copy(folder) or folder
@@ -210,9 +210,8 @@ class _Run:
         went_on = home.prepare(engine.rules, clock.now())
         pages = engine.settings.budget.max_pages
         record = {"topic": self._order.topic, "topical_order": self._order.order, "topical_pages": pages}
-        unlimited = dataclasses.replace(
-            engine.settings.budget, max_pages=0
-        )  # a refresh goes by the last run's settings
+        # a refresh uses the settings of the last run, without its page budget
+        unlimited = dataclasses.replace(engine.settings.budget, max_pages=0)
         recorded = dataclasses.replace(engine.settings, budget=unlimited)
         run_id = home.begin_run(KIND, engine.starts, recorded, clock.now(), record)
         store = home.store(run_id, engine.settings)
@@ -228,9 +227,9 @@ class _Run:
             recall = self._recall(store)
         finally:
             store.close()
-        spent = f"max-pages {pages} are fetched" if pages and counts.fetched >= pages else ""
+        spent = f"max-pages {pages} reached" if pages and counts.fetched >= pages else ""
         state, text = judged(counts, waiting, self._why or note or spent, first)
-        text = text or "nothing is left to fetch"
+        text = text or "no page is left to fetch"
         home.end_run(run_id, state, text, clock.now())
         tally = self._policy.tally
         left = state != "failed" or not leave_nothing(home, engine.part)

@@ -1,4 +1,4 @@
-"""The topics of a collection: learned from examples, and the pages that belong to each."""
+"""Topics of a collection: trained from examples, and used to classify pages."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 SEARCH, WORDS = "search:", "words:"
-SEARCHED = 200  # hits of a search: further ones answer it less and less
-BY_WORDS = 30  # as many pages as a topic can be begun with: F .97 with 30 positives
-WORDS_SHARE = 0.5  # of the best hit's score: a page with one of the words in passing is no example
-FILE_BYTES = 20_000_000  # of an example file that are read: books have 1 MB
+SEARCH_HITS = 200  # search results used: further ones match less and less
+BY_WORDS = 30  # pages found by words: enough to start a topic (F .97 with 30 positives)
+WORDS_SHARE = 0.5  # least share of the best score: pages that mention a word in passing are no examples
+FILE_BYTES = 20_000_000  # read from an example file; books have 1 MB
 FILES_MOST = 50_000
-PAGE_FILES = "https://files.invalid/"  # where files seem to lie, for their names' endings
+PAGE_FILES = "https://files.invalid/"  # base URL for files, so that their extensions are recognised
 
 
 def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
-    """The texts named by the specs, in their order. Raises UsageError for a spec without texts."""
+    """The texts named by the specs, in order. Raises UsageError for a spec without texts."""
     for spec in specs:
         count = 0
         for example in _of_spec(collection, spec, positive):
@@ -49,31 +49,31 @@ def examples_from(collection: Collection, specs: Iterable[str], positive: bool, 
             yield example
         if not count:
             raise UsageError(
-                f"{spec!r} gives no example: no page with text answers to it. `periplus pages` and "
-                "`periplus search` show what there is."
+                f"{spec!r} gives no example: it matches no page with text. See `periplus pages` and `periplus search` "
+                "for what the collection has."
             )
 
 
 def names_files(spec: str) -> bool:
-    """Whether the spec names a file or a folder, for which no collection is needed."""
+    """Whether the spec names a file or folder, which needs no collection."""
     return not spec.startswith((SEARCH, WORDS)) and "://" not in spec and Path(spec).exists()
 
 
 def names_many(spec: str) -> bool:
-    """Whether the spec names pages of the collection by what they have in common, not one by one."""
+    """Whether the spec selects pages by a search or pattern, not individually."""
     return spec.startswith((SEARCH, WORDS)) or ("*" in spec and not names_files(spec))
 
 
 def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Example]:
     if spec.startswith(SEARCH):
-        yield from _of_pages(collection, _found(collection, spec.removeprefix(SEARCH), SEARCHED), positive)
+        yield from _of_pages(collection, _search_urls(collection, spec.removeprefix(SEARCH), SEARCH_HITS), positive)
     elif spec.startswith(WORDS):
         words = spec.removeprefix(WORDS).strip("\"' ").replace(",", " ").split()
         if not words:
-            raise UsageError(f'{spec!r} names no words: write words:"harbour ship sailor"')
+            raise UsageError(f'{spec!r} has no words: write words:"harbour ship sailor"')
         yield Example(" ".join(words), positive, WORDS, spec)
         quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
-        yield from _of_pages(collection, _found(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
+        yield from _of_pages(collection, _search_urls(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
     elif names_files(spec):
         yield from _of_files(Path(spec), positive)
     elif "*" in spec:
@@ -84,23 +84,23 @@ def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Exam
             positive,
         )
     else:
-        yield from _of_pages(collection, [_known(collection, spec)], positive)
+        yield from _of_pages(collection, [_resolve_url(collection, spec)], positive)
 
 
-def _found(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
-    """URLs of the best hits; share: of the best one's score that a hit needs."""
+def _search_urls(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
+    """URLs of the best results. share: least score relative to the best one."""
     hits = collection.search(query, limit=most).hits
     return [str(hit.url) for hit in hits if hit.score >= share * hits[0].score]
 
 
-def _known(collection: Collection, spec: str) -> str:
-    """The URL, if the collection has it."""
+def _resolve_url(collection: Collection, spec: str) -> str:
+    """The URL if the collection has it."""
     try:
         return collection.resolve(spec)
     except UsageError:
         raise UsageError(
-            f"{spec!r} is no file or folder here and no page of the collection. Examples are a folder, a file, a URL, "
-            "a pattern (https://example.org/films/*),"
+            f"{spec!r} is neither a file or folder here nor a page of the collection. Examples are a folder, a file, a "
+            f"URL, a pattern (https://example.org/films/*),"
             f' {SEARCH}"..." or {WORDS}"..."'
         ) from None
 
@@ -112,9 +112,7 @@ def _of_pages(collection: Collection, urls: Iterable[str], positive: bool) -> It
 
 
 def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
-    """Those of the URLs that are pages, read by a connection of their own: the collection's may have a time limit,
-    and work to do.
-    """
+    """Pages among the ids, read through a connection of its own: the collection's may have a time limit and be busy."""
     connection = reading.connect(collection.folder)
     try:
         with reading.reading():
@@ -124,12 +122,12 @@ def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlock
 
 
 def text_of_page(page: PageBlocks) -> str:
-    """Its judged text; empty if it has none."""
+    """The text that is classified; empty if there is none."""
     return content_text(page.title, page.blocks, page.parts) if page.blocks else ""
 
 
 def _of_files(path: Path, positive: bool) -> Iterator[Example]:
-    """A file, or all below a folder but hidden ones, by their names."""
+    """A file, or all files below a folder except hidden ones, sorted by name."""
     files = (
         [path]
         if path.is_file()
@@ -141,7 +139,7 @@ def _of_files(path: Path, positive: bool) -> Iterator[Example]:
 
 
 def text_of_file(file: Path) -> str:
-    """Its judged text, in any format. Raises UsageError for an unreadable file."""
+    """The text that is classified, from a file of any format. Raises UsageError for an unreadable file."""
     try:
         with file.open("rb") as opened:
             body = opened.read(FILE_BYTES)
@@ -152,34 +150,31 @@ def text_of_file(file: Path) -> str:
     return content_text(document.title, document.blocks, None) if document.blocks else ""
 
 
-# A topic is two files in the collection's folder `topics`: NAME.json, the topic itself, and NAME.examples.gz,
-# what it was learned from; and, where pages were labelled, NAME.labels.jsonl, to which each answer is added at
-# once, so that no kill loses one.
+# A topic is stored in the collection's folder `topics`: NAME.json (the topic), NAME.examples.gz (its examples), and
+# NAME.labels.jsonl if pages were labelled; each answer is appended at once and survives a kill.
 
 FOLDER = "topics"
-BACKGROUND = 2_000  # pages of the collection that say how pages score that nobody chose; of more the median is the same
-# unlabelled pages to a positive example where no negatives are given: more examples of them say no more
+BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
+# unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
 AS_NEGATIVES = 5
-BEGINNING_CHARS = 300  # of a page that are shown of it
+BEGINNING_CHARS = 300  # shown of a page
 _NAME = re.compile(r"\w[\w-]{0,63}")
 
 
 class TopicOrder(NamedTuple):
-    """What to learn."""
+    """What to train."""
 
     name: str
-    positives: Sequence[str]  # each a folder, a file, a URL, a pattern of URLs, `search:...` or `words:...`
-    negatives: Sequence[str] = ()  # the same; none: pages of the collection that nobody chose
+    positives: Sequence[str]  # folders, files, URLs, URL patterns, `search:...` or `words:...`
+    negatives: Sequence[str] = ()  # likewise; empty: other pages of the collection
     method: Method = Method.CALIBRATED
     background: int = BACKGROUND
 
 
 def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
-    """Learns a topic, stores it in the collection's folder, and returns it with its quality.
+    """Trains a topic, stores it in the collection's folder, and returns it with its quality.
 
-    One of that name is replaced; labels given to it stay.
-
-    Raises UsageError where examples are missing.
+    Replaces an existing topic of this name, keeping its labels. Raises UsageError if examples are missing.
     """
     from periplus.analyse.topic.judging import word_counts
 
@@ -192,12 +187,10 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
     seen = _unchosen(collection, [*given, *labelled], order.background)
     if not order.negatives and not any(not example.positive for example in labelled):
         if not seen:
-            raise UsageError(
-                "the collection has no other page that could stand for what the topic is not: give --negative examples"
-            )
+            raise UsageError("the collection has no other pages to use as negative examples: give --negative examples")
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
-    topic = _learned(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
+    topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
     with editing(collection.place) as folder:
         file = topic_file(folder, order.name)
         file.parent.mkdir(0o700, exist_ok=True)
@@ -206,7 +199,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
     return topic
 
 
-def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
+def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
     from periplus.analyse.topic.training import assessed, examples_of, learned
 
     examples = examples_of(given)
@@ -214,10 +207,7 @@ def _learned(name: str, given: Sequence[Example], background: Sequence[Mapping[s
 
 
 def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
-    """A reproducible random sample of the collection's pages, chosen by the ids of their URLs.
-
-    As examples of nothing.
-    """
+    """A reproducible random sample of the collection's pages, chosen by URL id, as negative examples."""
     rows = collection.pages(state="fetched", columns=("url",))
     ids = heapq.nsmallest(max(most, 0), (url_id(Url(row.url)) for row in rows))
     for page in pages_of(collection, ids):
@@ -226,13 +216,13 @@ def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
 
 
 def _unchosen(collection: Collection, chosen: Sequence[Example], most: int) -> list[Example]:
-    """Pages of the collection that nobody chose."""
+    """Pages of the collection that are not examples."""
     return list(_without(chosen, sample_pages(collection, most + 2 * len(chosen))))[:most]
 
 
 def _without(chosen: Iterable[Example], examples: Iterable[Example]) -> Iterator[Example]:
-    """Those found that are none of the chosen: by no address of the same page (a site that answers by http and by https
-    has two), nor with the same text.
+    """Examples that are not among the chosen, compared by text and by URL without scheme (http and https versions are
+    the same page).
     """
     chosen = list(chosen)
     texts, names = {example.text for example in chosen}, {_without_scheme(example.name) for example in chosen}
@@ -244,9 +234,9 @@ def _without_scheme(name: str) -> str:
 
 
 def begin(folder: Path, name: str) -> None:
-    """An empty collection in folder for a topic of this name, unless there is one.
+    """Creates an empty collection for a topic, unless there is one.
 
-    Raises UsageError for a name that cannot be a topic's, StoreError.
+    Raises UsageError for an invalid topic name, StoreError.
     """
     topic_file(folder, name)
     if not schema.exists(folder):
@@ -254,12 +244,12 @@ def begin(folder: Path, name: str) -> None:
 
 
 def topic_names(folder: Path) -> list[str]:
-    """Names of the topics of the collection in folder."""
+    """Names of the collection's topics."""
     return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
 
 
 def topic_of(folder: Path, name: str) -> Topic:
-    """A learned topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
+    """A trained topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
     from periplus.analyse.topic.judging import topic_of_text
 
     file = topic_file(folder, name)
@@ -267,7 +257,9 @@ def topic_of(folder: Path, name: str) -> Topic:
         text = file.read_text("utf-8")
     except FileNotFoundError:
         names = ", ".join(topic_names(folder))
-        advice = f"there {'are' if ',' in names else 'is'} {names}" if names else "`periplus topic train` learns one"
+        advice = (
+            f"there {'are' if ',' in names else 'is'} {names}" if names else "train one with `periplus topic train`"
+        )
         raise UsageError(f"the collection has no topic {name!r}: {advice}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{file} cannot be read: {error}") from None
@@ -275,21 +267,21 @@ def topic_of(folder: Path, name: str) -> Topic:
 
 
 def judge_of(folder: Path, name: str) -> Judge:
-    """What judges texts by a topic: `judge_of(folder, "films").judge(texts)` gives a float64 for each, 0 to 1."""
+    """Classifier of a topic: `judge_of(folder, "films").judge(texts)` returns a float64 per text, 0 to 1."""
     from periplus.analyse.topic.judging import Judge
 
     return Judge(topic_of(folder, name))
 
 
 def remove_topic(place: Path | str, name: str) -> list[Path]:
-    """Deletes a topic with its examples and labels; returns the files. Raises UsageError for one that is not known."""
+    """Deletes a topic with its examples and labels; returns the files. Raises UsageError for an unknown topic."""
     with editing(place) as folder:
         topic_of(folder, name)
         file = topic_file(folder, name)
         files = [
-            one
-            for one in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
-            if one.exists()
+            path
+            for path in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
+            if path.exists()
         ]
         for file in files:
             file.unlink()
@@ -303,9 +295,9 @@ def judged_pages(
     watch: Watch = lambda what, done, total: None,
     topic_from: Path | None = None,
 ) -> list[Judged]:
-    """The collection's pages that belong to a topic most likely, best first. limit: -1: all.
+    """The collection's pages by probability of belonging to a topic, highest first. limit: -1: all.
 
-    topic_from: the folder of another collection that knows the topic.
+    topic_from: folder of another collection that has the topic.
     """
     judge = judge_of(topic_from or collection.folder, name)
     ids = [url_id(Url(row.url)) for row in collection.pages(state="fetched", columns=("url",))]
@@ -313,22 +305,22 @@ def judged_pages(
     for count, page in enumerate(pages_of(collection, ids), 1):
         pages.append(judged(judge, page))
         watch("judging", count, len(ids))
-    pages.sort(key=lambda one: (-one.probability, one.url))
+    pages.sort(key=lambda page: (-page.probability, page.url))
     return pages if limit < 0 else pages[:limit]
 
 
 def judged_page(collection: Collection, name: str, url: str, topic_from: Path | None = None) -> Judged:
-    """One page of the collection; topic_from: as of `judged_pages`. Raises UsageError for one that it does not have."""
+    """Classifies one page. topic_from: as in `judged_pages`. Raises UsageError for an unknown page."""
     page_url = collection.resolve(url)
     for page in pages_of(collection, [url_id(page_url)]):
         return judged(judge_of(topic_from or collection.folder, name), page)
-    raise UsageError(f"{page_url} is no page of the collection: name a page that was fetched, or a file")
+    raise UsageError(f"{page_url} is not a page of the collection: name a fetched page or a file")
 
 
 def judged_target(collection: Collection, name: str, target: str, topic_from: Path | None = None) -> Judged:
-    """A page of the collection by its URL, or a file by its path. topic_from: as of `judged_pages`.
+    """Classifies a page by URL, or a file by path. topic_from: as in `judged_pages`.
 
-    Raises UsageError for what is neither.
+    Raises UsageError for anything else.
     """
     if "://" in target or not Path(target).is_file():
         return judged_page(collection, name, target, topic_from)
@@ -339,13 +331,13 @@ def judged_target(collection: Collection, name: str, target: str, topic_from: Pa
 
 
 def judged(judge: Judge, page: PageBlocks) -> Judged:
-    """A page with its chance."""
+    """Classifies a page."""
     text = text_of_page(page)
     return Judged(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
 
 
 def beginning_of(text: str, title: str) -> str:
-    """Of a text of `content_text`: a few words of what comes after the title."""
+    """The beginning of a text of `content_text`, without the title."""
     words = " ".join(text.removeprefix(title).split())
     return words if len(words) <= BEGINNING_CHARS else words[:BEGINNING_CHARS].rpartition(" ")[0] + " ..."
 
@@ -353,28 +345,28 @@ def beginning_of(text: str, title: str) -> str:
 def topic_file(folder: Path, name: str) -> Path:
     """Path of a topic. Raises UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} cannot be a topic's name: letters, digits, - and _, at most 64 of them")
+        raise UsageError(f"{name!r} is not a valid topic name: use letters, digits, - and _, at most 64")
     return folder / FOLDER / f"{name}.json"
 
 
 def stored_examples(folder: Path, name: str) -> list[Example]:
-    """Examples of a topic, with later labels."""
+    """Examples of a topic, updated by later labels."""
     file = topic_file(folder, name)
     try:
         with gzip.open(_files(file)[1], "rt", encoding="ascii") as lines:
             given = [Example(**json.loads(line)) for line in lines]
     except (OSError, ValueError, TypeError, EOFError) as error:
-        raise StoreError(f"the examples of {name} cannot be read ({error}): train it anew") from None
+        raise StoreError(f"the examples of {name} cannot be read ({error}): train it again") from None
     return _with_labels(given, list(_labels(file)))
 
 
 def add_label(place: Path | str, name: str, example: Example) -> None:
-    """Keeps an answer at once."""
+    """Stores an answer at once."""
     _note_label(place, name, example._asdict())
 
 
 def take_back_label(place: Path | str, name: str, url: str) -> None:
-    """A label as if it had not been given; that is kept at once, too."""
+    """Removes a label; also stored at once."""
     _note_label(place, name, {"name": url, "taken_back": True})
 
 
@@ -384,24 +376,24 @@ def _note_label(place: Path | str, name: str, label: Mapping[str, object]) -> No
 
 
 def stored_labels(folder: Path, name: str) -> list[Example]:
-    """Labels of pages, the last of each. Raises UsageError for an invalid name."""
+    """The latest label of each page. Raises UsageError for an invalid name."""
     return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
 
 
 def relearned(collection: Collection, name: str) -> Topic:
-    """Learns the topic again from its examples and labels, and stores it."""
+    """Trains the topic again on its examples and labels, and stores it."""
     from periplus.analyse.topic.judging import word_counts
 
     old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
     seen = _unchosen(collection, given, old.background)
-    topic = _learned(name, given, [word_counts(page.text) for page in seen], old.method)
+    topic = _train(name, given, [word_counts(page.text) for page in seen], old.method)
     with editing(collection.place) as folder:
         _write(topic_file(folder, name), topic)
     return topic
 
 
 def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[Example]:
-    """A label is the last word on a page; of two the later."""
+    """Labels override examples; later labels override earlier ones."""
     by_page = {(example.name, example.text): example for example in labelled}
     texts, names = {example.text for example in labelled}, {example.name for example in labelled}
     return [
@@ -414,21 +406,21 @@ def _labels(file: Path) -> Iterator[Example]:
     labels: list[Example] = []
     with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
         for line in lines:
-            if not line.endswith("\n"):  # a kill came between: that answer was not given
+            if not line.endswith("\n"):  # truncated by a kill: ignore that answer
                 break
-            one = json.loads(line)
-            if one.get("taken_back"):
+            label = json.loads(line)
+            if label.get("taken_back"):
                 last = max(
-                    (at for at, example in enumerate(labels) if example.name == one["name"]), default=len(labels)
+                    (at for at, example in enumerate(labels) if example.name == label["name"]), default=len(labels)
                 )
                 del labels[last : last + 1]
             else:
-                labels.append(Example(**one))
+                labels.append(Example(**label))
     yield from labels
 
 
 def _files(file: Path) -> tuple[Path, Path, Path]:
-    """A topic's files: itself, its examples, its labels; what was judged by it lies beside, as .judged.jsonl."""
+    """A topic's files: the topic, its examples, its labels. Its classified pages are in NAME.judged.jsonl."""
     return file, file.with_suffix(".examples.gz"), file.with_suffix(".labels.jsonl")
 
 
@@ -444,7 +436,7 @@ def _write(file: Path, topic: Topic) -> None:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """The file appears when it is whole."""
+    """Writes the file atomically."""
     draft = file.with_name(file.name + ".part")
     try:
         draft.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Measures many sites of one collection together: indicators, companion set, completeness, drawings, a report."""
+"""Webometric analyses of a collection of many sites: indicators, companions, completeness, drawings, a report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FORMATS = {
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
 }
-"""What `write_survey` writes; tables are in `present.survey_report`."""
+"""Drawings and documents of `write_survey`; tables are in `present.survey_report`."""
 CO_LINKS_SHOWN = 1_000
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
@@ -79,7 +79,7 @@ _WAITING = (Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Rea
 
 @frozen
 class SurveyOrder:
-    """How a survey counts. item: what is harvested: an external page, host or (registered) domain."""
+    """How a survey counts. item: unit of the harvest: an external page, host or (registered) domain."""
 
     title: str = ""
     model: DocumentModel = DocumentModel.PAGE
@@ -90,12 +90,12 @@ class SurveyOrder:
 
 @frozen
 class SurveyRows:
-    """A collection as it stood at one moment, with every URL's unit."""
+    """Data of a collection from one snapshot, with the unit of every URL."""
 
     urls: UrlRows
     assigned: UnitsOfUrls
     fragment: WebFragment
-    order: Ints  # ids of pages as they were asked for
+    order: Ints  # page ids in order of fetching
     marks: Mapping[str, SiteMark]
     runs: tuple[RunRecord, ...]
 
@@ -103,19 +103,19 @@ class SurveyRows:
 def survey_of(
     folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
 ) -> SurveyResults:
-    """All that a collection says of these units and what surrounds them. units: none: one for each start of its runs.
+    """All results for these units and their surroundings. units: empty: one per start of the collection's runs.
 
-    now: when the results are made; 0: when the last run ended, so that the same collection gives the same results.
-    Raises UsageError, NoCollection, StoreError.
+    now: date of the results; 0: the end of the last run, so that equal collections give equal results. Raises
+    UsageError, NoCollection, StoreError.
     """
     with reading.opened(Path(folder)) as connection:
         return results(survey_rows_of(connection, units, order or SurveyOrder()), order or SurveyOrder(), now)
 
 
 def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:
-    """What is read once; other rules or models need no second reading."""
+    """The input of all analyses, independent of rules and document model."""
     if order.item not in ITEMS:
-        raise UsageError(f"a survey harvests by {', '.join(ITEMS)}, not by {order.item!r}")
+        raise UsageError(f"unknown item {order.item!r}: choose among {', '.join(ITEMS)}")
     with reading.snapshot(connection):
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
@@ -137,13 +137,13 @@ def _units_of_starts(records: Iterable[RunRecord]) -> tuple[Unit, ...]:
             units.setdefault(unit.prefixes[0], unit)
     if not units:
         raise UsageError(
-            "the collection has no run yet, so there is nothing to survey: `periplus crawl URL URL ...` begins one"
+            "the collection has no run yet, so there is nothing to survey: start one with `periplus crawl URL URL ...`"
         )
     return tuple(units.values())
 
 
 def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyResults:
-    """Everything that follows from the rows."""
+    """All results that follow from the rows."""
     fragment = rows.fragment
     by_model = {model: unit_links(fragment, model) for model in DocumentModel}
     pages, counted = by_model[DocumentModel.PAGE], by_model[order.model]
@@ -178,9 +178,7 @@ def _connectivity(
 
 
 def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
-    """(what the target set's pages yielded in the order of fetching,
-    the sites outside the target set on the same pages).
-    """
+    """Yield of the target set's pages in order of fetching: (all, only links to sites outside the target set)."""
     fragment = rows.fragment
     document = places_in_sorted(fragment.ids, rows.order)
     document = document[document >= 0]
@@ -207,7 +205,7 @@ def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
     hosts = rows.fragment.host.astype(np.int64)
     if item == "host":
         return hosts[end]
-    number, first = np.unique(hosts, return_index=True)  # domains are looked up once a host
+    number, first = np.unique(hosts, return_index=True)  # one domain look-up per host
     texts = [rows.urls.texts[place] for place in places_in_sorted(rows.urls.ids, rows.fragment.ids[first]).tolist()]
     domains: dict[str, int] = {}
     of_host = np.zeros(int(number.max()) + 1 if len(number) else 0, np.int64)
@@ -242,7 +240,7 @@ def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
 
 
 def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
-    """How was counted, then every setting of the last run that is not as it ships."""
+    """Counting rules, followed by all settings of the last run that differ from the defaults."""
     rules, defaults = order.rules, as_values(Settings())
     counted = [
         ("document model", order.model.value),
@@ -253,9 +251,9 @@ def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
         ),
         ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
         (
-            "sites that are met",
+            "sites outside the survey",
             (
-                f"told apart by {order.choice.met_by}; folders are sites on "
+                f"separated by {order.choice.met_by}; folders count as sites on "
                 f"{', '.join(host for host, _ in order.choice.platforms)}"
             ),
         ),
@@ -276,7 +274,7 @@ def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
 
 
 def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
-    """What became of the URLs of each target unit."""
+    """Number of URLs by state for each target unit."""
     chosen, codes = rows.fragment.chosen, len(REASONS)
     mine = rows.assigned.numbers < chosen
     table = np.bincount(
@@ -304,31 +302,31 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
 
 
 def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
-    """Why no page of a unit was fetched: what became of its start, or of most of its URLs.
+    """Why no page of a unit was fetched: reason of its start, or the most frequent reason of its URLs.
 
-    counts: by place in REASONS.
+    counts: by index in REASONS.
     """
     start = places_in_sorted(urls.ids, np.array([url_id(Url(unit.start))], np.int64))[0] if unit.start else -1
     if start < 0 and not counts.any():
-        return "never met"
+        return "no link to it known"
     reason = REASONS[int(urls.reasons[start]) if start >= 0 else int(counts.argmax())]
     return f"not available: {REASON_WORDS[reason]}"
 
 
 def mark_sites(place: Path | str, noted: Iterable[SiteMark], now: float) -> None:
-    """Remembers what the user thinks of sites: status and tags. Raises NoCollection, StoreError."""
+    """Stores the user's status and tags of sites. Raises NoCollection, StoreError."""
     with editing(place) as folder, schema.writing(folder) as connection:
         schema.store_marks(connection, noted, now)
 
 
 def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: str) -> list[UrlId]:
-    """URLs of the target set (`target`), or of the sites of one class of its companions. units: as of `survey_of`.
+    """URLs of the target set (`target`), or of one class of companions. units: as in `survey_of`.
 
-    Raises UsageError for another name.
+    Raises UsageError for an unknown set.
     """
     names = ("target", *(kind.value for kind in CompanionClass))
     if name not in names:
-        raise UsageError(f"there is no set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
+        raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
     rows = survey_rows_of(connection, units, SurveyOrder())
     inside = np.arange(len(rows.fragment.units)) < rows.fragment.chosen
     if name != "target":
@@ -339,7 +337,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
 
 
 def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
-    """Every link between hosts with its anchor, position and page's title; streamed."""
+    """All links between hosts with anchor text, position and page title; streamed."""
     with (
         reading.moment(Path(folder)) as connection,
     ):
@@ -347,13 +345,13 @@ def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
-    """One drawing or document, as FORMATS names them.
+    """Writes a drawing or document from FORMATS.
 
-    out: UTF-8, newline="". Raises UsageError for what there is not.
+    out: UTF-8, newline="". Raises UsageError for an unknown combination.
     """
     if format not in FORMATS.get(what, ()):
         choices = "; ".join(f"{name} as {', '.join(formats)}" for name, formats in FORMATS.items())
-        raise UsageError(f"a survey writes no {what} as {format}: there are {choices}")
+        raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
         case "network", "svg":

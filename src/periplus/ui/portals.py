@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.api import portal as work
-from periplus.api.portal import KINDS, Desk, DeskEntry, desk_of, published_files
+from periplus.api.portal import KINDS, PortalReview, ReviewEntry, published_files, review_of
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, UsageError
 from periplus.jobs.forms import choice
@@ -78,11 +78,11 @@ def _check_topic(folder: Path, made: Portal) -> None:
         raise UsageError(f"the collection has no topic {made.topic[:80]!r}")
 
 
-def desk(request: Request) -> Response:
+def review(request: Request) -> Response:
     """The entries with what was decided of them, the sites, and what can be done with the portal."""
     name, folder = folder_of(request)
     state, chosen = state_of(request), request.path_params["portal"]
-    one = desk_of(folder, chosen)
+    one = review_of(folder, chosen)
     kind = _kind(one, request.query_params)
     entries = _entries(one, kind, request.query_params.get("q", ""))
     at = _at(request.query_params.get("at", ""), len(entries))
@@ -106,18 +106,18 @@ def desk(request: Request) -> Response:
     return rendering.answer(request, "portal.html", values | more)
 
 
-def _kind(desk: Desk, asked: Mapping[str, str]) -> str:
+def _kind(review: PortalReview, asked: Mapping[str, str]) -> str:
     """The list of entries shown: as requested, else the waiting entries, if any."""
     kind = choice(asked, "show", KINDS)
-    return kind or next((one for one in KINDS if any(entry.kind == one for entry in desk.entries)), KINDS[0])
+    return kind or next((one for one in KINDS if any(entry.kind == one for entry in review.entries)), KINDS[0])
 
 
-def _entries(desk: Desk, kind: str, text: str) -> list[DeskEntry]:
+def _entries(review: PortalReview, kind: str, text: str) -> list[ReviewEntry]:
     low = text.strip().lower()
-    return [entry for entry in desk.entries if entry.kind == kind and low in _text(entry)]
+    return [entry for entry in review.entries if entry.kind == kind and low in _text(entry)]
 
 
-def _text(entry: DeskEntry) -> str:
+def _text(entry: ReviewEntry) -> str:
     return " ".join((entry.key, entry.title, entry.sentence, *entry.keywords, *entry.sites)).lower()
 
 
@@ -151,7 +151,7 @@ def decide(request: Request) -> Response:
     )
     if not picked:
         raise UsageError("no entry is selected")
-    one = desk_of(folder, chosen)
+    one = review_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
     listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
     work.decide(place, one.portal, verb, picked, now())
@@ -162,7 +162,7 @@ def decide(request: Request) -> Response:
 def entry(request: Request, refused: rendering.Refused | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
     name, folder = folder_of(request)
-    one = desk_of(folder, request.path_params["portal"])
+    one = review_of(folder, request.path_params["portal"])
     key = request.query_params.get("key", "")
     chosen = next((entry for entry in one.entries if entry.key == key), None)
     if chosen is None:

@@ -135,7 +135,7 @@ SCREENS = (
         {"name": str, "portals": _ROWS, "line": str, "fault": str, "topics": list[str], "periods": list[str]},
         take=portals.create,
     ),
-    Screen(_PORTAL, portals.desk),
+    Screen(_PORTAL, portals.review),
     Screen(_PORTAL + "/entry", portals.entry, parameters={"key!": (TEXT, "of the entry")}, take=portals.edit),
     Screen(_C + "/stories", stories.stories, {"name": str, "computed_at": float, "jobs": list[Job], "stories": _ROWS},
         take=stories.find),
