@@ -21,7 +21,7 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.page import HTML_TYPES
 from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
-from periplus.model.visit import BROKEN, FETCHED, Reason
+from periplus.model.visit import BROKEN_REASONS, FETCHED, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
@@ -120,7 +120,7 @@ def _view(end: _End, start: Start) -> RunView:
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
-    dead = analysis_rows.ids_at(connection, BROKEN, past)
+    dead = analysis_rows.ids_at(connection, BROKEN_REASONS, past)
     issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)

@@ -48,7 +48,7 @@ from periplus.model.results import (
     SitesReport,
     SiteSum,
 )
-from periplus.model.visit import BROKEN, FETCHED, Reason
+from periplus.model.visit import BROKEN_REASONS, FETCHED, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
@@ -299,7 +299,7 @@ def _unreachable(site: AuditInput) -> Mask:
 
     Excludes suspected soft 404s. URLs in doubt after a check count as the crawl saw them.
     """
-    seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in BROKEN]) & (
+    seen = np.isin(site.urls.reason, [REASONS.index(reason) for reason in BROKEN_REASONS]) & (
         site.urls.verdict == VERDICTS.index(Verdict.SUSPECT)
     )
     gone: Mask = seen | (site.dead & (site.urls.verdict != VERDICTS.index(Verdict.MISSING)))

@@ -231,7 +231,8 @@ class IndexWorker:
             indexed = slice(*np.searchsorted(ids, (batch[0], batch[-1] + 1)).tolist())
             digest_of = dict(zip(ids[indexed].tolist(), digests[indexed].tolist(), strict=True))
             is_stale = [
-                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page] for page in batch.tolist()
+                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page]
+                for page in batch.tolist()
             ]
             if not self._put_pages(batch[is_stale], stop):
                 return False

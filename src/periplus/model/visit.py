@@ -89,7 +89,7 @@ STATE_OF: dict[Reason, State] = dict.fromkeys(Reason, State.DISCOVERED) | {
 """The reason decides the state, so only the reason is stored."""
 REASONS_OF = {state: [reason for reason in Reason if STATE_OF[reason] is state] for state in State}
 """The reasons of each state, in the order of Reason."""
-BROKEN = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
+BROKEN_REASONS = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
 """Failures of the site, not of this program or its settings."""
 
 FETCHED = frozenset(REASONS_OF[State.FETCHED])

@@ -9,9 +9,9 @@ of a pattern (`urls.url_patterns`); a URL belongs to its narrowest pattern and t
 `trap_window` of its pages in a row had no content, and a fifth as many of such pages linked to new URLs of it. Each
 wider pattern is allowed one more window, and each series one more page for five with content; a wider pattern does not
 count while the narrow one has content.  (5) In a series in doubt, doubtful URLs are postponed. Listed
-URLs are only if URLs of their narrowest pattern or of the one above it were listed by `trap_window` pages (and without
-a query they are allowed one more window): a list on one page ends. If three windows of pages in a row have the same
-text or are redirects, all URLs are postponed.  (6) Postponed URLs are fetched last: a fifth as many as the pages allowed
+URLs are postponed only if `trap_window` pages list URLs of their narrowest pattern or of the next wider one (without a
+query they are allowed one more window): a list on one page ends. If three windows of pages in a row have the same text
+or are redirects, all URLs are postponed.  (6) Postponed URLs are fetched last: a fifth as many as the pages allowed
 before, more as long as these have new numbers, and at most `max_doubtful` of a host. A page with content reopens its
 series.
 
@@ -165,9 +165,9 @@ class _Sessions:
 class TrapDetector:
     """The series of one host, and which of its URLs are postponed. See the rule above. One object per held host.
 
-    Invariants: (1) window 0 refuses nothing; (2) a listed URL is refused only if a window of pages lists its pattern,
-    or after a run of equal answers; (3) the state follows from the store and the pages read since, so a resumed crawl decides as
-    if it had not been interrupted; (4) memory is bounded.
+    Invariants: (1) window 0 refuses nothing; (2) a listed URL is refused only if a window of pages lists its pattern, or
+    after a run of equal answers; (3) the state follows from the store and the pages read since, so a resumed crawl
+    decides as if it had not been interrupted; (4) memory is bounded.
     """
 
     def __init__(self, window: int, most: int, memory: TrapMemory, past: HostPast) -> None:
@@ -205,12 +205,7 @@ class TrapDetector:
             vain = series.dull if sample else series.idle
             if width <= SCRIPT and not brought and series.alike >= series.allows(self._window * ALIKE) + sample:
                 return f"{key}: {series.alike} pages in a row had the same text"
-            if (
-                not brought
-                and vain >= allowed + sample
-                and series.bred * FIFTH >= self._window
-                and is_open
-            ):
+            if not brought and vain >= allowed + sample and series.bred * FIFTH >= self._window and is_open:
                 return f"{key}: {vain} pages in a row had nothing new"
             if width <= SCRIPT:
                 brought |= series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
