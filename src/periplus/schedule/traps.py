@@ -165,8 +165,8 @@ class _Sessions:
 class TrapDetector:
     """The series of one host, and which of its URLs are postponed. See the rule above. One object per held host.
 
-    Invariants: (1) window 0 refuses nothing; (2) a listed URL is refused only if a window of pages lists its pattern, or
-    after a run of equal answers; (3) the state follows from the store and the pages read since, so a resumed crawl
+    Invariants: (1) window 0 refuses nothing; (2) a listed URL is refused only if a window of pages lists its pattern,
+    or after a run of equal answers; (3) the state follows from the store and the pages read since, so a resumed crawl
     decides as if it had not been interrupted; (4) memory is bounded.
     """
 
