@@ -24,8 +24,8 @@ from pathlib import Path
 from periplus.model.page import Block, BlockKind, Blocks
 from periplus.model.search import PageToIndex
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.search.asking import MatchWindow, Searcher
-from periplus.search.index import IndexWriter
+from periplus.retrieval.asking import MatchWindow, Searcher
+from periplus.retrieval.index import IndexWriter
 from periplus.settings import Searching
 
 VOCABULARY = 200_000

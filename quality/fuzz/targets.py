@@ -32,7 +32,7 @@ from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.model.ports import Response
 from periplus.model.visit import Cut, Fetched, Headers, Request
 from periplus.present.markup import escaped
-from periplus.search.query import parse
+from periplus.retrieval.query import parse
 from periplus.settings import FetchLimits, settings_from
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts

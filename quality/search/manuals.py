@@ -18,7 +18,7 @@ from periplus.model.page import Document, LinkKind
 from periplus.model.search import PageToIndex
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import SiteKey, Url
-from periplus.search.index import IndexWriter
+from periplus.retrieval.index import IndexWriter
 from periplus.urls.canonical import canonical, url_id
 
 MANUALS = {  # name: (language, folder below the root)

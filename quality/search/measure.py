@@ -38,8 +38,8 @@ from questions import measured as answers_to_questions
 from periplus.model.page import BlockKind
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
-from periplus.search.asking import MatchWindow, Searcher
-from periplus.search.index import names, whole_name
+from periplus.retrieval.asking import MatchWindow, Searcher
+from periplus.retrieval.index import names, whole_name
 from periplus.settings import Searching
 
 SEED = 7

@@ -31,7 +31,7 @@ from manuals import Manual, index_of, manuals
 
 from periplus.document.words import forms, table
 from periplus.model.web import UrlId
-from periplus.search.asking import MatchWindow, Searcher
+from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
 
 QUESTIONS = Path(__file__).parent / "questions.tsv"

@@ -29,8 +29,8 @@ from manuals import Manual, index_of, manuals
 from questions import Answering, ours, places, questions, shown
 
 from periplus.document.words import forms, table
-from periplus.search import vectors
-from periplus.search.asking import MatchWindow, Searcher
+from periplus.retrieval import vectors
+from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
 
 DIMENSIONS = 200

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
         influence,
         keywords,
         refresh,
-        search_collections,
         sql,
         stories,
     )
     from periplus.api.functions import open_collection as open
+    from periplus.api.functions import search_collections as search
     from periplus.api.page import Page
     from periplus.api.rows import Rows
     from periplus.api.site import Site
@@ -65,7 +65,7 @@ _PLACES = {  # public name: (module, name in the module); empty: the module itse
     "open": ("api.functions", "open_collection"),
     "portal": ("api.portal", ""),
     "refresh": ("api.functions", "refresh"),
-    "search_collections": ("api.functions", "search_collections"),
+    "search": ("api.functions", "search_collections"),
     "sql": ("api.functions", "sql"),
     "stories": ("api.functions", "stories"),
     "survey": ("api.survey", ""),
@@ -93,7 +93,7 @@ __all__ = [
     "open",
     "portal",
     "refresh",
-    "search_collections",
+    "search",
     "sql",
     "stories",
     "survey",

@@ -20,7 +20,7 @@ PARAMETERS = 6
 VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "core", "misc"})
 BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__"})
 # packages whose results depend on their arguments alone
-PURE = frozenset({"model", "urls", "document", "schedule", "search", "analyse", "present"})
+PURE = frozenset({"model", "urls", "document", "schedule", "retrieval", "analyse", "present"})
 SURROUNDINGS = frozenset(["time.time", "time.monotonic", "time.perf_counter", "time.sleep", "datetime.now",
     "datetime.utcnow", "date.today", "uuid.uuid4"]) | {
     "os.urandom", "os.getenv", "os.environ",

@@ -31,7 +31,7 @@ NAMES_LEFT: dict[str, int] = {
     "periplus/present": 72,
     "periplus/schedule": 24,
     "periplus/schedule/topical": 10,
-    "periplus/search": 31,
+    "periplus/retrieval": 31,
     "periplus/store": 64,
     "periplus/store/postgres": 33,
     "periplus/store/sqlite": 73,

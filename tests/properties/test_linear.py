@@ -23,7 +23,7 @@ from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.visit import Fetched, Headers
-from periplus.search.query import parse
+from periplus.retrieval.query import parse
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.mailto import mailto_problem
 from periplus.urls.url_patterns import plain, url_patterns

@@ -41,13 +41,13 @@ def test_importing_the_package_loads_no_part_of_it():
 
 NOT_FOR_A_CRAWL = (
     "numpy", "scipy", "tantivy", "email.utils", "psycopg", "pyarrow", "turbohtml", "periplus.ui", "periplus.jobs",
-    "periplus.search", "periplus.model.story", "periplus.analyse.content",
+    "periplus.retrieval", "periplus.model.story", "periplus.analyse.content",
     "periplus.analyse.duplicates", "periplus.analyse.linkgraph", "periplus.model.results", "periplus.model.webometrics",
     "periplus.present.report", "periplus.present.map",
 )  # fmt: skip
 NOT_FOR_INDEXING = (
     "scipy", "pyarrow", "email.utils", "periplus.analyse.duplicates", "periplus.analyse.shorkin",
-    "periplus.search.snippets", "periplus.document.decode", "periplus.api.facts", "periplus.api.searching",
+    "periplus.retrieval.snippets", "periplus.document.decode", "periplus.api.facts", "periplus.api.searching",
 )  # fmt: skip
 
 

@@ -8,12 +8,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import periplus.search.index
+import periplus.retrieval.index
 from periplus.document.words import TextCutter, table
 from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
-from periplus.search.asking import ENOUGH, MatchWindow, Searcher
-from periplus.search.index import (
+from periplus.retrieval.asking import ENOUGH, MatchWindow, Searcher
+from periplus.retrieval.index import (
     ASKED_S,
     BETWEEN,
     FOLDER,
@@ -36,8 +36,8 @@ from periplus.search.index import (
     whole_name,
     write_ranks,
 )
-from periplus.search.query import parse
-from periplus.search.snippets import CHARS, Highlighter, PageLines, snippet
+from periplus.retrieval.query import parse
+from periplus.retrieval.snippets import CHARS, Highlighter, PageLines, snippet
 from periplus.settings import Searching
 
 CUTTER = TextCutter(BETWEEN)
@@ -365,7 +365,7 @@ def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
 
 @pytest.mark.parametrize("held_bytes", [0, 1 << 20])
 def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(held_bytes, tmp_path, monkeypatch):
-    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", held_bytes)
+    monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", held_bytes)
     early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         drafts.keep(drafted(page(1, "earlier"), CUTTER))
@@ -382,7 +382,7 @@ def told(made):
 
 
 def test_pages_wait_for_the_engine_up_to_a_limit_of_bytes_and_the_place_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(periplus.search.index, "QUEUED_BYTES", 5_000)
+    monkeypatch.setattr(periplus.retrieval.index, "QUEUED_BYTES", 5_000)
     with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
         writer.put([page(1, "harbour")])
         assert Searcher(tmp_path, Searching()).pages == 0
@@ -409,8 +409,8 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
 
 @pytest.mark.parametrize("late", [1, 3, 100])
 def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
-    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
-    monkeypatch.setattr(periplus.search.index, "LATE_DRAFTS", late)
+    monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", 0)
+    monkeypatch.setattr(periplus.retrieval.index, "LATE_DRAFTS", late)
     chance, expected = random.Random(1), {}
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         for turn in range(200):
@@ -439,8 +439,8 @@ def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
 
 @pytest.mark.parametrize(("name", "room"), [("MOST_BYTES", 0), ("MOST_BYTES", 300), ("ROOM_SHARE", 1 << 62)])
 def test_pages_without_room_have_no_drafts(tmp_path, monkeypatch, name, room):
-    monkeypatch.setattr(periplus.search.index, name, room)
-    monkeypatch.setattr(periplus.search.index, "HELD_BYTES", 0)
+    monkeypatch.setattr(periplus.retrieval.index, name, room)
+    monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", 0)
     with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
         writer.keep([page(number, f"number{number}") for number in range(9)])
         put = [writer.put_kept(number, ()) for number in range(9)]

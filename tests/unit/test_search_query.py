@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.errors import UsageError
-from periplus.search.query import All, Among, Any, During, Not, Only, Phrase, Query, Word, narrowed, parse, span_of
+from periplus.retrieval.query import All, Among, Any, During, Not, Only, Phrase, Query, Word, narrowed, parse, span_of
 
 CASES = [
     ("old harbour", All((Word("old"), Word("harbour")))),

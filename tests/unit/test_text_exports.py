@@ -84,7 +84,7 @@ def test_a_collection_without_texts_says_so(tmp_path, address: Address):
 
 
 def test_chunks_name_their_pages_as_vectors_do(tmp_path):
-    from periplus.search.vectors import page_of
+    from periplus.retrieval.vectors import page_of
     from periplus.urls.canonical import canonical, url_id
 
     folder = stored(tmp_path / "e.periplus", SITE, ["https://e.org/"])

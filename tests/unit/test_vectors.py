@@ -18,7 +18,7 @@ from periplus.api.collection import Collection
 from periplus.cli.search import search
 from periplus.errors import StoreError, UsageError
 from periplus.model.web import UrlId
-from periplus.search import vectors
+from periplus.retrieval import vectors
 from periplus.urls.canonical import canonical, url_id
 from stored import copied, page, stored
 

@@ -23,8 +23,8 @@ from periplus.api.search_index import IndexWorker, catch_up, standing
 from periplus.api.searching import Search, SearchedFolder
 from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
-from periplus.search import index as search_index
-from periplus.search.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
+from periplus.retrieval import index as search_index
+from periplus.retrieval.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows, text_rows
 from periplus.urls.canonical import canonical, url_id

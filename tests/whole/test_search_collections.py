@@ -18,7 +18,7 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, UsageError
 from periplus.mcp.answers import Served
 from periplus.mcp.tools import answered
-from periplus.search.asking import MatchWindow, Searcher
+from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
 from stored import page, stored
 
@@ -70,7 +70,7 @@ def test_several_collections_answer_as_one_of_all(several, one, query):
     """But for how near words stand, which the engine estimates by which of them is the rarer in a segment."""
     for folder in (*several, one):
         (folder / "periplus.toml").write_text("[settings]\nweight_phrase = 0.0\n", "utf-8")
-    ours = periplus.search_collections(several, query, limit=30, facets=True)
+    ours = periplus.search(several, query, limit=30, facets=True)
     with periplus.open(one) as collection:
         theirs = collection.search(query, limit=30, facets=True)
     assert order(ours) == order(theirs)
@@ -88,13 +88,13 @@ def test_a_page_that_several_have_is_one_hit(tmp_path, several):
     stored(other, {url: page("Zeppelin", "/")}, [url])
     with periplus.open(several[0]) as collection:
         total = collection.search("north.org harbour").total
-    result = periplus.search_collections([several[0], tmp_path / "more.periplus", other], "north.org harbour", limit=50)
+    result = periplus.search([several[0], tmp_path / "more.periplus", other], "north.org harbour", limit=50)
     urls = [hit.url for hit in result.hits]
     assert len(set(urls)) == len(urls) == result.total == total
     hit = next(hit for hit in result.hits if hit.url == url)
     assert (hit.twins, hit.near) == ((), ())
     # of two versions the one that answers is shown
-    assert [hit.collection for hit in periplus.search_collections([several[0], other], "zeppelin").hits] == ["older"]
+    assert [hit.collection for hit in periplus.search([several[0], other], "zeppelin").hits] == ["older"]
 
 
 def test_a_copied_collection_is_searched_beside_its_model(tmp_path, several):
@@ -104,8 +104,8 @@ def test_a_copied_collection_is_searched_beside_its_model(tmp_path, several):
     stored(several[0], SITES["north.org"] | {"https://north.org/new": page("Zeppelin", "/")}, ["https://north.org/new"])
     both = [several[0], tmp_path / "copy.periplus"]
     for query in ("harbour", "zeppelin"):
-        assert order(periplus.search_collections(both, query)) == order(periplus.search_collections(both[::-1], query))
-    assert periplus.search_collections(both, "zeppelin").total == 1
+        assert order(periplus.search(both, query)) == order(periplus.search(both[::-1], query))
+    assert periplus.search(both, "zeppelin").total == 1
 
 
 def test_two_local_folders_of_one_name_are_apart(tmp_path):
@@ -114,7 +114,7 @@ def test_two_local_folders_of_one_name_are_apart(tmp_path):
         docs.mkdir(parents=True)
         (docs / "index.html").write_text(f"<title>Harbour {name}</title><p>Lights of {name}</p>", "utf-8")
         crawl([str(docs)], tmp_path / f"{name}.periplus")
-    result = periplus.search_collections([tmp_path], "harbour")
+    result = periplus.search([tmp_path], "harbour")
     assert {(hit.title, hit.collection) for hit in result.hits} == {("Harbour one", "one"), ("Harbour two", "two")}
 
 
@@ -140,12 +140,12 @@ def test_pages_near_a_vector_are_of_all(tmp_path, several):
         (tmp_path / "v.txt").write_text(f"https://{host}/1\nhttps://{host}/2", "utf-8")
         np.save(tmp_path / "v.npy", np.array([[1.0, number], [-1.0, 0.5]]))
         embedding.take_in(folder, tmp_path / "v.npy")
-    result = periplus.search_collections(several, "", like=[1.0, 0.0], limit=2)
+    result = periplus.search(several, "", like=[1.0, 0.0], limit=2)
     assert [hit.url for hit in result.hits] == ["https://north.org/1", "https://south.org/1"]
-    near = periplus.search_collections(several, "", like="https://north.org/1", limit=1)
+    near = periplus.search(several, "", like="https://north.org/1", limit=1)
     assert [hit.url for hit in near.hits] == ["https://south.org/1"]
     with pytest.raises(UsageError, match="has no vectors"):
-        periplus.search_collections([several[2]], "", like=[1.0, 0.0])
+        periplus.search([several[2]], "", like=[1.0, 0.0])
 
 
 def test_the_command_takes_folders_of_collections(several):
@@ -159,13 +159,13 @@ def test_the_command_takes_folders_of_collections(several):
     empty = CliRunner().invoke(main, ["search", "harbour", "-c", str(several[0]), "-c", str(Path(folder).parent)])
     assert "no collection in" in empty.output
     with pytest.raises(NoCollection):
-        periplus.search_collections([several[0], Path(folder).parent], "harbour")
+        periplus.search([several[0], Path(folder).parent], "harbour")
 
 
 def test_a_model_that_names_no_collection_searches_all(several):
     served = Served(lambda: collections_at(several, Path()))
     answer = answered(served, "search", {"query": "harbour", "limit": 5})
-    hits = periplus.search_collections(several, "harbour", limit=5).hits
+    hits = periplus.search(several, "harbour", limit=5).hits
     assert [(row["url"], row["collection"]) for row in answer.content] == [(hit.url, hit.collection) for hit in hits]
     rest = answered(served, "search", {"query": "harbour", "limit": 5, "cursor": answer.rest})
     assert not {row["url"] for row in rest.content} & {row["url"] for row in answer.content}

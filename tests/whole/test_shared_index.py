@@ -28,7 +28,7 @@ from periplus.api.search_index import standing
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion
-from periplus.search.index import IndexBusy
+from periplus.retrieval.index import IndexBusy
 from periplus.store import published as publications
 from periplus.store import segments
 from periplus.store.postgres import index_place
@@ -249,9 +249,9 @@ def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, m
     folder = reader("one", shared.text)
     answers(folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
-    both = periplus.search_collections({"here": folder, "there": shared.text}, "site:a.test", limit=50)
+    both = periplus.search({"here": folder, "there": shared.text}, "site:a.test", limit=50)
     assert both.total == len(both.hits) == 40 and copies(tmp_path, "two")[0] == []
-    alone = periplus.search_collections({"there": shared.text}, "depth:..1 lights", limit=50)
+    alone = periplus.search({"there": shared.text}, "depth:..1 lights", limit=50)
     assert [hit.url for hit in alone.hits] and copies(tmp_path, "two")[0] != [], "columns are looked up in the copy"
 
 

@@ -14,7 +14,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
-from periplus.search.index import IndexBusy, read_state
+from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
 from periplus.store import column_files
 from periplus.store.sqlite import changes, deletion, listing, portal_rows, reading, runs, schema

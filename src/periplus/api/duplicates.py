@@ -72,7 +72,7 @@ def duplicates(
 def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
     """Marks content and navigation on unmarked pages, as a search does first; does nothing during a crawl."""
     from periplus.api import search_index  # imports the full-text engine
-    from periplus.search.index import IndexBusy
+    from periplus.retrieval.index import IndexBusy
 
     _, unmarked = text_rows.tally(connection)
     if not unmarked or reading.is_being_crawled(connection, now):

@@ -12,9 +12,9 @@ from periplus.api.shared_index import VECTORS, publish_vectors, publishing, shar
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
-from periplus.search import vectors
-from periplus.search.query import asked_words, parse
-from periplus.search.vectors import parsed
+from periplus.retrieval import vectors
+from periplus.retrieval.query import asked_words, parse
+from periplus.retrieval.vectors import parsed
 from periplus.store.sqlite import page_rows, reading
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds

@@ -226,7 +226,7 @@ def export(
 
 
 def search_collections(  # noqa: PLR0913 - the options of a search
-    places: Sequence[Path | str] | Mapping[str, Path | str],
+    places: Path | str | Sequence[Path | str] | Mapping[str, Path | str],
     query: str,
     *,
     limit: int = 10,
@@ -236,9 +236,10 @@ def search_collections(  # noqa: PLR0913 - the options of a search
     time_limit_s: float = 0.0,
     watch: Callable[[int, int], bool] = lambda done, waiting: False,
 ) -> SearchResult:
-    """Searches several collections with one ranking, as `periplus search -c A -c B` does.
+    """Searches one or several collections with one ranking, as `periplus search -c A -c B` does.
 
-    places: collection folders, folders that contain collections, and addresses; or a mapping from names to collections.
+    places: a collection's folder or address, a folder that contains collections, or several of these; or a mapping from
+    names to collections.
     Scores use the statistics of all collections. A page in several of them is one hit; `Hit.collection` names the one
     that it is shown from. Other arguments as in `Collection.search`, but the URL in `like` must be complete. Raises
     UsageError, NoCollection, StoreError.
@@ -246,7 +247,11 @@ def search_collections(  # noqa: PLR0913 - the options of a search
     from periplus.api.searching import searched
 
     near = url_id(canonical(like)) if isinstance(like, str) else like
-    named = places if isinstance(places, Mapping) else _collections_at(places)
+    named = (
+        places
+        if isinstance(places, Mapping)
+        else _collections_at([places] if isinstance(places, Path | str) else places)
+    )
     with searched(named, time_limit_s) as search:
         behind = search.catch_up(time.time(), watch)
         return search.find(query, limit, page, facets=facets, behind=behind, like=near)
@@ -265,9 +270,8 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
     time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
     """
     with asked(folder_of(folder), question, time_limit_s, limit) as answer:
-        names, rows = tuple(answer.columns), list(answer.rows)
-    parts = zip(*rows, strict=True) if rows else ((),) * len(names)
-    columns = [Column(name, _kind(values), "") for name, values in zip(names, parts, strict=True)]
+        names, rows = answer.columns, list(answer.rows)
+    columns = [Column(name, _kind([row[place] for row in rows]), "") for place, name in enumerate(names)]
     return Rows("answer", columns, lambda _: iter(rows))
 
 

@@ -33,8 +33,8 @@ from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import PageToIndex
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, UrlId
-from periplus.search.asking import Searcher
-from periplus.search.index import (
+from periplus.retrieval.asking import Searcher
+from periplus.retrieval.index import (
     NOTHING,
     IndexBusy,
     IndexWriter,

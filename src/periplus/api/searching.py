@@ -23,12 +23,12 @@ from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import utc
-from periplus.search.asking import Holds, MatchWindow, Near, Searcher
-from periplus.search.index import FOLDER, IndexBusy, Ranks, ask, is_written
-from periplus.search.query import parse
-from periplus.search.snippets import Highlighter, PageLines, may_share, snippet
-from periplus.search.vectors import FOLDER as VECTORS_FOLDER
-from periplus.search.vectors import opened
+from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
+from periplus.retrieval.index import FOLDER, IndexBusy, Ranks, ask, is_written
+from periplus.retrieval.query import parse
+from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
+from periplus.retrieval.vectors import FOLDER as VECTORS_FOLDER
+from periplus.retrieval.vectors import opened
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks

@@ -23,9 +23,9 @@ from periplus.extras import extra_needed
 from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.ports import RunRecord
 from periplus.model.web import UrlId
-from periplus.search import index, vectors
-from periplus.search.files import SEGMENT_ENDINGS, linked_files, replace_files
-from periplus.search.index import IndexBusy, IndexState, read_state
+from periplus.retrieval import index, vectors
+from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files, replace_files
+from periplus.retrieval.index import IndexBusy, IndexState, read_state
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.published import PublishedFile, PublishedSet, publish, published, published_set, take_over, text_of
 from periplus.store.segments import object_storage

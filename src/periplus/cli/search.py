@@ -141,7 +141,7 @@ def _like(
     if vectors is None and not like and not embed_with:
         return None
     from periplus.api import embedding
-    from periplus.search.vectors import parsed
+    from periplus.retrieval.vectors import parsed
 
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")

@@ -56,7 +56,7 @@ from periplus.model.tables import (
 )
 from periplus.model.visit import State
 from periplus.present.wording import iso
-from periplus.search.vectors import FOLDER as VECTORS
+from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.store.sqlite.tables import TableQuery
 
 _COLLECTION = {"collection": text_schema("name of the collection; optional if there is only one")}

@@ -22,7 +22,7 @@ from periplus.jobs.forms import whole
 from periplus.model.page import ALL_PARTS, PART_CHOICES
 from periplus.model.search import OPERATORS, SearchResult
 from periplus.model.web import Url
-from periplus.search.vectors import FOLDER as VECTORS
+from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
 from periplus.ui.state import folder_of, named_in, now, state_of

@@ -22,8 +22,8 @@ from periplus.model.survey import SURVEY_LINKS, SiteMark
 from periplus.model.tables import Table
 from periplus.model.webometrics import SurveyResults
 from periplus.present.survey_report import STANDING, standing_rows, survey_table
+from periplus.retrieval.index import IndexBusy
 from periplus.schedule.survey import campaign_from
-from periplus.search.index import IndexBusy
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
 from periplus.store.sqlite import tables as stored_tables

@@ -23,7 +23,7 @@ from periplus.document.words import (
 from periplus.model.arrays import Ints
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
-from periplus.search.index import (
+from periplus.retrieval.index import (
     COMMITTED,
     FOLDER,
     FORMS,
@@ -38,8 +38,8 @@ from periplus.search.index import (
     joined,
     open_index,
 )
-from periplus.search.matching import NEVER, Matcher
-from periplus.search.query import (
+from periplus.retrieval.matching import NEVER, Matcher
+from periplus.retrieval.query import (
     All,
     Any,
     Node,
@@ -53,7 +53,7 @@ from periplus.search.query import (
     parted,
     pieces_of,
 )
-from periplus.search.vectors import fused
+from periplus.retrieval.vectors import fused
 from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
 from periplus.values import frozen

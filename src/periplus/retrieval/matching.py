@@ -11,7 +11,7 @@ import tantivy
 from periplus.document.language import is_beyond_latin
 from periplus.document.words import asked_terms, folded, forms, is_run, script_languages, table
 from periplus.model.web import UrlId
-from periplus.search.index import (
+from periplus.retrieval.index import (
     ADDRESS,
     ANCHOR,
     DEFINED,
@@ -33,7 +33,7 @@ from periplus.search.index import (
     primary,
     whole_name,
 )
-from periplus.search.query import (
+from periplus.retrieval.query import (
     All,
     Among,
     Any,

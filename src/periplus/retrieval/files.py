@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from periplus.errors import StoreError
-from periplus.search.index import ASKED, COMMITTED, FILE, FOLDER, STATE, translated
+from periplus.retrieval.index import ASKED, COMMITTED, FILE, FOLDER, STATE, translated
 
 # A commit consists of files that never change and `meta.json`, which names them. The engine deletes a file only after a
 # newer `meta.json` no longer names it. If `meta.json` is the same before and after linking, the set of links is

@@ -28,8 +28,8 @@ from periplus.document.words import (
 from periplus.model.arrays import Floats, Ints, Mask, Unsigned8, Unsigned16, Unsigned32
 from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, IS_APART, TEXT_PARTS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
-from periplus.search.index import parts_or_guess
-from periplus.search.query import Node, Phrase, asked_words, only_asks
+from periplus.retrieval.index import parts_or_guess
+from periplus.retrieval.query import Node, Phrase, asked_words, only_asks
 
 CHARS = 240  # two and a half lines of a terminal
 BEFORE = 60  # characters shown before the first match
