@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from voyage import crawled, settings_for
 
 from periplus.api.audit import issues_of
-from periplus.cli.crawl import traps_left
 from periplus.cli.main import main
 from periplus.model.visit import Reason
+from periplus.present.wording import traps_left
 from testweb import GraphRecipe, graph_site, serve, traps
 
 

@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
-from periplus.api.exporting import asked, export_file
 from periplus.api.homes import collections_at, folder_of
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
@@ -221,6 +219,8 @@ def export(
     `csv`, `jsonl`, `parquet`, `xlsx`, or one from an installed package; empty: the path's extension. ranks: include
     computed page columns. segment: only rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
+    from periplus.api.exporting import export_file
+
     export_file(place, table, Path(path), format=format, ranks=ranks, segment=segment)
     return Path(path)
 
@@ -269,6 +269,8 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
 
     time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
     """
+    from periplus.api.exporting import asked
+
     with asked(folder_of(folder), question, time_limit_s, limit) as answer:
         names, rows = answer.columns, list(answer.rows)
     columns = [Column(name, _kind([row[place] for row in rows]), "") for place, name in enumerate(names)]
@@ -313,6 +315,8 @@ def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url
 
     Raises InvalidUrl, and UsageError without a start.
     """
+    from periplus.acquire.folders import starts_of
+
     texts = [start] if isinstance(start, str) else list(start)
     if not texts:
         raise UsageError("no start: give a URL, or a folder")

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from periplus.acquire.transport import affordable
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
@@ -195,6 +194,8 @@ def workable(settings: Settings) -> Settings:
     )
     local = [host.removesuffix(":80") for host in folders_of(settings.identity.folders)]
     mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
+    from periplus.acquire.transport import affordable
+
     at_once = affordable(settings.politeness.concurrency)
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     past, archive = settings.past, settings.past.from_archive

@@ -20,8 +20,8 @@ from periplus.model.web import Url, UrlId
 from periplus.present.copied_site import NOT_KEPT_COLUMNS, NotKept, front_page, not_kept_page
 from periplus.present.wording import count_of
 from periplus.store.sqlite import reading, runs
+from periplus.store.sqlite.analysis_rows import redirect_hops
 from periplus.store.sqlite.copying import other_addresses, with_bodies
-from periplus.store.sqlite.listing import redirect_hops
 from periplus.store.sqlite.page_rows import Contents, briefs
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames

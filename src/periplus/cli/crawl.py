@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,9 +31,8 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.masking import masked_command
-from periplus.model.frontier import TrapTally
 from periplus.model.visit import FETCHED
-from periplus.present.wording import duration, job_remedy, size, utc
+from periplus.present.wording import duration, job_remedy, size, traps_left, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
 from periplus.values import IN_DOUBT
@@ -42,7 +41,6 @@ from periplus.values import IN_DOUBT
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
 INTERRUPTED = 130
-TRAPS_NAMED = 3  # patterns of what was left out, at the end of a crawl
 
 
 @click.command(cls=LongCommand)
@@ -222,20 +220,6 @@ class StopOnSignal:
             raise KeyboardInterrupt
         self.asked = True
         say("Stopping: storing running requests. Press Ctrl-C again to stop at once.", "yellow")
-
-
-def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
-    """URLs left out as endless series, and the options to fetch them."""
-    if traps:
-        from periplus.present.wording import count_of, visible
-
-        named = ", ".join(f"{visible(tally.pattern)} ({tally.urls:,})" for tally in traps[:TRAPS_NAMED])
-        others = f" and {len(traps) - TRAPS_NAMED:,} more" if len(traps) > TRAPS_NAMED else ""
-        left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
-        yield (
-            f"{left} left out as endless series: {named}{others}. More of them with a larger "
-            "--trap-window or --max-doubtful, all with --trap-window 0."
-        )
 
 
 def summary(end: Any, place: str, following: str) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from periplus.cli.crawl import traps_left
 from periplus.cli.options import (
     Place,
     collection_folder,
@@ -27,7 +26,7 @@ from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.model.visit import Reason
 from periplus.present.tables import FORMATS, write_table
-from periplus.present.wording import REASON_WORDS, count_of, number, size, utc, visible, why_waits
+from periplus.present.wording import REASON_WORDS, count_of, number, size, traps_left, utc, visible, why_waits
 from periplus.settings import SUFFIX
 
 if TYPE_CHECKING:
@@ -46,10 +45,9 @@ RUNS_SHOWN = 5
 @output_option
 def status(place: Place, format: str, output: Path | None) -> None:
     """Show what a collection contains and how its runs ended."""
-    from periplus.api.collection import Collection
-    from periplus.api.database import DatabaseCollection
+    from periplus.api.functions import open_collection
 
-    with Collection(place) if isinstance(place, Path) else DatabaseCollection(place) as reader:
+    with open_collection(place) as reader:
         report = reader.status()
     with opened(output, exact=format != "text") as out:
         if format == "json":

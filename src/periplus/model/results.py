@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
 from periplus.model.visit import Reason, State
 from periplus.model.web import SiteKey, Url
 from periplus.values import Pairs, frozen
+
+if TYPE_CHECKING:  # NumPy takes longer to import than `periplus status` to run
+    from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 
 OTHERS = -1  # used as a page index: the pages that a folded map does not list
 

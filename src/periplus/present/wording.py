@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
-from periplus.model.frontier import HostRow
+from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.visit import Cause, Cut, Reason
 
 # C0, C1, soft hyphen, zero width, bidi marks and overrides, line separators, surrogates, byte order mark: a crawled
@@ -111,6 +111,7 @@ REASON_WORDS = {
 _ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
 _SAMPLE = 2_000  # titles that decide; evenly over all
 _UNITS = ("KB", "MB", "GB", "TB")
+_TRAPS_NAMED = 3  # URL patterns named in the summary of a crawl
 
 
 def number(value: int) -> str:
@@ -251,3 +252,15 @@ def job_remedy(
     """
     signs = ((f": {REASON_WORDS[why]}" if isinstance(why, Reason) else why, remedy) for why, remedy in _REMEDIES)
     return next((remedy for sign, remedy in signs if sign in note), "").format(private=private, own=own)
+
+
+def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
+    """URLs left out as endless series, and the options to fetch them."""
+    if traps:
+        named = ", ".join(f"{visible(tally.pattern)} ({tally.urls:,})" for tally in traps[:_TRAPS_NAMED])
+        others = f" and {len(traps) - _TRAPS_NAMED:,} more" if len(traps) > _TRAPS_NAMED else ""
+        left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
+        yield (
+            f"{left} left out as endless series: {named}{others}. More of them with a larger "
+            "--trap-window or --max-doubtful, all with --trap-window 0."
+        )

@@ -320,3 +320,19 @@ def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tup
     for identity in ids:
         if (text := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
             yield UrlId(identity), Url(text[0])
+
+
+def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
+    """(sources, targets, statuses) of all redirects as last seen, one per source."""
+    find = (
+        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
+        " JOIN link l ON l.source = u.id"
+        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
+    )
+    hops = connection.execute(find).fetchall()
+    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
+    return (
+        np.array(sources, np.int64),
+        np.array(targets, np.int64),
+        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
+    )

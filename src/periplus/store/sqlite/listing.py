@@ -9,10 +9,7 @@ from enum import StrEnum
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from periplus.errors import UsageError
-from periplus.model.arrays import Ints, Ints16
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
 from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
@@ -236,22 +233,6 @@ def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)
     return zip(*(columns[name] for name in LINKS.names), strict=True)
-
-
-def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
-    """(sources, targets, statuses) of all redirects as last seen, one per source."""
-    find = (
-        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
-        " JOIN link l ON l.source = u.id"
-        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
-    )
-    hops = connection.execute(find).fetchall()
-    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
-    return (
-        np.array(sources, np.int64),
-        np.array(targets, np.int64),
-        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
-    )
 
 
 def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
