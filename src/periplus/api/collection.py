@@ -18,8 +18,8 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
-from periplus.model.results import ReportData, SitesReport, StateTally, urls_by_state
 from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
+from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.crawl_reads import backlog, state_tallies, traps
@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
+    from periplus.model.results import ReportData
     from periplus.model.search import SearchResult, VectorNote
     from periplus.model.topic import KeywordList
 
@@ -411,6 +412,7 @@ class Collection:
         from periplus.api.page_notes import take_notes
         from periplus.api.report import report_data, sites_report
         from periplus.api.segments import rules_at
+        from periplus.model.results import SitesReport
         from periplus.present.report import site_report, sites_page
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE

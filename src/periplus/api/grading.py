@@ -10,8 +10,8 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.grades import graded
 from periplus.api.facts import site_starts
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
-from periplus.model.results import TrendPoint, urls_by_state
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.results import TrendPoint
+from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
 from periplus.store.crawl_reads import state_tallies
 from periplus.store.sqlite import analysis_rows, checks, reading, runs
 from periplus.store.sqlite.schema import SqliteStatements

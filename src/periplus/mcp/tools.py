@@ -40,7 +40,6 @@ from periplus.mcp.answers import (
 from periplus.mcp.crawling import CALL_S, URLS_MOST, crawl_urls
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
-from periplus.model.results import urls_by_state
 from periplus.model.search import OPERATORS
 from periplus.model.tables import (
     ENTRIES,
@@ -54,7 +53,7 @@ from periplus.model.tables import (
     ColumnKind,
     Table,
 )
-from periplus.model.visit import State
+from periplus.model.visit import State, urls_by_state
 from periplus.present.wording import iso
 from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.store.sqlite.tables import TableQuery

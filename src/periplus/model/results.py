@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.page import MediaClass
-from periplus.model.visit import Reason, State
+from periplus.model.visit import Reason, State, StateTally
 from periplus.model.web import SiteKey, Url
 from periplus.values import Pairs, frozen
 
@@ -178,23 +178,6 @@ class Tally:
     name: str
     pages: int
     size_bytes: int = 0
-
-
-@frozen
-class StateTally:
-    """Number of URLs in a state for a reason."""
-
-    state: State
-    reason: Reason
-    urls: int
-
-
-def urls_by_state(tallies: Iterable[StateTally]) -> dict[State, int]:
-    """How many URLs are in each state."""
-    counts = dict.fromkeys(State, 0)
-    for tally in tallies:
-        counts[tally.state] += tally.urls
-    return counts
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from enum import StrEnum
 
@@ -231,3 +232,20 @@ class Certificate:
     ends: float
     old_tls: bool  # whether it accepts TLS 1.0 or 1.1
     fault: str = ""  # why it is not trusted, from the TLS library; empty if it is trusted
+
+
+@frozen
+class StateTally:
+    """Number of URLs in a state for a reason."""
+
+    state: State
+    reason: Reason
+    urls: int
+
+
+def urls_by_state(tallies: Iterable[StateTally]) -> dict[State, int]:
+    """How many URLs are in each state."""
+    counts = dict.fromkeys(State, 0)
+    for tally in tallies:
+        counts[tally.state] += tally.urls
+    return counts

@@ -24,9 +24,8 @@ from periplus.model.results import (
     SegmentSum,
     SitesReport,
     SiteSum,
-    urls_by_state,
 )
-from periplus.model.visit import State
+from periplus.model.visit import State, urls_by_state
 from periplus.present.curves import write_trends
 from periplus.present.markup import HtmlColumn, PagedTable, document, macros, named, sectioned, text
 from periplus.present.text import grounds_of, like_of

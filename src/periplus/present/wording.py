@@ -111,7 +111,7 @@ REASON_WORDS = {
 _ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
 _SAMPLE = 2_000  # titles that decide; evenly over all
 _UNITS = ("KB", "MB", "GB", "TB")
-_TRAPS_NAMED = 3  # URL patterns named in the summary of a crawl
+_TRAPS_IN_SUMMARY = 3  # URL patterns named in the summary of a crawl
 
 
 def number(value: int) -> str:
@@ -257,8 +257,8 @@ def job_remedy(
 def traps_left(traps: Sequence[TrapTally]) -> Iterator[str]:
     """URLs left out as endless series, and the options to fetch them."""
     if traps:
-        named = ", ".join(f"{visible(tally.pattern)} ({tally.urls:,})" for tally in traps[:_TRAPS_NAMED])
-        others = f" and {len(traps) - _TRAPS_NAMED:,} more" if len(traps) > _TRAPS_NAMED else ""
+        named = ", ".join(f"{visible(tally.pattern)} ({tally.urls:,})" for tally in traps[:_TRAPS_IN_SUMMARY])
+        others = f" and {len(traps) - _TRAPS_IN_SUMMARY:,} more" if len(traps) > _TRAPS_IN_SUMMARY else ""
         left = count_of(sum(tally.urls for tally in traps), "address was", "addresses were")
         yield (
             f"{left} left out as endless series: {named}{others}. More of them with a larger "

@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from periplus.document.dates import machine_date
 from periplus.model.frontier import (
@@ -22,7 +22,7 @@ from periplus.model.frontier import (
 )
 from periplus.model.page import Blocks, Part
 from periplus.model.tables import HAS_PAGE
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import STATE_OF, Reason, State, StateTally
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import reported
@@ -30,9 +30,6 @@ from periplus.store.dialect import Dialect, Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
 from periplus.store.notes import note
 from periplus.urls.canonical import url_id
-
-if TYPE_CHECKING:
-    from periplus.model.results import StateTally
 
 T = TypeVar("T")
 STATES_AT_ONCE = 500  # URLs per statement; SQLite allows 32,766 values
@@ -244,8 +241,6 @@ def state_tallies(statements: Statements, site: SiteKey | None = None) -> list[S
             f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id WHERE s.key = ? GROUP BY u.reason",
             (site,),
         )
-    from periplus.model.results import StateTally  # crawls do not load the values of reports
-
     tallies = [StateTally(STATE_OF[Reason(name)], Reason(name), int(urls)) for name, urls in rows]
     states = list(State)
     return sorted(tallies, key=lambda tally: (states.index(tally.state), -tally.urls, tally.reason))

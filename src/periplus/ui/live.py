@@ -30,8 +30,7 @@ from periplus.jobs.setting_fields import (
     with_login,
 )
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.model.results import urls_by_state
-from periplus.model.visit import FETCHED, Reason, State
+from periplus.model.visit import FETCHED, Reason, State, urls_by_state
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits

@@ -22,8 +22,7 @@ from periplus.jobs.forms import whole
 from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
-from periplus.model.results import urls_by_state
-from periplus.model.visit import State
+from periplus.model.visit import State, urls_by_state
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
