@@ -79,7 +79,7 @@ def test_without_brotli_no_server_is_asked_for_it():
     assert "br" in transport.ACCEPT_ENCODING
 
 
-@pytest.mark.parametrize(("line", "module"), [("serve --port 0", "starlette"), ("serve --port 0", "uvicorn")])
+@pytest.mark.parametrize(("line", "module"), [("serve --port 1", "starlette"), ("serve --port 1", "uvicorn")])
 def test_a_command_whose_package_is_missing_says_so_and_fails(line, module, tmp_path):
     code = f"import sys; sys.modules[{module!r}] = None; from periplus.cli.main import main; main({line.split()!r})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)

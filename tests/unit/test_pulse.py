@@ -1,4 +1,4 @@
-"""A command that is silent for a second says on the terminal that it works; what it writes stands on its own lines."""
+"""A command that is silent for two seconds shows on the terminal that it works; its output has lines of its own."""
 
 from __future__ import annotations
 

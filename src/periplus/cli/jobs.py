@@ -284,7 +284,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
 @place_named("-c --collection", "A further collection, named as in other commands.", many=True)
 @option("--host", "Address to listen on. Addresses reachable from other machines need --token.", str, "127.0.0.1")
-@option("-p --port", "Port to listen on.", click.IntRange(0, 65535), 8321)
+@option("-p --port", "Port to listen on.", click.IntRange(1, 65535), 8321)
 @click.option(
     "--token",
     envvar=TOKEN,

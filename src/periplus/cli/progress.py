@@ -34,7 +34,7 @@ NO_PROGRESS = "PERIPLUS_NO_PROGRESS"  # variable of the environment
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
 DRAWN_EVERY_S = 0.25
-SILENCE_S, PULSE_EVERY_S = 0.8, 0.2  # a command is silent for a second at most
+SILENCE_S, PULSE_EVERY_S = 1.8, 0.2  # a command that answers within two seconds shows no progress
 SHARE = 0.05  # of the time that may go into showing: a survey's estimates over a million links take seconds
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
@@ -231,8 +231,8 @@ def troubles(progress: Progress) -> list[str]:
 
 
 class Pulse:
-    """On a terminal, a line with the running command, its step and its duration, after a second of silence; any other
-    output removes it. A context manager: standard output and standard error pass through it.
+    """On a terminal, a line with the running command, its step and its duration, after two seconds of silence; any
+    other output removes it. A context manager: standard output and standard error pass through it.
 
     Nothing is drawn after a text without a line end, which is a question to the user, and nothing more once bytes are
     written directly.
