@@ -200,7 +200,8 @@ URLS = Table(
 _MEASURED = "; empty if the page was not rendered or waited for its host"
 PAGES = Table(
     "pages",
-    "Every requested URL and the result.",
+    "Every requested URL and the result: fetched pages, failed URLs, redirects, further addresses of a page. "
+    "`periplus status` also counts the known URLs that were never requested; table `urls` has all of them.",
     (
         *URLS.columns,
         *columns_of("""
