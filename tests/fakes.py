@@ -77,16 +77,7 @@ class FakeTransport:
             return Response(
                 request, self.clock.now(), answer.took_s, 0, Headers(), b"", Cut.NONE, answer.cause, "as scripted", ""
             )
-        received = (
-            answer.status,
-            Headers(answer.headers),
-            answer.body,
-            answer.cut,
-            None,
-            "",
-            "192.0.2.1",
-            answer.took_s,
-        )
+        received = (answer.status, Headers(answer.headers), answer.body, answer.cut, None, "", "192.0.2.1")
         return Response(request, self.clock.now(), answer.took_s, *received, answer.took_s)
 
     def withdraw(self, requests: Collection[Request]) -> None:
