@@ -1,4 +1,4 @@
-"""A small site as an audit sees it: pages and links are told by name, what is not told is sound."""
+"""A small site as input of the audit. A test lists pages and links by name; all other properties are free of faults."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ URL = {"reason": Reason.OK, "verdict": Verdict.UNCHECKED, "depth": 1, "own": Tru
 
 @dataclass
 class SmallSite:
-    """URLs are `https://h/NAME`, or as they are where they have a scheme."""
+    """A name with a scheme is a URL; any other NAME stands for `https://h/NAME`."""
 
-    pages: dict[str, dict] = field(default_factory=dict)  # name -> what is not as in PAGE and URL
-    others: dict[str, dict] = field(default_factory=dict)  # no pages: dead, moved, elsewhere
+    pages: dict[str, dict] = field(default_factory=dict)  # by name: the values that differ from PAGE and URL
+    others: dict[str, dict] = field(default_factory=dict)  # URLs without a page: dead, redirected, external
     links: list[tuple] = field(default_factory=list)  # (from, to, kind, nofollow)
     redirects: dict[str, str] = field(default_factory=dict)
     remarks: dict = field(default_factory=dict)
 
     def input(self) -> AuditInput:
-        facts = {url(name): {**URL, **told} for name, told in {**self.pages, **self.others}.items()}
+        facts = {url(name): {**URL, **changes} for name, changes in {**self.pages, **self.others}.items()}
         names = sorted(facts)
         place = {name: row for row, name in enumerate(names)}
         rows = [facts[name] for name in names]
@@ -63,14 +63,14 @@ class SmallSite:
         return AuditInput(urls, pages, self._links(place), redirects, self._remarks(place))
 
     def _pages(self, place):
-        told = {place[url(name)]: {**PAGE, **values, "name": name} for name, values in self.pages.items()}
-        rows = [told[row] for row in sorted(told)]
+        traits = {place[url(name)]: {**PAGE, **values, "name": name} for name, values in self.pages.items()}
+        rows = [traits[row] for row in sorted(traits)]
         own = {
             key: [row["name"] if row[key] is None else row[key] for row in rows]
             for key in ("title", "description", "text")
         }
         return PageTraits(
-            place=np.array(sorted(told), np.int64),
+            place=np.array(sorted(traits), np.int64),
             title=text_keys(own["title"]),
             title_chars=np.array([len(text) for text in own["title"]], np.int32),
             description=text_keys(own["description"]),
@@ -98,61 +98,61 @@ class SmallSite:
         )
 
     def _remarks(self, place):
-        told = dict(self.remarks)
+        remarks = dict(self.remarks)
         for name, urls in (("mails", 1), ("malformed", 1), ("unread", 1), ("series", 1), ("hreflangs", 2)):
-            told[name] = [(*(place[url(part)] for part in row[:urls]), *row[urls:]) for row in told.get(name, [])]
-        told["near"] = [
+            remarks[name] = [(*(place[url(part)] for part in row[:urls]), *row[urls:]) for row in remarks.get(name, [])]
+        remarks["near"] = [
             replace(group, leader=place[url(group.leader)], members=tuple(place[url(name)] for name in group.members))
-            for group in told.get("near", [])
+            for group in remarks.get("near", [])
         ]
-        return Remarks(**told)
+        return Remarks(**remarks)
 
     def found(self) -> set[tuple[str, str, str]]:
-        """(code, page's name, related name) of every issue."""
+        """(code, name of the page, name of the related URL) of each issue."""
         known = self.input()
         return {(issue.code, named(issue.url), named(issue.related)) for issue in issues(audit(known), known)}
 
 
 def faults(given: Iterable[Issue]) -> list[Fault]:
-    """Issues by cause, each with all of its issues."""
+    """The faults of these issues, each with all of its issues."""
     table = given if isinstance(given, IssueTable) else table_of(list(given))
     return list(table.faults(max(len(table), 1)))
 
 
 def table_of(given: list[Issue]) -> IssueTable:
-    """Issues as columns. What they say is taken as it is; causes follow from their kind."""
-    named_urls = {text for one in given for text in (one.url, one.related, one.cause) if text}
+    """The issues as columns. Their texts are copied unchanged; causes are derived from the kind of issue."""
+    named_urls = {text for issue in given for text in (issue.url, issue.related, issue.cause) if text}
     names = sorted(named_urls)
     place = {text: row for row, text in enumerate(names)} | {"": -1}
     groups: dict[tuple[str, Severity], list[Issue]] = {}
-    for one in given:
-        groups.setdefault((one.code, one.severity), []).append(one)
+    for issue in given:
+        groups.setdefault((issue.code, issue.severity), []).append(issue)
     return IssueTable(
-        tuple(by_severity(_columns_of(severity, some, place) for (_, severity), some in groups.items())),
+        tuple(by_severity(_columns_of(severity, group, place) for (_, severity), group in groups.items())),
         names,
         np.array([url_id(text) if "://" in text else 0 for text in names], np.int64),
     )
 
 
-def _columns_of(severity: Severity, some: list[Issue], place: dict[str, int]) -> KindIssues:
-    kind, count = issue_kinds()[some[0].code], len(some)
+def _columns_of(severity: Severity, group: list[Issue], place: dict[str, int]) -> KindIssues:
+    kind, count = issue_kinds()[group[0].code], len(group)
     by_words = kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)
-    related = [one.related or ("" if by_words or one.cause == one.url else one.cause) for one in some]
+    related = [issue.related or ("" if by_words or issue.cause == issue.url else issue.cause) for issue in group]
     places = np.array([place[text] for text in related], np.int64)
-    positions = [POSITIONS.index(Position(one.position)) if one.position else 255 for one in some]
-    words = [one.cause.removeprefix(f"{one.related}#") if by_words else one.detail for one in some]
+    positions = [POSITIONS.index(Position(issue.position)) if issue.position else 255 for issue in group]
+    words = [issue.cause.removeprefix(f"{issue.related}#") if by_words else issue.detail for issue in group]
     return KindIssues(
         replace(kind, detail="" if by_words else "{words}"),
         severity,
         0.0,
-        np.array([place[one.url] for one in some], np.int64),
+        np.array([place[issue.url] for issue in group], np.int64),
         places,
         places,
         np.array(positions, np.uint8),
         np.zeros(count),
         texts(words, count),
-        texts([one.anchor for one in some], count),
-        *(np.array([getattr(one, name) for one in some], np.int32) for name in ("line", "column")),
+        texts([issue.anchor for issue in group], count),
+        *(np.array([getattr(issue, name) for issue in group], np.int32) for name in ("line", "column")),
     )
 
 

@@ -1,9 +1,9 @@
-"""A browser to try pages in: Chromium without a window, spoken to over two pipes in the DevTools protocol.
+"""Headless Chromium for tests of pages, controlled with the DevTools protocol over two pipes.
 
     with Browser.started() as browser:
         browser.open(url); browser.value("document.title"); browser.alarms; browser.picture(path, 390, 900)
 
-`alarms` has what no page of ours may ever do: a call of `alarm(...)`, a dialog, an uncaught error.
+`alarms` lists what no page of ours may do: a call of `alarm(...)`, a dialog, an uncaught error.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pathlib import Path
 PROGRAM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
-# in CI nothing is left out: without a Chromium it fails
+# In CI a missing Chromium fails the tests instead of skipping them.
 PROGRAM = PROGRAM or ("chromium" if os.environ.get("CI") else "")
 PATIENCE_S = 300.0
 
 
 class Browser:
-    """One page of one browser."""
+    """A page in a browser."""
 
     def __init__(self, process: subprocess.Popen[bytes], write: int, read: int) -> None:
         self._process, self._write, self._read = process, write, read
@@ -47,8 +47,8 @@ class Browser:
                 "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
                 "--remote-debugging-pipe --hide-scrollbars"
             )
-            # The protocol's pipes are file descriptors 3 and 4; the shell moves them there, by way of
-            # numbers that nobody has.
+            # The protocol uses file descriptors 3 and 4. The shell moves the pipes there through 8 and 9, which are
+            # unused.
             line = f'exec 8<&{its_read} 9>&{its_write}; exec 3<&8 4>&9; exec "$0" "$@"'
             command = ["bash", "-c", line, PROGRAM, *flags.split(), f"--user-data-dir={folder}", "about:blank"]
             process = subprocess.Popen(
@@ -65,7 +65,7 @@ class Browser:
                 browser._begin()
                 yield browser
             finally:
-                os.close(write)  # at the end of its pipe it ends
+                os.close(write)  # the browser exits when its input pipe is closed
                 try:
                     process.wait(10)
                 except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Browser:
         self.ask("Runtime.addBinding", name="alarm")
 
     def ask(self, method: str, **parameters: object) -> dict:
-        """A command's answer; events on the way are noted."""
+        """The result of a command. Handles the events that arrive before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -107,11 +107,11 @@ class Browser:
         return message
 
     def _note(self, message: dict) -> None:
-        method, said = message.get("method", ""), message.get("params", {})
+        method, details = message.get("method", ""), message.get("params", {})
         if method == "Runtime.bindingCalled":
-            self.alarms.append(f"a script ran: {said['payload']}")
+            self.alarms.append(f"a script ran: {details['payload']}")
         elif method == "Page.javascriptDialogOpening":
-            self.alarms.append(f"a dialog: {said['message']}")
+            self.alarms.append(f"a dialog: {details['message']}")
             message = {
                 "id": 0,
                 "method": "Page.handleJavaScriptDialog",
@@ -120,15 +120,15 @@ class Browser:
             }
             os.write(self._write, json.dumps(message).encode() + b"\0")
         elif method == "Runtime.exceptionThrown":
-            self.alarms.append(f"an error: {said['exceptionDetails']}")
+            self.alarms.append(f"an error: {details['exceptionDetails']}")
         elif method == "Page.loadEventFired":
             self._loaded = True
 
     def open(self, url: str) -> None:
-        """Until it is loaded."""
+        """Opens a URL and waits until it is loaded."""
         self._loaded = False
         answer = self.ask("Page.navigate", url=url)
-        assert "errorText" not in answer or answer["errorText"] == "net::ERR_ABORTED", answer  # a download is no page
+        assert "errorText" not in answer or answer["errorText"] == "net::ERR_ABORTED", answer  # a download aborts it
         self.loaded(unless="errorText" in answer)
 
     def loaded(self, *, unless: bool = False) -> None:
@@ -137,33 +137,31 @@ class Browser:
             self._next(deadline)
 
     def value(self, expression: str) -> object:
-        """Of JavaScript, in the page."""
+        """The value of a JavaScript expression, evaluated in the page."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def until(self, expression: str) -> None:
-        """Waits until it is true; pages may be changed on the way."""
+        """Waits until a JavaScript expression is true, also across page loads."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             with contextlib.suppress(AssertionError):
                 if self.value(expression):
                     return
             assert time.monotonic() < deadline, (
-                f"in vain: {expression}; there is: {self.value('document.body.innerText')}"
+                f"still false: {expression}; text of the page: {self.value('document.body.innerText')}"
             )
             select.select([], [], [], 0.02)
 
     def send(self, expression: str) -> None:
-        """Does what leads to another page, and waits for that."""
+        """Evaluates an expression that navigates, and waits for the new page."""
         self._loaded = False
         self.value(expression)
         self.loaded()
 
     def without_policy(self, on: bool) -> None:
-        """Whether pages' Content-Security-Policy is left aside:
-        then only what is escaped keeps scripts from running.
-        """
+        """Switches Content-Security-Policy off, so that only escaping keeps injected scripts from running."""
         self.ask("Page.setBypassCSP", enabled=on)
 
     def look(self, width: int, height: int, scheme: str = "light") -> None:

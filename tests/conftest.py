@@ -1,6 +1,4 @@
-"""What all tests share: a collection in a database, where one is asked for;
-who asks for a browser is left out where there is none.
-"""
+"""Shared by all tests: a collection in PostgreSQL, and the skipping of browser tests where there is no Chromium."""
 
 import os
 import tempfile
@@ -9,12 +7,12 @@ import pytest
 
 import browser
 
-# which crawls of this machine share an address is no business of the tests'
+# Separates the tests from other crawls on this machine, which would wait for one another at shared addresses.
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="periplus-run-")
 
 
 def pytest_collection_modifyitems(items):
-    """Who asks for a browser needs one."""
+    """Marks tests that use a browser, and skips them where there is none."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
@@ -24,7 +22,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def address(tmp_path, monkeypatch):
-    """The address of an empty collection on PostgreSQL, this test's own; its copy lies where the test's files are."""
+    """The address of an empty PostgreSQL collection for this test. Its local copy is in the test's folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     from periplus.store.postgres.address import address_of
     from postgres_server import empty_collection
@@ -34,11 +32,9 @@ def address(tmp_path, monkeypatch):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What needs PostgreSQL is never left out in silence."""
-    left_out = [
+    """Reports how many tests were skipped because there is no PostgreSQL."""
+    skipped = [
         report for report in terminalreporter.stats.get("skipped", ()) if "NO POSTGRESQL" in str(report.longrepr)
     ]
-    if left_out:
-        terminalreporter.write_line(
-            f"{len(left_out)} tests were LEFT OUT: {left_out[0].longrepr[2]}", red=True, bold=True
-        )
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests were SKIPPED: {skipped[0].longrepr[2]}", red=True, bold=True)

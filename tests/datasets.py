@@ -1,4 +1,4 @@
-"""Datasets made by chance, small, with all that engines stumble over; and results read back as rows."""
+"""Small random datasets with the cases that are hard for engines, and results read back as rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WORDS = [
 
 
 def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], parts: int = 1) -> Path:
-    """tables: rows by table; columns that a row lacks have no value. Each table in so many files."""
+    """Writes a dataset. tables: rows by table; missing columns are null. Each table is split into `parts` files."""
     notes = []
     for name, columns in ((name, table.columns) for name, table in TABLES.items()):
         if name not in tables:
@@ -67,11 +67,11 @@ def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], part
         size = -(-len(rows) // parts) or 1
         files = []
         for number in range(parts):
-            some = rows[number * size : (number + 1) * size]
+            part = rows[number * size : (number + 1) * size]
             path = folder / name / f"part-{number:05}.parquet"
-            pq.write_table(pa.Table.from_pylist(some, schema), path)
+            pq.write_table(pa.Table.from_pylist(part, schema), path)
             files.append(
-                PartNote(path.name, len(some), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+                PartNote(path.name, len(part), path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
             )
         notes.append(TableNote(name, len(rows), tuple(files), {column.name: column.sentence for column in columns}))
     (folder / "manifest.json").write_text(Manifest("collection", VERSION, 0.0, {}, {}, tuple(notes)).to_json())
@@ -81,7 +81,7 @@ def write_dataset(folder: Path, tables: dict[str, list[dict[str, object]]], part
 def chance_dataset(
     folder: Path, seed: int, urls: int = 40, sites: int = 3, links: int = 160, *, parts: int = 2, texts: bool = True
 ) -> Path:
-    """Equal arguments, equal tables."""
+    """Writes a random dataset, the same for the same arguments."""
     rng = random.Random(seed)
     names = sorted(
         {
@@ -162,7 +162,7 @@ def _links(rng: random.Random, urls: int, links: int) -> list[dict[str, object]]
 
 
 def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, object]]]:
-    """Pages and texts: some the same, some nearly, some of one template."""
+    """Pages and texts: equal ones, near duplicates, and pages of the same template."""
     origins = [[rng.choice(WORDS) + str(rng.randrange(30)) for _ in range(60)] for _ in range(4)]
     menus = [[f"menu {menu} item {item}" for item in range(25)] for menu in range(2)]
     pages, texts = [], []
@@ -182,8 +182,8 @@ def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, obje
             "text_chars": len(text),
             "fetched_at": 0,
         }
-        for name, said in (("body_digest", body), ("text_digest", shown), ("folded_digest", text)):
-            page[name] = hashlib.md5(said.encode()).hexdigest()
+        for name, words_of in (("body_digest", body), ("text_digest", shown), ("folded_digest", text)):
+            page[name] = hashlib.md5(words_of.encode()).hexdigest()
         pages.append(page | {"last_modified": rng.choice((None, rng.randrange(10**12)))})
         menu = [line for line in rng.choice(menus) if rng.random() < 0.98]
         texts.append(
@@ -193,11 +193,11 @@ def _pages(rng: random.Random, read: list[int]) -> dict[str, list[dict[str, obje
 
 
 def rows_of(folder: Path, table: str) -> list[tuple[object, ...]]:
-    """Sorted, since engines need not agree on the order of rows where a table does not promise one."""
-    found = [
+    """The rows of a table, sorted: engines may differ in the order of rows."""
+    rows = [
         tuple(row.values()) for block in blocks(folder, table, columns_of(folder, table)) for row in block.to_pylist()
     ]
-    return sorted(found)
+    return sorted(rows)
 
 
 def columns_of(folder: Path, table: str) -> list[str]:

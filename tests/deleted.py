@@ -1,6 +1,4 @@
-"""What a collection holds, table by table, by addresses instead of numbers:
-two that went different ways can be compared.
-"""
+"""The content of a collection with URLs instead of row numbers, so that collections with other histories compare."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def content(folder: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def sound(folder: Path) -> list[str]:
-    """What does not fit together: rows that point at nothing, sums that are not the sums."""
+    """Names of the consistency checks that fail: dangling references and wrong totals."""
     checks = {
         ("link without source or target"): (
             "SELECT count(*) FROM link WHERE source NOT IN (SELECT id FROM url) OR target NOT IN (SELECT id FROM url)"

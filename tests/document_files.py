@@ -1,4 +1,4 @@
-"""Documents in the formats of word processors, built byte by byte from their specifications."""
+"""DOCX, ODT and EPUB files, built from the specifications of their formats."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             archive.writestr(name, data, zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def docx(body: str, *, styles: str = "", relations: str = "", core: str = "") -> bytes:
-    """body, styles: what stands within w:body and w:styles."""
+    """body, styles: the content of w:body and w:styles."""
     return zipped(
         {
             "[Content_Types].xml": "<Types/>",
@@ -48,12 +48,12 @@ def odt(body: str, meta: str = "") -> bytes:
         "<office:document-content "
         f"{names}><office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
-    said = f"<office:document-meta {names}><office:meta>{meta}</office:meta></office:document-meta>"
-    return zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, "meta.xml": said})
+    meta_xml = f"<office:document-meta {names}><office:meta>{meta}</office:meta></office:document-meta>"
+    return zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, "meta.xml": meta_xml})
 
 
 def epub(chapters: Mapping[str, str], title: str) -> bytes:
-    """chapters: XHTML bodies by file name, in the order of reading."""
+    """chapters: XHTML bodies by file name, in reading order."""
     items = "".join(f'<item id="i{number}" href="{name}"/>' for number, name in enumerate(chapters))
     spine = "".join(f'<itemref idref="i{number}"/>' for number in range(len(chapters)))
     package = (

@@ -1,4 +1,4 @@
-"""A site whose every page has many addresses, spelled anew by each page that links to it; its truth is known."""
+"""A site where each page has many URLs. The content of each URL is known, so detected aliases can be checked."""
 
 import random
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrs"][:FOLDERS]
 
 @dataclass
 class Site:
-    """Pages by name, and addresses that the site's links spell in many ways: each page spells them in its own."""
+    """Pages by name. Every page of the site writes the URLs of its links in its own variants."""
 
     seed: int = 1
     origin: str = "a.test"  # with its port
 
     def name(self, url: str) -> str:
-        """The content that the server shows."""
+        """The name of the page that the server returns for a URL."""
         path, _, query = url[url.index("/", 8) :].partition("?")
-        given = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
+        parameters = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
         if path == "/view.php":
-            return f"article {given['id']}"
+            return f"article {parameters['id']}"
         if path == "/list.php":
-            return f"list {given['page']} by {given.get('order', 'date')}"
+            return f"list {parameters['page']} by {parameters.get('order', 'date')}"
         if path.startswith("/page/"):
             return f"plain {path}"
         return "folder " + path.replace("/index.html", "/").strip("/")

@@ -1,4 +1,4 @@
-"""A link graph written down by hand, for tests of what is computed from it."""
+"""Small link graphs from a list of edges."""
 
 from __future__ import annotations
 

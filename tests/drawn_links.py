@@ -1,4 +1,4 @@
-"""Pages with links of every kind."""
+"""Random links of every kind."""
 
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, Links
 from periplus.store.rows import NewLinks
@@ -9,7 +9,7 @@ FRAGMENTS = ((), ("one",), ("one", "two"), ("%20", "3"))
 
 
 def drawn(rng, source, many):
-    """A page with links of every kind, to few targets."""
+    """The links of a page: up to `many` links of every kind, to at most `many` targets."""
     links = {
         (target, kind, position, nofollow): Link(
             target,

@@ -1,4 +1,4 @@
-"""Trees as html5lib's tests write them, of our parser and of its twin; and those tests' cases."""
+"""Trees of our parser and of turbohtml in the notation of html5lib-tests, and the cases of html5lib-tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIXED = {f"{prefix}:{name}" for prefix, names in (
 
 
 class Case(NamedTuple):
-    """One of html5lib's cases."""
+    """A case of html5lib-tests."""
 
     name: str
     page: str
@@ -30,12 +30,12 @@ class Case(NamedTuple):
 
 
 def drawn(tree: PageTree, root: int = 0) -> str:
-    """The tree below a node, a line for each node and attribute."""
+    """The tree below a node, one line per node and attribute."""
     return "\n".join(_merged(_lines(tree, root)))
 
 
 def _merged(rows: Iterable[tuple[int, str, str]]) -> Iterator[str]:
-    """Lines of (level, kind, text), neighbouring texts as one."""
+    """Formats (level, kind, text) as lines. Adjacent texts are joined."""
     before = None
     for level, kind, text in rows:
         if before and before[1] == kind == "text" and before[0] == level:
@@ -114,7 +114,7 @@ def _doctype(name: str, identifiers: dict[str, str]) -> str:
 
 
 def drawn_twin(page: str) -> str:
-    """The same of turbohtml's tree."""
+    """The tree of turbohtml, in the same notation."""
     return "\n".join(_merged(_twin_lines(turbohtml.parse(page, positions=False))))
 
 
@@ -140,7 +140,7 @@ def _twin_lines(document: turbohtml.Document) -> Iterator[tuple[int, str, str]]:
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of all .dat files."""
+    """The cases of all .dat files in a folder."""
     for path in sorted(folder.glob("*.dat")):
         text = path.read_bytes().decode("utf-8", "surrogatepass")
         for number, part in enumerate(re.split(r"(?:\A|\n\n)#data\n", text)[1:]):

@@ -1,4 +1,4 @@
-"""Stand-ins for time and the wire: a clock that moves when it is told, answers from a script."""
+"""Fakes for clock and network: a clock that advances only when a test or a wait moves it, and scripted responses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 
-# that a wait takes: less is lost in FakeClock's rounding (1e-10), and whoever waits for so little would wait for ever
+# Shortest wait. Less would be lost in the rounding of FakeClock (1e-10), and a loop of such waits would never end.
 LEAST_S = 1e-9
 
 
 @dataclass
 class FakeClock:
-    """`model.ports.Clock` that stands still until something takes time."""
+    """`model.ports.Clock` whose time changes only when `seconds` is set."""
 
     seconds: float = 1_000_000.0
 
@@ -29,7 +29,7 @@ class FakeClock:
 
 @dataclass(frozen=True)
 class Scripted:
-    """One answer of a FakeTransport. cause: nothing came, and why; then the other fields are not looked at."""
+    """A response of FakeTransport. cause: why there was no response; then only `took_s` of the other fields is used."""
 
     body: bytes = b""
     status: int = 200
@@ -45,10 +45,10 @@ LOST = Scripted(status=404)
 
 @dataclass
 class FakeTransport:
-    """`model.ports.Transport` by script: URL to answer, or to answers in turn, of which the last stays;
-    404 for what it lacks.
+    """`model.ports.Transport` with scripted responses by URL: one, or a sequence whose last response repeats.
+    A URL without a script gets a 404.
 
-    started: each request with the monotonic time of its start, for tests of who was asked when.
+    started: each request with the monotonic time of its start.
     """
 
     clock: FakeClock
@@ -77,11 +77,11 @@ class FakeTransport:
             return Response(
                 request, self.clock.now(), answer.took_s, 0, Headers(), b"", Cut.NONE, answer.cause, "as scripted", ""
             )
-        heard = (answer.status, Headers(answer.headers), answer.body, answer.cut, None, "", "192.0.2.1", answer.took_s)
-        return Response(request, self.clock.now(), answer.took_s, *heard)
+        received = (answer.status, Headers(answer.headers), answer.body, answer.cut, None, "", "192.0.2.1")
+        return Response(request, self.clock.now(), answer.took_s, *received, answer.took_s)
 
     def withdraw(self, requests: Collection[Request]) -> None:
-        """They are sent as soon as they are started."""
+        """Does nothing: a request is sent as soon as it is started."""
 
     def wait(self, timeout_s: float) -> Sequence[Response]:
         deadline = self.clock.monotonic() + timeout_s

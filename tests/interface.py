@@ -1,4 +1,4 @@
-"""The interface as tests meet it, asked without a socket."""
+"""A client of the web interface that needs no socket."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def client(
     host: str = "127.0.0.1:8321",
     browser: Browser | None = None,
 ) -> TestClient:
-    """Someone who asks, with a cookie jar of his own. Redirects are not followed."""
+    """A client with its own cookies. It does not follow redirects."""
     state = AppState(places([folder]), Locks(token, names), COMMANDS, browser=browser or Browser())
     return TestClient(application(state), base_url=f"http://{host}", follow_redirects=False)
 
 
 def token_of(asking: TestClient, page: str = "/") -> str:
-    """The secret of the forms of a page."""
-    found = re.search(r'name="csrf_token" value="([^"]+)"', asking.get(page).text)
-    assert found, f"no form on {page}"
-    return found[1]
+    """The CSRF token of a page's forms."""
+    match = re.search(r'name="csrf_token" value="([^"]+)"', asking.get(page).text)
+    assert match, f"no form on {page}"
+    return match[1]

@@ -1,4 +1,4 @@
-"""The keys of public JSON answers, compared with the table in docs/json.md."""
+"""Keys of public JSON responses, for the comparison with docs/json.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MAPS = frozenset(
     {"chosen", "dated_by", "facets", "kinds", "parameters", "posts", "states", "views"}
-)  # their keys are data
+)  # values whose keys are data
 
 
 def documented(page: str = "json.md") -> set[str]:
@@ -38,12 +38,12 @@ def properties_of(schema: object) -> Iterator[str]:
 
 
 def undocumented(keys: Iterator[str]) -> list[str]:
-    """Keys that neither docs/json.md nor, for columns of tables, docs/exports.md has."""
+    """Keys that are neither in docs/json.md nor among the columns in docs/exports.md."""
     return sorted(set(keys) - documented() - documented("exports.md"))
 
 
 def keys_in_code() -> set[str]:
-    """Keys of dict displays, and fields of classes, in the package."""
+    """Keys of dict literals and annotated fields of classes in the package."""
     keys: set[str] = set()
     for path in (ROOT / "src" / "periplus").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

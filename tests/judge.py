@@ -1,9 +1,6 @@
-"""Was a crawl whole and polite, whatever was done to it?
+"""Checks that a crawl was complete and polite, from the server's log and the crawl's tables, not from its own output.
 
-Judged from the server's log of arrivals and ends, and from the tables.
-
-Never by what a worker says of itself. Each function returns what is wrong, as lines that a failed test can
-show; nothing, one hopes.
+Each function returns the faults as lines for the message of a failed test.
 """
 
 from __future__ import annotations
@@ -15,15 +12,15 @@ from dataclasses import dataclass
 
 from testweb.log import Entry, Log
 
-# an arrival is later than its start by what the way takes: a gap may look shorter than it was, by so much at most
+# A request arrives later than it starts, so a gap between arrivals may be shorter than the gap between starts.
 LATENESS_S = 0.02
-SIDE = ("/robots.txt",)  # asked for by whoever needs it, and no page
+SIDE = ("/robots.txt",)  # requested when needed; not a page
 
 Ask = Callable[[str], list[tuple]]  # runs one SELECT on a crawl's database
 
 
 def early_starts(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> list[str]:
-    """Requests that arrived sooner than the delay after the previous one of their host had arrived."""
+    """Requests that arrived less than the delay after the previous request to their host arrived."""
     wrong = []
     for host in sorted(log.hosts()):
         for earlier, later in itertools.pairwise(log.of(host)):
@@ -33,16 +30,13 @@ def early_starts(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> li
 
 
 def meetings(log: Log) -> list[str]:
-    """Requests that arrived while another of their host was under way.
-
-    Of a client killed, frozen or cut off one may still be on the wire.
-    """
+    """Requests that arrived during another request to their host. A killed or frozen client may cause one."""
     return [f"{entry.host}: {entry.target} was number {entry.at_once} at once" for entry in log if entry.at_once > 1]
 
 
 def overlaps(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> list[str]:
-    """Requests that arrived sooner than the delay after the previous one of their host had ended:
-    allowed only for one whose process was gone.
+    """Requests that arrived before the previous request to their host had ended and the delay had passed.
+    Allowed only where the process of the previous request was killed.
     """
     wrong = []
     for host in sorted(log.hosts()):
@@ -55,31 +49,31 @@ def overlaps(log: Log, delay_s: float, lateness_s: float = LATENESS_S) -> list[s
 
 
 def pages_of(entries: Iterable[Entry]) -> Counter[tuple[str, str]]:
-    """How often each (host, target) was asked for, robots.txt aside."""
+    """Number of requests per (host, target), without robots.txt."""
     return Counter((entry.host, entry.target) for entry in entries if entry.target not in SIDE)
 
 
 def repeats(log: Log) -> int:
-    """Requests for pages that had been asked for before."""
+    """Number of requests for pages that had already been requested."""
     asked = pages_of(log)
     return asked.total() - len(asked)
 
 
 def never_asked(log: Log, pages: Collection[tuple[str, str]]) -> list[str]:
-    """Which of the (host, target) the server never saw."""
+    """The (host, target) that were never requested."""
     asked = pages_of(log)
     return [f"{host}{target}" for host, target in sorted(pages) if (host, target) not in asked]
 
 
 def longest_pause(log: Log, host: str, since: float, until: float) -> float:
-    """The longest time between since and until (monotonic) in which nothing of the host arrived."""
+    """The longest time without a request to the host, between since and until (monotonic)."""
     times = [since, *(entry.arrived for entry in log.of(host) if since < entry.arrived < until), until]
     return max(later - earlier for earlier, later in itertools.pairwise(times))
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something that no crawl's tables may show. Plain SQL: every database that keeps crawls understands it."""
+    """A fault that the tables of a crawl must not have. The SQL runs on SQLite and PostgreSQL."""
 
     what: str
     select: str  # each row is one fault
@@ -107,7 +101,7 @@ ALWAYS = (  # at any moment between two transactions
         "SELECT l.source FROM link l WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = l.source)",
     ),
     Question(
-        "a page that nobody visited",
+        "a page without a visit",
         "SELECT p.url_id FROM page p WHERE NOT EXISTS (SELECT 1 FROM visit v WHERE v.url_id = p.url_id)",
     ),
     Question(
@@ -115,7 +109,7 @@ ALWAYS = (  # at any moment between two transactions
         "SELECT id FROM url u WHERE reason = 'ok' AND NOT EXISTS (SELECT 1 FROM page p WHERE p.url_id = u.id)",
     ),
 )
-AT_THE_END = (  # when a crawl ended by itself
+AT_THE_END = (  # when a crawl ended without being killed
     Question("a lease left", "SELECT id FROM host WHERE lease_by IS NOT NULL"),
     Question("a worker left", "SELECT name FROM worker"),
     Question("work left", "SELECT id FROM host WHERE pending > 0"),
@@ -124,6 +118,6 @@ AT_THE_END = (  # when a crawl ended by itself
 
 
 def unsound(ask: Ask, questions: Iterable[Question] = (*ALWAYS, *AT_THE_END)) -> list[str]:
-    """What is wrong in the tables."""
+    """The faults in the tables."""
     found = [(question.what, ask(question.select)) for question in questions]
-    return [f"{what}: {len(rows)}, such as {rows[0]}" for what, rows in found if rows]
+    return [f"{what}: {len(rows)}, first {rows[0]}" for what, rows in found if rows]

@@ -1,4 +1,4 @@
-"""A site with a door: a form with a token, cookies that expire, a bearer's page, and links that log out and delete."""
+"""A site behind a login: a form with a token, sessions that expire, a bearer token, links that log out or delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORM = """<title>Sign in</title><form method=post action="/login?next=/">
 
 @dataclass
 class Asked:
-    """One request as the server saw it."""
+    """A request as the server received it."""
 
     at: float
     method: str
@@ -31,18 +31,16 @@ class Asked:
 
 @dataclass
 class LoginSite:
-    """pages: numbered, each linked from the first. lasts: requests for which a session holds; 0: for ever."""
+    """pages: number of pages, all linked from the home page. lasts: requests before a session expires; 0: unlimited."""
 
     pages: int = 12
     lasts: int = 0
     robots: str = "User-agent: *\nDisallow:\n"
-    door: str = (
-        "redirect"  # what strangers get: a redirect to the form, the form itself, 401, or all that is there: open
-    )
+    door: str = "redirect"  # answer without a session: "redirect" to the form, the "form", "401", or "open": the page
     sign_on_pages: bool = True
-    goes_to: str = ""  # where a page redirects besides
-    data: dict[str, str] = field(default_factory=dict)  # JSON, by its path
-    markup: dict[str, str] = field(default_factory=dict)  # further pages, linked from the first
+    goes_to: str = ""  # URL of another site that each page links to
+    data: dict[str, str] = field(default_factory=dict)  # JSON by path
+    markup: dict[str, str] = field(default_factory=dict)  # further pages by path, linked from the home page
     asked: list[Asked] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=lambda: [PASSWORD, TOKEN])
@@ -51,7 +49,7 @@ class LoginSite:
     _tokens: set[str] = field(default_factory=set)
 
     def session_of(self, cookie: str) -> str:
-        """The session that the cookies open, which holds for one request less from now on; empty: none."""
+        """The valid session among the cookies, or an empty string. Uses up a request of the session."""
         for pair in cookie.split("; "):
             name, _, value = pair.partition("=")
             if name == "sid" and self.sessions.get(value, 0) > 0:
@@ -60,10 +58,10 @@ class LoginSite:
         return ""
 
     def enter(self, body: str) -> str:
-        """The session that a filled in form opens; empty: it is wrong."""
-        given = {name: values[0] for name, values in parse_qs(body).items()}
+        """The new session for a submitted form, or an empty string if a field is wrong."""
+        fields = {name: values[0] for name, values in parse_qs(body).items()}
         wanted = {"username": USER, "password": PASSWORD, "keep": "1", "go": "in"}
-        if given.get("csrf") not in self._tokens or any(given.get(name) != value for name, value in wanted.items()):
+        if fields.get("csrf") not in self._tokens or any(fields.get(name) != value for name, value in wanted.items()):
             return ""
         session = f"sid-{next(self._numbers)}-91c7d3aa"
         self.secrets.append(session)
@@ -76,7 +74,7 @@ class LoginSite:
         return FORM.format(token=token)
 
     def page(self, path: str) -> str | None:
-        """What one who is signed in sees; None: there is no such page."""
+        """The page for a logged-in user, or None if it does not exist."""
         greeting = "<p>Signed in as ada.</p>" if self.sign_on_pages or path == "/" else ""
         links = '<a href="/logout">Log out</a> <a href="/item/3/delete">Delete</a> <a href="/Special:UserLogout">x</a>'
         if path == "/":
@@ -91,7 +89,7 @@ class LoginSite:
         return None
 
     def paths(self, method: str = "GET") -> list[str]:
-        return [one.path for one in self.asked if one.method == method]
+        return [request.path for request in self.asked if request.method == method]
 
 
 def _handler(site: LoginSite) -> type[BaseHTTPRequestHandler]:
@@ -160,7 +158,7 @@ def _handler(site: LoginSite) -> type[BaseHTTPRequestHandler]:
 
 @contextlib.contextmanager
 def served(site: LoginSite) -> Iterator[LoginSite]:
-    """The site, answering on loopback until the block ends."""
+    """Serves the site on loopback until the block ends."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(site))
     server.daemon_threads = True
     site.url = f"http://127.0.0.1:{server.server_port}"

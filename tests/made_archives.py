@@ -1,4 +1,4 @@
-"""Web archives made for tests: WARC by warcio, ARC and WACZ by hand."""
+"""Web archives for tests: WARC files of warcio, and ARC and WACZ files of our own."""
 
 import io
 import json
@@ -16,7 +16,7 @@ def answer(url, body="", date="2020-01-01", *, kind="response", status="200 OK",
 
 
 def warc(*answers):
-    """An archive as warcio writes it, of values of `answer`. fields: named fields, `_` for `-`."""
+    """A WARC file of these `answer` values, written by warcio. fields: WARC header fields, with `_` for `-`."""
     out = io.BytesIO()
     writer = WARCWriter(out, gzip=True, warc_version="1.0")
     for url, kind, status, head, body, date, fields in answers:
@@ -31,7 +31,7 @@ def warc(*answers):
 
 
 def arc(*entries):
-    """An ARC file of version 1: (URL, body)."""
+    """The parts of an ARC 1.0 file. entries: (URL, body)."""
     note = b"1 0 Made by hand\nURL IP-address Archive-date Content-type Archive-length\n"
     parts = [b"filedesc://x.arc 0.0.0.0 20010203040506 text/plain %d\n%s\n" % (len(note), note)]
     for url, body in entries:

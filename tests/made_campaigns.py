@@ -1,6 +1,4 @@
-"""Campaigns over made sites whose every item is known: what was read, by which rule,
-and the truth about what was not.
-"""
+"""Simulated campaigns over synthetic sites whose items are all known, also those on pages that were not read."""
 
 from __future__ import annotations
 
@@ -15,31 +13,29 @@ from periplus.model.webometrics import HarvestRows
 from periplus.schedule.bandit import Novelty, SitePolicy, rule_named
 
 RULES = ("scout", "r2:5", "r2:20", "quantum:5", "r3:3")
-Pages = list[list[list[int]]]  # the items of each page of each site, in the order in which a crawl meets them
+Pages = list[list[list[int]]]  # items by site and page, in crawl order
 
 
 @dataclass(frozen=True)
 class MadeCampaign:
-    """What a campaign read of a made web."""
+    """The result of a simulated campaign."""
 
     rows: HarvestRows
     pages: Pages
-    read: list[int]  # pages of each site
+    read: list[int]  # read pages per site
     known: list[int]
     rule: str
 
     @property
     def truth(self) -> int:
-        """Different items on the pages that are known."""
+        """Number of distinct items on the known pages."""
         return len(
             {item for site, known in zip(self.pages, self.known, strict=True) for page in site[:known] for item in page}
         )
 
 
 def made_web(seed: int, most_sites: int = 60) -> Pages:
-    """Sites that differ in size, in riches, in how their yield fades, in how much they repeat themselves,
-    and in how much they share with others.
-    """
+    """Sites that differ in size, items per page, decline of the yield, repetition, and overlap with other sites."""
     rng = np.random.default_rng(seed)
     common, private = int(rng.integers(50, 3000)), rng.uniform(0.0, 0.9)
     fade, spread = rng.choice([0.0, 0.0, 0.3, 0.6]), rng.uniform(0.2, 1.2)
@@ -69,15 +65,13 @@ def made_web(seed: int, most_sites: int = 60) -> Pages:
 
 
 def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
-    """A campaign with a rule, a budget (a twentieth to nine tenths of all pages) and a way in which pages are met
-    that are drawn by the seed.
-    """
+    """A campaign whose rule, budget (5 to 90 % of all pages) and order of discovery are drawn from the seed."""
     rng = np.random.default_rng([1, seed])
     sizes = [len(site) for site in pages]
     budget = max(1, int(sum(sizes) * rng.uniform(0.05, 0.9)))
     name = str(rng.choice(RULES))
     rule = SitePolicy(rule_named(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
-    # pages are met on those that are read, ten on each; else all of a site on its first
+    # Each page read links to ten new pages of its site; otherwise the first page links to all of them.
     gradual = bool(rng.random() < 0.5)
     hosts = [ReadyHost(place, HostKey(f"s{place}:80"), SiteKey(f"s{place}"), 1, 0, 0.0) for place in range(len(pages))]
     read, known, seen, order = [0] * len(pages), [1] * len(pages), [set[int]() for _ in pages], []

@@ -1,5 +1,5 @@
-"""The stages that read links, with everything in memory: by the analyses that a single site's map and report are made
-with. The oracle of the engine that lets links pass by from disk.
+"""The stages that read links, computed in memory with the analyses of a single site's map and report.
+They are the oracle for the engine that streams links from disk.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def graphs_by_site(task: StageTask) -> list[tuple[Ints, LinkGraph]]:
         flags(folder, "nodes", "fetched"),
     )
     order = np.lexsort((pages, site))
-    # of a page among those of its site, and of all before it
+    # index of each page in the order by site and number
     place = np.zeros(int(pages.max(initial=-1)) + 1, np.int64)
     place[pages[order]] = np.arange(len(pages))
     inside = flags(folder, "edges", "inside")
@@ -92,7 +92,7 @@ def graphs_by_site(task: StageTask) -> list[tuple[Ints, LinkGraph]]:
 
 def _graph_of(offsets: Ints, targets: Ints, indexed: Mask) -> LinkGraph:
     count = len(indexed)
-    unnamed = cast("list[Url]", range(count))  # of their names nothing is asked here but how many there are
+    unnamed = cast("list[Url]", range(count))  # only the number of URLs is used here, not their texts
     return LinkGraph(unnamed, offsets, targets.astype(np.int32), indexed, np.full(count, -1, np.int32))
 
 
@@ -140,7 +140,7 @@ def site_map(task: StageTask) -> None:
 
 
 def write_map(task: StageTask, rows: Ints) -> None:
-    """rows: one a page, in the columns of the table."""
+    """rows: one per page, with the columns of the table."""
     rows = rows[np.argsort(rows[:, 0])]
     task.write("map", dict(zip(("url", "depth", "parent", "below", "place"), rows.T.copy(), strict=True)))
 
@@ -160,7 +160,7 @@ def broken(task: StageTask) -> None:
 
 
 def _words(task: StageTask, rows: Ints) -> list[object]:
-    """Kind and position of the links at these places, ascending."""
+    """Kind and position of the links with these row numbers, ascending."""
     import pyarrow as pa
 
     names = ("kind", "position")
@@ -206,7 +206,7 @@ def interlinking(task: StageTask) -> None:
 
 
 def write_links(task: StageTask, sites: int, found: dict[str, tuple[Ints, Ints]]) -> None:
-    """found: by model, pairs as source * sites + target, and their counts."""
+    """found: by model, the pairs as source * sites + target, and their counts."""
     with task.writer("links") as writer:
         for model, (pairs, counts) in found.items():
             writer.add(
@@ -215,7 +215,7 @@ def write_links(task: StageTask, sites: int, found: dict[str, tuple[Ints, Ints]]
 
 
 ENGINE: Engine = {
-    **streamed.ENGINE,  # of which stays what reads no links
+    **streamed.ENGINE,  # provides the stages that read no links
     "graph": graph,
     "ranks": ranks,
     "web_ranks": web_ranks,

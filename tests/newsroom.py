@@ -1,4 +1,4 @@
-"""Stories and editions made by hand: for tests of what is chosen of them and how it is shown."""
+"""Stories and editions for tests of their selection and display."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(site: str, slug: str, title: str, when: float, *, whole_day: bool = Fal
 
 
 def story(slug: str, title: str, *tellings: tuple[str, float], links: tuple[tuple[int, int], ...] = ()) -> Story:
-    """tellings: (site, days before NOW), the source first."""
+    """tellings: (site, days before NOW) of each page, the source first."""
     pages = tuple(
         told(site, slug, title if not place else f"{title} (as told by {site})", NOW - ago * DAY)
         for place, (site, ago) in enumerate(tellings)
@@ -71,7 +71,7 @@ def entry(
 
 
 def edition(*entries: Entry, **changes: object) -> Edition:
-    """An edition of these entries, or of some that are made here."""
+    """An edition of these entries, or of four default entries."""
     given = entries or (
         entry(BUOY, "aaaaaaa2", 3.1,
             (

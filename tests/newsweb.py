@@ -1,14 +1,14 @@
-"""A small news web that knows its stories: dated posts, reprints with edits, comments that link, follow-ups,
-digests, boilerplate.
+"""A synthetic news web whose stories are known: dated posts, edited reprints, linking comments, follow-ups, digests,
+boilerplate.
 
     web = news_web(NewsRecipe(seed=1))
-    stored(folder, web.pages, web.starts)       # tests/stored.py, with its NOW set to web.now
+    stored(folder, web.pages, web.starts)       # of tests/stored.py
     web.story_of[url], web.source_of[story], web.published[url], web.digests
 
-Words are invented; what is planted: two topics, a shared licence note on a third of the sites, a menu, a sidebar with
-links to other sites on each page, a blogroll that is the same on all pages of a site, background links from follow-ups
-to the story before, two digest sites (one with excerpts, one with links alone), and pages that tell of something that
-no other page tells. Sites differ in how they date their pages.
+Words are invented. The web has two topics, a shared licence note on a third of the sites, a menu, a sidebar with links
+to other sites on each page, a blogroll that is the same on all pages of a site, background links from follow-ups to
+the earlier story, two digest sites (one with excerpts, one with links only), and pages whose story is on no other page.
+Sites differ in how they date their pages.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ DATED = ("json-ld", "meta", "time", "url", "text-en", "text-cs", "text-ru", "non
 
 @dataclass(frozen=True)
 class NewsRecipe:
-    """How large it is."""
+    """Seed and size of the web."""
 
     seed: int = 1
     sites: int = 24
@@ -144,15 +144,15 @@ class NewsRecipe:
 
 @dataclass
 class NewsWeb:
-    """The pages and the truth. Pages by URL, as tests/stored.py takes them."""
+    """The pages by URL, in the form of tests/stored.py, and the facts that a test compares with."""
 
     pages: dict[str, str] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
-    story_of: dict[str, int] = field(default_factory=dict)  # of pages that tell a story
+    story_of: dict[str, int] = field(default_factory=dict)  # by URL; pages without a story are missing
     source_of: dict[int, str] = field(default_factory=dict)
     topic_of: dict[int, int] = field(default_factory=dict)  # 0 or 1, by story
     published: dict[str, float] = field(default_factory=dict)
-    dated: dict[str, str] = field(default_factory=dict)  # how: one of DATED
+    dated: dict[str, str] = field(default_factory=dict)  # format of the date, a value of DATED
     digests: set[str] = field(default_factory=set)
     now: float = 0.0
 
@@ -213,14 +213,14 @@ class _Maker:
         return url
 
     def story(self, number: int, before: tuple[list[str], str] | None) -> tuple[list[str], str, list[str], str]:
-        """(its names, its source, its first sentences, its title). before: of the story that it follows up."""
+        """(names, URL of the source, first sentences, title). before: names and source of the continued story."""
         topic = self.topics[number % 2]
         names = [self.word() for _ in range(9)] + (before[0][:2] if before else [])
-        told = [self.sentence(topic, names) for _ in range(self.rng.randint(12, 24))]
+        sentences = [self.sentence(topic, names) for _ in range(self.rng.randint(12, 24))]
         title = " ".join([*self.rng.sample(names, 3), *self.rng.sample(topic, 2)]).capitalize()
         when = START + self.rng.random() * self.recipe.days * DAY
         sites = self.rng.sample(range(self.recipe.sites), self.rng.randint(3, 9))
-        paragraphs = self.paragraphs(told)
+        paragraphs = self.paragraphs(sentences)
         if before:
             paragraphs.append(
                 f'<p>{self.sentence(topic, names)} Earlier: <a href="{before[1]}">{" ".join(before[0][:3])}</a>.</p>'
@@ -231,7 +231,7 @@ class _Maker:
         for place, site in enumerate(sites[1:], 1):
             when += self.rng.random() * DAY
             kind = self.rng.choice(("full", "cut", "edited", "heavy", "comment", "comment"))
-            body, name = self.retold(kind, told, topic, names), title
+            body, name = self.retold(kind, sentences, topic, names), title
             if kind == "comment" or self.rng.random() < 0.4:
                 cited = self.rng.choice(known) if self.rng.random() < 0.4 else source
                 body.append(
@@ -244,18 +244,18 @@ class _Maker:
                     else title
                 )
             known.append(self.add(_Post(site, f"s{number}-{place}", name, body, when), number))
-        return names, source, told[:2], title
+        return names, source, sentences[:2], title
 
-    def retold(self, kind: str, told: Sequence[str], topic: Sequence[str], names: Sequence[str]) -> list[str]:
+    def retold(self, kind: str, sentences: Sequence[str], topic: Sequence[str], names: Sequence[str]) -> list[str]:
         own = self.sentence(topic, names)
         if kind == "full":
-            return self.paragraphs([own, *told])
+            return self.paragraphs([own, *sentences])
         if kind == "cut":
-            return self.paragraphs([own, *told[: max(5, int(len(told) * self.rng.uniform(0.4, 0.7)))]])
+            return self.paragraphs([own, *sentences[: max(5, int(len(sentences) * self.rng.uniform(0.4, 0.7)))]])
         if kind == "edited":
-            return self.paragraphs([self.edited(sentence, 0.1, topic) for sentence in told])
+            return self.paragraphs([self.edited(sentence, 0.1, topic) for sentence in sentences])
         if kind == "heavy":
-            kept = [self.edited(sentence, 0.15, topic) for sentence in told if self.rng.random() < 0.7]
+            kept = [self.edited(sentence, 0.15, topic) for sentence in sentences if self.rng.random() < 0.7]
             return self.paragraphs([*kept, own, self.sentence(topic, names)])
         return self.paragraphs(
             [self.sentence(topic, names if self.rng.random() < 0.5 else []) for _ in range(self.rng.randint(4, 8))]
@@ -264,27 +264,27 @@ class _Maker:
     def paragraphs(self, sentences: Sequence[str]) -> list[str]:
         return [f"<p>{' '.join(sentences[start : start + 3])}</p>" for start in range(0, len(sentences), 3)]
 
-    def digests(self, told: Sequence[tuple[list[str], str, list[str], str]]) -> None:
+    def digests(self, stories: Sequence[tuple[list[str], str, list[str], str]]) -> None:
         by_week: dict[int, list[tuple[list[str], str, list[str], str]]] = {}
-        for story in told:
+        for story in stories:
             by_week.setdefault(int((self.web.published[story[1]] - START) // (7 * DAY)), []).append(story)
-        for week, stories in sorted(by_week.items()):
-            if len(stories) == 1:
-                continue  # a page on one story would be part of it
+        for week, members in sorted(by_week.items()):
+            if len(members) == 1:
+                continue  # a page about one story belongs to that story
             when = START + (week + 1) * 7 * DAY
             excerpts = [
                 (
                     f"<h2>{title}</h2><p>{' '.join(first)} {self.sentence(self.topics[0], [])} <a "
                     f'href="{url}">{title}</a></p>'
                 )
-                for _, url, first, title in stories
+                for _, url, first, title in members
             ]
             listed = [
-                f"<ul>{''.join(f'<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>' for _, url, _, title in stories)}</ul>"  # noqa: E501
+                f"<ul>{''.join(f'<li><a href={url!r}>{title}</a> {self.sentence(self.topics[1], [], 6)}</li>' for _, url, _, title in members)}</ul>"  # noqa: E501
             ]
             for site, body in ((self.recipe.sites, excerpts), (self.recipe.sites + 1, listed)):
                 url = self.add(_Post(site, f"week-{week}", f"The week {week}", body, when), None)
-                if len(stories) > 2:  # of two it may be mostly about one
+                if len(members) > 2:  # with two stories the page may be mostly about one of them
                     self.web.digests.add(url)
 
     def singles(self) -> None:
@@ -334,7 +334,7 @@ class _Maker:
 
 
 def dated(how: str, when: float) -> tuple[str, str]:
-    """(head, byline) of a page that is dated so."""
+    """(head, byline) of a page with a date in this format."""
     at = time.gmtime(when)
     if how == "json-ld":
         return (
@@ -359,12 +359,12 @@ def dated(how: str, when: float) -> tuple[str, str]:
 
 
 def news_web(recipe: NewsRecipe) -> NewsWeb:
-    """The web of a recipe: the same one each time."""
+    """The web of a recipe, the same for the same recipe."""
     maker = _Maker(recipe)
-    told = []
+    stories = []
     for number in range(recipe.stories):
-        before = told[-2] if number % 4 == 3 else None  # the same topic
-        told.append(maker.story(number, (before[0], before[1]) if before else None))
+        before = stories[-2] if number % 4 == 3 else None  # the same topic
+        stories.append(maker.story(number, (before[0], before[1]) if before else None))
     maker.singles()
-    maker.digests(told)
+    maker.digests(stories)
     return maker.written()

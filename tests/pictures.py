@@ -1,7 +1,7 @@
-"""Makes the pictures of the interface in docs/images, of the example webs of `periplus demo`.
+"""Makes the screenshots in docs/images, from crawls of the webs of `periplus demo`.
 
-python tests/pictures.py                  all of them, in some minutes
-python tests/pictures.py ui-map ui-page   these
+python tests/pictures.py                  all screenshots, in a few minutes
+python tests/pictures.py ui-map ui-page   only these
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NEWS = (
 )  # fmt: skip
 TOWNS = ["averby", "vellmouth", "port-lorne", "thornmouth", "kestrel-haven", "grey-skerry", "sandholm", "old-quay"]
 SEA, LAND = ("coastwatch", "harbourpost", "lampkeepers", "tides"), ("orchardist", "hillfarm", "market")
-SCREENS = {  # (path, size in pixels, colour scheme, what is brought to the top)
+SCREENS = {  # (path, size in pixels, colour scheme, selector of the element to scroll to)
     "ui-start": ("/", DESK, "light", ""),
     "ui-live": ("/c/pilots/live", HIGH, "light", ""),
     "ui-phone": ("/c/pilots/live", PHONE, "dark", ""),
@@ -55,7 +55,7 @@ SCREENS = {  # (path, size in pixels, colour scheme, what is brought to the top)
 
 
 def collections(folder: Path) -> str:
-    """Three collections of the example webs, as the tutorials make them; the address of the first one's web."""
+    """Makes three collections of the example webs, like the tutorials. Returns the URL of the first web."""
     port = free_port()
     home = f"http://127.0.0.1:{port}/"
 
@@ -100,7 +100,7 @@ def collections(folder: Path) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Each screen is asked for twice: what takes long is ready the second time."""
+    """Each screen is opened twice, so that slow computations are ready for the screenshot."""
     with tempfile.TemporaryDirectory() as place:
         page = quote(collections(Path(place)) + "en/ports/old-quay.html", safe="")
         with served(Path(place), "--no-workers") as address, Browser.started() as browser:

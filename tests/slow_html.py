@@ -1,8 +1,7 @@
-"""Questions to turbohtml's tree, for the slow twin of the reader.
+"""Queries of turbohtml's tree, for the slow twin of the reader.
 
-The parser is turbohtml: the tree of the HTML Living Standard, linear on every hostile input that we tried.
-Its tree keeps the contents of `<template>` among the page's elements (a script may show them), but not in
-its text (no reader sees them).
+turbohtml builds the tree of the HTML Living Standard, in linear time on every hostile input that we tried. The content
+of `<template>` is among its elements, since a script may show it, but not in its text, since readers do not see it.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from periplus.document import whitespace
 Tree: TypeAlias = turbohtml.Document
 Element: TypeAlias = turbohtml.Element
 
-_TITLES_MOST = 500  # that are looked at; real pages have one, and one more in each picture
+_TITLES_MOST = 500  # limit of `title` elements read; a page has one, and one in each SVG image
 _UNSEEN = "head,script,style,template,iframe,noembed,noframes"
-# 40 us a page, and half of all tags; each further name costs more than it saves
+# 40 us per page for half of all tags; each further name costs more time than it saves
 _WITHIN_LINES = "span,code,em,strong,b,i,noscript,a:not([href])"
-# Their ids are places that links lead to, of which no two pages have the same: without them, tags of a site's pages are
-# alike. Not so of sections: `section#comments` tells what it holds (quality/extraction fell by half a point without).
+# Ids of these are link targets that differ between pages; without them the tags of a site's pages are alike. Ids of
+# sections are kept: `section#comments` describes its content (without them quality/extraction fell by half a point).
 _PLACES = frozenset(("li", "p", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "pre"))
-_WRITTEN_RAW = ("xmp", "plaintext")  # whose text is not escaped when written
-# an attribute whose name has a `<`, as of `<img <a>`
+_WRITTEN_RAW = ("xmp", "plaintext")  # elements whose text is not escaped in serialized HTML
+# an attribute with `<` in its name, as in `<img <a>`
 _ODD_NAME = re.compile(' [^\\s"<>=]*<[^\\s"=>]*="[^"]*"')
 _COMMENT = re.compile("<!--.*?-->", re.DOTALL)
 
@@ -38,37 +37,37 @@ def parse(text: str) -> Tree:
 
 
 def elements(tree: Tree, tag: str) -> list[Element]:
-    """All elements of that name, in the document's order. Nearly free but for the first call, which makes an index."""
+    """All elements with this tag name, in document order. Only the first call is slow, since it builds an index."""
     return tree.select(tag)
 
 
 def select(node: Tree | Element, selector: str) -> list[Element]:
-    """What matches a CSS selector below a node, in the document's order: one walk through everything below it."""
+    """Matches of a CSS selector below a node, in document order, in one walk of the subtree."""
     return node.select(selector)
 
 
 def any_match(tree: Tree, selector: str) -> bool:
-    """Whether anything matches: the walk ends at the first."""
+    """Whether any element matches. Stops at the first match."""
     return tree.select_one(selector) is not None
 
 
 def first(element: Element, selector: str) -> Element | None:
-    """The first match below an element: the walk ends there."""
+    """The first match below an element. Stops there."""
     return element.select_one(selector)
 
 
 def is_within(element: Element, other: Element) -> bool:
-    """Whether other is among the ancestors."""
+    """Whether `other` is an ancestor of the element."""
     return other in element.ancestors
 
 
 def closest(element: Element, selector: str) -> Element | None:
-    """The nearest among the element and its ancestors that matches."""
+    """The nearest match among the element and its ancestors."""
     return element.closest(selector)
 
 
 def closest_above(element: Element, selector: str) -> Element | None:
-    """The nearest of the ancestors that matches."""
+    """The nearest match among the ancestors."""
     above = element.parent
     return above.closest(selector) if isinstance(above, Element) else None
 
@@ -79,17 +78,17 @@ def depth(element: Element) -> int:
 
 
 def attribute(element: Element, name: str) -> str:
-    """An attribute's value; empty when it is missing."""
+    """The value of an attribute; empty if it is missing."""
     return element.attr(name) or ""
 
 
 def attributes(of: Iterable[Element], name: str) -> list[str | None]:
-    """One attribute of many elements; None where it is missing."""
+    """The values of an attribute of many elements; None where it is missing."""
     return list(map(Element.attr, of, repeat(name)))
 
 
 def tag_of(element: Element) -> str:
-    """Its name, as the parser writes it: lower case in HTML."""
+    """The tag name; lower case in HTML."""
     return element.tag
 
 
@@ -104,7 +103,7 @@ def text_of(element: Element) -> str:
 
 
 def words_of(element: Element) -> str:
-    """Its text, else the alt of an image in it, else its title."""
+    """The text, else the alt text of an image inside, else the title attribute."""
     if text := " ".join(element.text.split()):
         return text
     for image in element.select("img[alt]"):
@@ -114,12 +113,12 @@ def words_of(element: Element) -> str:
 
 
 def label_of(element: Element) -> str:
-    """Its alt, else its title."""
+    """The alt attribute, else the title attribute."""
     return whitespace.folded(attribute(element, "alt") or attribute(element, "title"))
 
 
 def title_of(tree: Tree) -> str:
-    """The first title of HTML, white space folded: pictures in SVG have titles too."""
+    """The first HTML title, white space folded. SVG titles are not page titles."""
     for title in elements(tree, "title")[:_TITLES_MOST]:
         if is_html(title):
             return text_of(title)
@@ -127,16 +126,15 @@ def title_of(tree: Tree) -> str:
 
 
 def written_for_blocks(tree: Tree) -> str:
-    """What a reader sees, as HTML in which `<` and `>` stand for tags only;
-    the commonest tags within lines are left out.
+    """The visible content as HTML in which `<` and `>` occur only in tags, without the most common inline tags.
 
-    No scripts, styles, templates, head, comments. What is shown where a browser shows no frames goes too: the parser
-    has its markup as text. Changes the tree: one of the last questions to ask of it.
+    Scripts, styles, templates, head, comments and `noframes` (whose markup is parsed as text) are removed. Changes the
+    tree.
     """
     for element in tree.select("[id]"):
         if element.tag in _PLACES:
             del element.attrs["id"]
-    # before anything is changed: then this is nearly free
+    # before any other change: then this costs almost nothing
     raw = [element for tag in _WRITTEN_RAW for element in tree.select(tag)]
     titles = [title for title in tree.select("title") if is_html(title)]
     for element in raw:
@@ -149,9 +147,7 @@ def written_for_blocks(tree: Tree) -> str:
 
 
 def _without_comments(markup: str) -> str:
-    """A section of character data loses its ends with them;
-    asked for in the same expression those took 80 us a page.
-    """
+    """Also removes the delimiters of CDATA sections; in the same regular expression they took 80 us per page."""
     if "<!--" not in markup:
         return markup
     markup = _COMMENT.sub("", markup)

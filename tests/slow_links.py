@@ -1,4 +1,4 @@
-"""The links of a page, asked of turbohtml's tree question by question: part of the slow twin of `document.reader`."""
+"""The links of a page, by queries of turbohtml's tree: part of the slow twin of `document.reader`."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ ROLES = {
 }
 SECTION_TAGS = frozenset({"article", "aside", "main", "nav", "section"})
 _SECTIONS = ",".join(sorted(SECTION_TAGS))
-_BODY = Position.BODY  # an enum's own look-up takes 0.2 us
-_MOST = 64  # landmarks of one page that are heeded: real pages have 0 to 12, and more would make hostile ones dear
-_FEW = 10**9  # elements whose ancestors are searched one by one: 0.4 us each, where each landmark costs 5
+_BODY = Position.BODY  # the look-up in an enum takes 0.2 us
+_MOST = 64  # limit of landmarks per page: real pages have 0 to 12, and hostile pages with more would be slow
+_FEW = 10**9  # up to so many elements, ancestors are searched for each: 0.4 us per element, against 5 us per landmark
 
 Landmarks = Sequence[tuple[html.Element, Position]]
 
 
 def landmarks(tree: html.Tree, with_roles: Iterable[html.Element]) -> Landmarks:
-    """The page's landmarks, outer before inner, its head among them. with_roles: all elements that have a role."""
+    """The page's landmarks with its head, outer before inner. with_roles: all elements with a role attribute."""
     marks: dict[html.Element, Position] = dict.fromkeys(html.elements(tree, "head")[:1], Position.HEAD)
     for tag, position in TAGS.items():
         for element in html.elements(tree, tag)[:_MOST]:
@@ -73,7 +73,7 @@ def landmarks(tree: html.Tree, with_roles: Iterable[html.Element]) -> Landmarks:
 def positions(elements: Sequence[html.Element], tag: str, marks: Landmarks) -> Iterable[Position]:
     """The position of each element.
 
-    elements: all of that tag, or the first of them, in the document's order.
+    elements: all elements with that tag, or the first of them, in document order.
     """
     if not marks:
         return repeat(Position.BODY, len(elements))
@@ -84,8 +84,8 @@ def positions(elements: Sequence[html.Element], tag: str, marks: Landmarks) -> I
         first = html.first(element, tag)
         if first is not None and first in elements:
             start = elements.index(first)
-            # What a landmark holds follows in one piece, so its end is found by halving: 5 us where a
-            # walk through it took 40.
+            # The elements inside a landmark are consecutive, so bisection finds its end: 5 us instead of 40 for a
+            # walk.
             end = bisect_left(elements, True, start, key=lambda other: not html.is_within(other, element))
             places[start:end] = [position] * (end - start)
     return places
@@ -102,49 +102,49 @@ def _by_ancestors(elements: Sequence[html.Element], marks: dict[html.Element, Po
     return places
 
 
-ROWS_MOST = 20_000  # distinct ones of one page; what is beyond is not recorded
-# of one tag on one page; a reference of 421 pages has 30,000 links, and more than these take 3 s
+ROWS_MOST = 20_000  # distinct links per page; further ones are not recorded
+# elements of a tag per page; a reference of 421 pages has 30,000 links, and more than the limit would take 3 s
 ELEMENTS_MOST = 200_000
 BAD_ROWS_MOST = 2_000
-HREF_CHARS = 65_536  # a longer one is malformed: no server takes it
-ANCHOR_CHARS = 1_000  # for an `a` around a whole card or article
-BAD_TEXT_CHARS = 2_000  # as the model says
-FRAGMENTS_MOST = 20_000  # of one row
-_CACHED_CHARS = 300  # bounds the caches below to some 20 MB
+HREF_CHARS = 65_536  # a longer URL is malformed: no server accepts it
+ANCHOR_CHARS = 1_000  # an `a` may contain a whole card or article
+BAD_TEXT_CHARS = 2_000  # as in the model
+FRAGMENTS_MOST = 20_000  # per link
+_CACHED_CHARS = 300  # limits the caches below to about 20 MB
 
-# an empty href is the page itself, `#x` a place in it
+# kinds for which an empty href is the page itself, and `#x` an anchor in it
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
 _NAMES = _PAGES | {LinkKind.REFRESH, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED}
-_CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # where a part is embedded these are its content, no link
+_CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})  # for embedded resources these URLs are content, not links
 
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
-_PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding leaves it as it is
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not a mere query
+_PLAIN_FRAGMENTS = re.compile(r"[A-Za-z0-9_.:/()-]*")  # percent-encoding does not change these
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, and not only a query
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
 
 
 Place = tuple[LinkKind, Position, bool]
-"""What tells links to one target apart: kind, position, nofollow. A plain tuple: one is made per link."""
+"""Links to the same target are distinct if this differs: kind, position, nofollow. A plain tuple, for speed."""
 
 
 @dataclass(slots=True)
 class LinkDraft:
-    """A Link in the making."""
+    """A link while its repetitions are merged."""
 
-    target: Url  # as it was met first
+    target: Url  # as first written
     anchor: str
     count: int
     fragments: dict[str, None]  # as written
 
 
 class GatheredLinks:
-    """The rows of one page while they are gathered."""
+    """Collects the links of a page."""
 
     def __init__(self, base: Url, nofollow: bool, charset: str = "utf-8") -> None:
-        """base: what relative links are resolved against.
+        """base: base URL of relative links.
 
-        nofollow: of the whole page. charset: of the links' queries.
+        nofollow: whether it applies to the whole page. charset: for the queries of links.
         """
         self.resolve_against(base)
         self._nofollow = nofollow
@@ -154,14 +154,14 @@ class GatheredLinks:
         self._bounds: dict[str, None] = {}
 
     def first(self, elements: Sequence[_Element]) -> Sequence[_Element]:
-        """As many elements of one tag as are looked at."""
+        """The first ELEMENTS_MOST elements."""
         if len(elements) <= ELEMENTS_MOST:
             return elements
         self._bounds[f"more than {ELEMENTS_MOST:,} elements of one kind with links"] = None
         return elements[:ELEMENTS_MOST]
 
     def bounds(self) -> tuple[str, ...]:
-        """Which bounds were met: what lies behind them is not among the rows."""
+        """The limits that were reached. Links beyond them are missing."""
         fragments = f"more than {FRAGMENTS_MOST:,} places of one page linked to"
         return (
             *self._bounds,
@@ -169,12 +169,12 @@ class GatheredLinks:
         )
 
     def resolve_against(self, base: Url) -> None:
-        """From now on."""
+        """Sets the base URL of the links that follow."""
         self._base = base
         self._folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
 
     def add(self, href: str, place: Place, anchor: str = "") -> LinkDraft | None:
-        """Records one link that stood there as href. None when it is no link, or one too many."""
+        """Records a link. Returns None if the href is not a link or a limit is reached."""
         href = href.strip(_C0_AND_SPACE)
         head, _, fragment = href.partition("#")
         if not head and place[0] not in _PAGES:
@@ -203,14 +203,12 @@ class GatheredLinks:
         return row
 
     def _target(self, head: str) -> Url:
-        """What a href without its fragment leads to; most from the cache,
-        since the menu of a site is on all its pages.
-        """
+        """The target of a href without fragment, mostly from the cache: pages of a site share a menu."""
         if not head:
             return self._base
         if len(head) <= _CACHED_CHARS and (target := _below(self._folder, head)):
             return target
-        return resolve(head + "#", self._base)[0]  # the `#` guards a space at the end, which a fragment was cut from
+        return resolve(head + "#", self._base)[0]  # the `#` keeps a space that was followed by a fragment
 
     def _add_bad(self, href: str, place: Place, anchor: str) -> None:
         scheme = scheme_of_href(href)
@@ -224,7 +222,7 @@ class GatheredLinks:
             self._bounds[f"more than {BAD_ROWS_MOST:,} distinct links that are none"] = None
 
     def links(self) -> Links:
-        """The links, in the order in which the first of each was added."""
+        """The links, in the order of their first occurrence."""
         if not self._rows:
             return NO_LINKS
         kinds, positions, nofollow = zip(*[place for _, place in self._rows], strict=True)
@@ -240,7 +238,7 @@ class GatheredLinks:
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:
-        """Distinct texts that are no links, in order."""
+        """Distinct href texts that are not links, in order."""
         return tuple(
             BadLink(text, kind, position, anchor[:ANCHOR_CHARS], why)
             for (text, (kind, position, _), why), anchor in self._bad.items()
@@ -248,7 +246,7 @@ class GatheredLinks:
 
 
 def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
-    """Fragments as they stand in a canonical URL, distinct."""
+    """The distinct fragments in canonical form."""
     first = tuple(islice(fragments, FRAGMENTS_MOST))
     if _PLAIN_FRAGMENTS.fullmatch("".join(first)):
         return first
@@ -257,7 +255,7 @@ def _encoded(fragments: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def _below(folder: Url, head: str) -> Url | None:
-    """resolve, for heads that take nothing from a base but its folder; None for others. Raises InvalidUrl."""
+    """`resolve` for hrefs that depend only on the folder of the base; None for others. Raises InvalidUrl."""
     if head[-1] <= " ":
         return None
     if _PLAIN_PATH.fullmatch(head):
@@ -269,12 +267,12 @@ def _below(folder: Url, head: str) -> Url | None:
 
 @lru_cache(maxsize=16_384)
 def _anywhere(head: str, base: Url) -> Url:
-    """resolve, for heads that mean the same in each folder of a host."""
+    """`resolve` for hrefs that are the same in each folder of a host."""
     return resolve(head, base)[0]
 
 
-# What an element may name, by element. `a` and `link` have functions of their own.
-_ANCHOR, _HEAD = LinkKind.ANCHOR, Position.HEAD  # an enum's own look-up takes 0.2 us
+# Attributes with URLs by element. `a` and `link` have their own functions.
+_ANCHOR, _HEAD = LinkKind.ANCHOR, Position.HEAD  # the look-up in an enum takes 0.2 us
 _IMAGE, _MEDIA, _OBJECT, _CITE, _FORM = LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT, LinkKind.CITE, LinkKind.FORM
 _LAZY = ("src", "srcset", "data-src", "data-srcset", "data-original", "data-lazy-src")
 _PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
@@ -307,7 +305,7 @@ _SVG_PARTS: dict[str, tuple[tuple[str, LinkKind], ...]] = {
     "feImage": (("href", _IMAGE), ("xlink:href", _IMAGE)),
     "script": (("href", LinkKind.SCRIPT), ("xlink:href", LinkKind.SCRIPT)),
 }
-# one walk for what may stand on any element
+# attributes that any element may have, found in a single walk
 _ATTRIBUTES_OF_ANY = '[role],[background],[style*="url(" i],[style*="image-set(" i]'
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # of a srcset: a URL before its width or density
 _WITH_REL = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
@@ -315,11 +313,11 @@ _UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})
 
 
 def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> GatheredLinks:
-    """The links of an HTML page, merged, and what is no link: in the order of the table, then of the page."""
+    """The merged links and the bad links of an HTML page, in the order of the table, then of the page."""
     rows = GatheredLinks(source.url, metadata.nofollow, source.charset)
     add_document(rows, tree, source.url, metadata.refreshes)
     for frame in rows.first(html.elements(tree, "iframe")):
-        # documents within that one are left out: each would be read once more for each that it is in
+        # nested srcdoc documents are skipped: each would be read again for every level around it
         if inner := frame.attr("srcdoc"):
             add_document(rows, html.parse(inner), _base(tree, source.url))
     add_headers(rows, source)
@@ -327,7 +325,7 @@ def rows_of(tree: html.Tree, source: Source, metadata: Metadata) -> GatheredLink
 
 
 def add_document(rows: GatheredLinks, tree: html.Tree, url: Url, refreshes: Iterable[str] = ()) -> None:
-    """The links of a tree of HTML that is found at url. refreshes: targets of meta refresh, as written."""
+    """Adds the links of the HTML tree at url. refreshes: targets of meta refresh, as written."""
     rows.resolve_against(_base(tree, url))
     special = rows.first(html.select(tree, _ATTRIBUTES_OF_ANY))
     marks = landmarks(tree, special)
@@ -343,7 +341,7 @@ def add_document(rows: GatheredLinks, tree: html.Tree, url: Url, refreshes: Iter
 
 
 def translations_of(tree: html.Tree, source: Source) -> tuple[tuple[str, Url], ...]:
-    """(hreflang as written, where its page is) of the `link rel=alternate` elements that name a language."""
+    """(hreflang as written, URL) of each `link rel=alternate` with a language."""
     elements = html.elements(tree, "link")[:ELEMENTS_MOST]
     translations = []
     for element, language in zip(elements, html.attributes(elements, "hreflang"), strict=True):
@@ -352,12 +350,12 @@ def translations_of(tree: html.Tree, source: Source) -> tuple[tuple[str, Url], .
                 href = with_query_in(source.charset, html.attribute(element, "href"))
                 translations.append((language.strip()[:35], canonical(href, _base(tree, source.url))))
             except InvalidUrl:
-                continue  # a bad link, and told there
+                continue  # reported as a bad link
     return tuple(dict.fromkeys(translations))
 
 
 def _base(tree: html.Tree, url: Url) -> Url:
-    """Source: HTML Living Standard, 4.2.3: the first base element with href, unless its URL cannot be used."""
+    """The first base element with href, unless its URL is invalid. Source: HTML Living Standard, 4.2.3."""
     for element in html.elements(tree, "base"):
         if href := element.attr("href"):
             try:
@@ -368,7 +366,7 @@ def _base(tree: html.Tree, url: Url) -> Url:
 
 
 def _add_anchors(rows: GatheredLinks, tree: html.Tree, marks: Landmarks) -> None:
-    """The links of `a`: hundreds on a page, few of them different, so what is asked of each is kept to a minimum."""
+    """Adds the links of `a`. A page has hundreds with few distinct targets, so the work per element is minimal."""
     elements = rows.first(html.elements(tree, "a"))
     rels: Iterable[str | None] = html.attributes(elements, "rel") if html.any_match(tree, "a[rel]") else repeat(None)
     seen: dict[tuple[str, str | None, Position], LinkDraft] = {}
@@ -387,7 +385,7 @@ def _add_anchors(rows: GatheredLinks, tree: html.Tree, marks: Landmarks) -> None
         row.count += 1
         if fragment:
             row.fragments[fragment] = None
-        if not row.anchor:  # an icon first, the words later
+        if not row.anchor:  # the first link may be an icon, a later one has words
             row.anchor = html.words_of(element)
 
 
@@ -398,7 +396,7 @@ def _nofollow(rel: str | None) -> bool:
 def _add_parts(
     rows: GatheredLinks, elements: Sequence[html.Element], parts: tuple[tuple[str, LinkKind], ...], marks: Landmarks
 ) -> None:
-    """What elements of one tag name. elements: all of them, or the first. parts: their attributes that hold URLs."""
+    """Adds the URLs of elements with the same tag. elements: all, or the first. parts: their attributes with URLs."""
     named = [
         (element, kind, name, value) for element in elements for name, kind in parts if (value := element.attr(name))
     ]
@@ -413,7 +411,7 @@ def _add_parts(
 
 
 def _texts(attribute: str, value: str) -> Iterable[str]:
-    """The URLs that an attribute's value holds: several in a srcset and an archive, else one."""
+    """The URLs in the value of an attribute: several in a srcset and an archive, otherwise one."""
     if attribute.endswith("srcset"):
         return _of_srcset(value)
     if attribute == "archive":
@@ -422,7 +420,7 @@ def _texts(attribute: str, value: str) -> Iterable[str]:
 
 
 def _of_srcset(value: str) -> Iterator[str]:
-    """Source: HTML Living Standard, 4.8.4.3.4. A URL may hold commas, but neither begin nor end with one."""
+    """The URLs of a srcset (HTML Living Standard, 4.8.4.3.4). They may contain commas, but not at their ends."""
     place = 0
     while place >= 0 and (match := _CANDIDATE.match(value, place)):
         text = match[1].rstrip(",")
@@ -444,7 +442,7 @@ def _add_link_elements(rows: GatheredLinks, tree: html.Tree) -> None:
 
 
 def _add_styles(rows: GatheredLinks, tree: html.Tree, special: Sequence[html.Element], marks: Landmarks) -> None:
-    """Style elements, style attributes and the background attribute of old."""
+    """Adds the URLs of style elements, style attributes and the obsolete background attribute."""
     for sheet in rows.first(html.elements(tree, "style")):
         for text, imported in urls(sheet.text):
             rows.add(text, (LinkKind.STYLE if imported else LinkKind.IMAGE, Position.HEAD, False))
@@ -460,12 +458,10 @@ def _add_styles(rows: GatheredLinks, tree: html.Tree, special: Sequence[html.Ele
 
 
 def add_headers(rows: GatheredLinks, source: Source) -> None:
-    """The Link and Refresh headers, resolved against the page itself: a base element is the document's,
-    not the server's.
-    """
+    """Adds the Link and Refresh headers. They are resolved against the page's URL: a base element does not apply."""
     for text, kind in headers.links(source.headers):
         try:
             whole = "#".join(resolve(text, source.url))
         except InvalidUrl:
-            whole = text  # rows will say why
+            whole = text  # reported as a bad link
         rows.add(whole, (kind, Position.HEAD, False))

@@ -1,6 +1,6 @@
-"""What a page says, asked of turbohtml's tree question by question: the slow twin of `document.reader`.
+"""Reads a page by queries of turbohtml's tree: the slow twin of `document.reader`.
 
-It is how pages were read before the reader, but for the rules of decision 0049 in which that was wrong.
+Pages were read this way before the reader was written, except for the rules that decision 0049 corrected.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Place = tuple[LinkKind, Position, bool]
 
 BLOCKS_MOST = 200_000
 FRAMES_MOST = 20_000
-RUN_CHARS = 2_000  # longer runs of tags are not met twice
-PATH_CHARS = 1_000  # elements further in are left out; real paths have 20 to 300
-NAME_CHARS = 40  # of an element's id, and of its classes, that are kept: nobody tells blocks apart by the rest
+RUN_CHARS = 2_000  # longer runs of tags do not occur twice
+PATH_CHARS = 1_000  # deeper elements are omitted; real paths have 20 to 300
+NAME_CHARS = 40  # characters kept of an element's id and of its classes; the rest does not distinguish blocks
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: more than any sensible tag has
 
-# Kinds and landmarks are the numbers that columns hold.
+# Kinds and landmarks are the numbers in the columns.
 _TITLE, _HEADING, _PARAGRAPH, _ITEM, _CELL, _CAPTION, _CODE, _LINK, _ALT = BLOCK_KIND_CODES.values()
 _AT_HEAD, _AT_BODY = POSITION_CODES[Position.HEAD], POSITION_CODES[Position.BODY]
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -49,7 +49,7 @@ _KINDS = {
     **dict.fromkeys(("caption", "figcaption"), _CAPTION),
     **dict.fromkeys(("pre", "listing"), _CODE),
 }
-# Where a new text begins: what stands in an item or cell of the page's layout is no item because of that.
+# Elements that begin a new paragraph: text in an item or cell used for layout is not itself an item.
 _PARAGRAPHS = frozenset({
     "html", "body", "p", "article", "section", "main", "nav", "aside", "header", "footer", "blockquote", "form",
     "fieldset", "address", "details",
@@ -60,16 +60,18 @@ _SAME = frozenset({
     "colgroup", "frameset",
     "text", "title", "desc",
 })  # fmt: skip
-_P_IS_PART_OF = frozenset({"li", "td", "th", "caption", "figcaption"})  # whose paragraphs are but their text: `<li><p>`
+_P_IS_PART_OF = frozenset(
+    {"li", "td", "th", "caption", "figcaption"}
+)  # a paragraph inside is part of the element: `<li><p>`
 _BLOCKS = frozenset({*_KINDS, *_PARAGRAPHS, *_SAME})
-_UNBROKEN = frozenset({_HEADING, _CODE})  # which `br` does not part
+_UNBROKEN = frozenset({_HEADING, _CODE})  # kinds that `br` does not split
 _BREAKS = frozenset({"br", "hr"})
-_BANNERS = frozenset({"header", "footer"})  # of the page, unless a section is around them
-_UNNAMED = frozenset({"html", "body"})  # in no path
-_LEAVES = frozenset({*_KINDS, "p"})  # their ids are the places that links lead to: no two pages have the same
+_BANNERS = frozenset({"header", "footer"})  # landmarks of the page, unless inside a section
+_UNNAMED = frozenset({"html", "body"})  # not part of paths
+_LEAVES = frozenset({*_KINDS, "p"})  # their ids are link targets, which differ between pages
 _NONE: Sequence[str] = ()
 
-_RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>)")  # of tags with no words between them
+_RUN = re.compile(r"(<(?!/?a[ >]|img )[^>]*+>)")  # tags without words between them
 _TAG = re.compile("<([^>]*+)>")
 _IMAGE_TAG = re.compile("<(img [^>]*+)>")
 _ONE_LINK = re.compile("([^<]*+)<a [^>]*+>([^<]*+)</a>([^<]*+)")
@@ -78,16 +80,16 @@ _ATTRIBUTE = re.compile(r' (id|class|role|lang|xml:lang|alt)="([^"]*)"')
 
 
 class _Tag(NamedTuple):
-    """What the tag that opens an element says, as far as its words have it in common."""
+    """The properties of an opening tag that its text inherits."""
 
     name: str
-    part: str  # of the path; empty: none
-    role: str  # of a landmark; empty: none
+    part: str  # of the path; may be empty
+    role: str  # of a landmark; may be empty
     language: str
 
 
 class _Frame:
-    """An element that is set apart, with what its words have in common; and where the tags met in it lead."""
+    """A block element with the properties of its text, and the frames that tags inside it lead to."""
 
     __slots__ = (
         "after", "around", "kind", "language", "level", "path", "place", "position", "sectioned", "tag", "within",
@@ -115,12 +117,12 @@ class _Frame:
         self.place = (self.path, level, position, self.language)
 
 
-# where tags lead that stand within a line, and those that are white space there
+# targets of inline tags, and of inline tags that count as white space
 _WITHIN, _SPACE = _Frame("", None, ""), _Frame("", None, "")
 
 
 class _Layout:
-    """The frames met on pages of one language: kept from page to page, for those of a site are built alike."""
+    """The frames of pages in a language. They are kept between pages, since pages of a site have similar markup."""
 
     def __init__(self, language: str) -> None:
         self.language = language
@@ -128,7 +130,7 @@ class _Layout:
         self.size, self.most = 0, FRAMES_MOST
 
     def follow(self, frame: _Frame, run: str) -> _Frame:
-        """Where a run of tags leads from a frame."""
+        """The frame that a run of tags leads to."""
         is_short = len(run) < RUN_CHARS
         tags, breaks = _tags(run) if is_short else _tags.__wrapped__(run)
         to = frame
@@ -154,10 +156,10 @@ class _Layout:
         return frame
 
 
-# runs; a site has some hundreds, 8 of a page are new. A page follows 36 of them into a section of its own
+# A site has a few hundred runs; 8 of a page are new, and 36 lead into a section of the page.
 @lru_cache(maxsize=4096)
 def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
-    """The tags in a run that set elements apart (None: the end of one), and whether a line ends there too."""
+    """The block tags in a run (None: an end tag), and whether the run contains a line break."""
     tags: list[_Tag | None] = []
     breaks = False
     for tag in _TAG.findall(run):
@@ -172,7 +174,6 @@ def _tags(run: str) -> tuple[tuple[_Tag | None, ...], bool]:
 
 
 def _tag(name: str, attributes: dict[str, str]) -> _Tag:
-    """attributes: its attributes."""
     part = "" if name in _UNNAMED else _named(name, attributes)
     language = (
         ""
@@ -191,13 +192,13 @@ def _layout(language: str) -> _Layout:
 
 
 def blocks_of(tree: html.Tree, language: str = "") -> Blocks:
-    """The title, then all text that a reader sees and the words that stand for images, in the document's order.
+    """The title, then all visible text and the alternative texts of images, in document order.
 
-    language: the page's. Changes the tree: the last question to ask of it.
+    language: of the page. Changes the tree, so it must be the last query.
     """
     title = html.title_of(tree)[:TITLE_CHARS]
     layout = _layout(language.partition("-")[0])
-    # each page has the same room: what it says does not depend on those before it
+    # each page may add the same number of frames, so the result does not depend on earlier pages
     layout.most = layout.size + FRAMES_MOST
     blocks = _columns(title, _pieces(html.written_for_blocks(tree), layout))
     if layout.size >= FRAMES_MOST:
@@ -206,13 +207,13 @@ def blocks_of(tree: html.Tree, language: str = "") -> Blocks:
 
 
 def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
-    """The words of each block with their frame: still with the tags of links and images, and escaped.
+    """The frame and the words of each block, escaped and with the tags of links and images.
 
-    markup: HTML as written from a tree: each tag of a block is closed, and `<` and `>` stand for nothing else.
+    markup: serialized HTML: each block tag is closed, and `<` and `>` occur only in tags.
     """
     first, *rest = _RUN.split(markup)
     frame, words, pieces = layout.root, first, list[tuple[_Frame, str]]()
-    more: list[str] = []  # the words go on, where tags within a line part them
+    more: list[str] = []  # further words of the block, after inline tags
     for run, text in zip(rest[::2], rest[1::2], strict=True):
         to = frame.after.get(run) or layout.follow(frame, run)
         if to is _WITHIN or to is _SPACE:
@@ -223,7 +224,7 @@ def _pieces(markup: str, layout: _Layout) -> list[tuple[_Frame, str]]:
             more.clear()
         if words and not words.isspace():
             pieces.append((frame, words))
-            if len(pieces) > BLOCKS_MOST:  # one too many, from which `first_blocks` sees it
+            if len(pieces) > BLOCKS_MOST:  # one more than allowed, so that `first_blocks` notices
                 return pieces
         words, frame = text, to
     words += "".join(more)
@@ -236,7 +237,7 @@ def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
     rows: list[tuple[int, str, int, BlockPlace]] = []  # kind, text, share of links, place
     if title:
         rows.append((_TITLE, title, 1, ("head/title", 0, _AT_HEAD, "")))
-    in_link = 0  # a link may hold several blocks
+    in_link = 0  # a link may contain several blocks
     for frame, text in pieces:
         kind, chars, alts = frame.kind, 0, _NONE
         if "<" in text or in_link:
@@ -246,7 +247,7 @@ def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
         if kind == _CODE and chars >= 0:
             text = _code(text)  # noqa: PLW2901
         elif "  " in text or not text.isprintable():
-            # the only white space that `isprintable` lets pass is the plain space
+            # the only white space that `isprintable` accepts is the plain space
             text = " ".join(text.split())  # noqa: PLW2901
         else:
             text = text.strip()  # noqa: PLW2901
@@ -268,9 +269,7 @@ def _columns(title: str, pieces: Sequence[tuple[_Frame, str]]) -> Blocks:
 
 
 def _without_links(words: str, depth: int) -> tuple[str, int, Sequence[str], int]:
-    """(text, how many of its characters stand in links: -1 for all, what stands for the images in it,
-    how many links go on).
-    """
+    """(text, number of its characters in links or -1 for all, alternative texts of its images, open links)."""
     alts = [
         alt
         for tag in _IMAGE_TAG.findall(words)
@@ -306,7 +305,7 @@ def _kind(name: str, around: _Frame) -> int:
 
 
 def _named(name: str, attributes: dict[str, str]) -> str:
-    """An element as a path has it: `div#content.main`. A slash within a name would look like the path's own."""
+    """An element as part of a path: `div#content.main`. Slashes are replaced, since they separate the path."""
     if (own := attributes.get("id")) and name not in _LEAVES:
         name += "#" + "_".join(_unescaped(own).split())[:NAME_CHARS]
     if classes := attributes.get("class"):
@@ -315,7 +314,7 @@ def _named(name: str, attributes: dict[str, str]) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Text as written from a tree has these five references only."""
+    """The text without references. Serialized HTML has only these five."""
     if "&" not in text:
         return text
     for reference, char in (("&nbsp;", "\xa0"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
@@ -324,12 +323,12 @@ def _unescaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Lines as they are, but for white space at their ends and empty lines around them."""
+    """The lines without trailing white space and without empty lines at both ends."""
     return "\n".join(map(str.rstrip, text.replace("\r", "\n").split("\n"))).strip("\n")
 
 
 def metadata(tree: html.Tree, fields: Headers) -> Metadata:
-    """What an HTML page says, its meta elements before the HTTP header where both speak (SPEC A4)."""
+    """Metadata of an HTML page. Meta elements take precedence over HTTP headers (SPEC A4)."""
     by_name: dict[str, str] = {}
     by_equivalent: dict[str, str] = {}
     directives: list[tuple[str, str]] = []
@@ -360,7 +359,7 @@ def metadata(tree: html.Tree, fields: Headers) -> Metadata:
 
 
 def _first_h1(tree: html.Tree) -> str:
-    """The first heading with words; a logo's alt text counts as words."""
+    """The first heading with words. The alt text of a logo counts."""
     for heading in html.elements(tree, "h1")[:8]:
         if text := html.words_of(heading):
             return text
@@ -368,17 +367,16 @@ def _first_h1(tree: html.Tree) -> str:
 
 
 def _language(tree: html.Tree, equivalent: str, fields: Headers) -> str:
-    """The root's lang, else the meta element's, else the header's."""
+    """The language of the root element, else of the meta element, else of the header."""
     for root in html.elements(tree, "html")[:1]:
         if declared := html.attribute(root, "lang") or html.attribute(root, "xml:lang"):
             return _one_language(declared)
     return _one_language(equivalent) or _one_language(fields.get("content-language"))
 
 
-SHELL_CHARS = 200  # of all text: "Loading", a name, a line of rights
-ROOT_CHARS = 50  # of what stands in a root until the script comes
-# What the frameworks and their starters call the element that they fill: React, Vue, Next, Nuxt, Gatsby, Svelte,
-# Angular, Quasar, Polymer.
+SHELL_CHARS = 200  # of all text, for example "Loading", a name and a copyright line
+ROOT_CHARS = 50  # of the text in a root element before the script runs
+# The root elements that frameworks fill: React, Vue, Next, Nuxt, Gatsby, Svelte, Angular, Quasar, Polymer.
 _ROOTS = (
     "#root,#app,#__next,#__nuxt,#___gatsby,#svelte,#q-app,#react-root,#app-root,#app-mount,#application,app-root,"
     "my-app,[ng-app],[data-reactroot]"
@@ -386,14 +384,14 @@ _ROOTS = (
 
 
 def read_html(source: Source) -> Content:
-    """HTML with all its errors, as a browser takes it."""
+    """Reads HTML, with its errors, as a browser does."""
     tree = html.parse(source.text)
     facts = metadata(tree, source.headers)
     rows = rows_of(tree, source, facts)
     translations = translations_of(tree, source)
     scripts = bool(html.elements(tree, "script"))
     unscripted_chars = sum(len(html.text_of(element)) for element in html.elements(tree, "noscript")) if scripts else 0
-    blocks = blocks_of(tree, facts.language)  # last of all questions: it consumes the tree
+    blocks = blocks_of(tree, facts.language)  # last, since it consumes the tree
     return Content(
         facts,
         blocks,
@@ -406,12 +404,12 @@ def read_html(source: Source) -> Content:
 
 
 def _is_shell(tree: html.Tree, blocks: Blocks, unscripted_chars: int) -> bool:
-    """Whether a page with scripts is empty until one fills it.
+    """Whether a page is empty until a script fills it.
 
-    unscripted_chars: of what is shown without scripts only.
+    unscripted_chars: characters of the text that is shown only without scripts.
     """
     most = SHELL_CHARS + unscripted_chars
-    if len(blocks.text) > 2 * most:  # each block has a character at least, and one that parts it from the next
+    if len(blocks.text) > 2 * most:  # each block has at least one character and a separator
         return False
     if sum(len(block.text) for block in blocks if block.kind is not BlockKind.TITLE) > most:
         return False

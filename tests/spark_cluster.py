@@ -1,6 +1,4 @@
-"""A Spark cluster of this machine's own: a master and workers, started from the pyspark wheel as direct children,
-ended by their own pids.
-"""
+"""A local Spark cluster: a master and workers from the pyspark wheel, as child processes, ended by pid."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-WAIT_S = 300.0  # for a JVM on a machine that does other things, too
+WAIT_S = 300.0  # a JVM starts slowly on a busy machine
 LOOPBACK = "127.0.0.1"
 
 
 def why_no_spark() -> str:
-    """Empty where these tests are to run."""
+    """Why the tests cannot run, or an empty string."""
     if os.environ.get("PERIPLUS_TEST_SPARK") != "1":
         return "PERIPLUS_TEST_SPARK=1 runs the tests on Spark: make test-spark"
     try:
@@ -32,17 +30,17 @@ def why_no_spark() -> str:
 
 @dataclass
 class Cluster:
-    """spark://host:port, and the processes that can be killed."""
+    """A running cluster. url: spark://host:port."""
 
     url: str
     master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def family(self, worker: subprocess.Popen[bytes]) -> list[int]:
-        """Pids of all that a worker started: executors, and Python in them."""
+        """Pids of the processes that a worker started: executors and their Python processes."""
         found, waiting = [], [worker.pid]
         while waiting:
-            with contextlib.suppress(OSError):  # it ended while we looked
+            with contextlib.suppress(OSError):  # the process ended in the meantime
                 children = [
                     int(pid)
                     for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children")
@@ -53,7 +51,7 @@ class Cluster:
         return found
 
     def kill(self, worker: subprocess.Popen[bytes]) -> None:
-        """As if the machine had lost its power: the worker, its executors, and what runs in them."""
+        """Kills a worker and all its processes, as in a power failure."""
         family = self.family(worker)
         worker.kill()
         for pid in family:
@@ -63,7 +61,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(folder: Path, workers: int = 2, cores: int = 1) -> Iterator[Cluster]:
-    """Ready when all workers have joined."""
+    """A cluster whose workers have all joined."""
     folder.mkdir()
     port = _free_port()
     url = f"spark://{LOOPBACK}:{port}"

@@ -1,8 +1,8 @@
-"""Small collections made through the store itself: pages are given, and nothing is fetched.
+"""Small collections that are written through the store, from given pages, without fetching.
 
     stored(folder, {"https://e.org/": page("Home", "/a", "/b"), "https://e.org/a": 404, "https://e.org/b": "/c"}, ["https://e.org/"])
 
-An answer is HTML text, a status, or the target of a redirect; a URL without one is left waiting.
+An answer is HTML text, a status (0: a timeout), or the target of a redirect. URLs without an answer stay waiting.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Answer = str | int
 
 
 def page(title: str, *links: str, head: str = "") -> str:
-    """HTML with links, each with the last part of its target for an anchor."""
+    """HTML with links. The anchor text is the last part of the target."""
     anchors = "".join(f'<a href="{link}">to {link.rpartition("/")[2] or "home"}</a> ' for link in links)
     return f"<!DOCTYPE html><title>{title}</title>{head}<p>{title}</p>{anchors}"
 
@@ -52,7 +52,7 @@ def stored(
     state: str = "done",
     settings: Settings | None = None,
 ) -> Path:
-    """A collection in folder of one run over these answers; state: how the run ends, `running` leaves it open."""
+    """Makes a collection in `folder` with one run over these answers. state: of the run; `running` leaves it open."""
     settings = settings or Settings()
     urls = [canonical(start) for start in starts]
     if not schema.exists(folder):
@@ -71,7 +71,7 @@ def stored(
 
 
 def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str]) -> None:
-    """Depth by depth, until nothing is left that has an answer."""
+    """Commits depth by depth until no URL with an answer is waiting."""
     went_on = True
     while went_on:
         went_on = False
@@ -116,16 +116,14 @@ def _candidate(url: str, depth: int | None, sites: set[str]) -> Candidate:
 
 
 def copied(made: Path, folder: Path) -> Path:
-    """The folder with a copy of all that lies in `made`, for a test that may change it:
-    a hundredth of the time of making it.
-    """
+    """Copies a collection for a test that changes it, in a hundredth of the time of making it."""
     shutil.copytree(made, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     return folder
 
 
 @contextlib.contextmanager
 def kept_in(kind: str, made: Path) -> Iterator[Path | str]:
-    """The collection that lies in a folder: itself, or moved into a database (kind "folder" or "database")."""
+    """A collection in a folder (kind "folder"), or a copy of it moved into a database (kind "database")."""
     if kind == "folder":
         yield made
         return

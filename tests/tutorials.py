@@ -1,14 +1,14 @@
-"""Runs a tutorial as its reader would: every command of its blocks, in one folder, against the example webs.
+"""Runs the commands of a tutorial in order, in one folder, against the example webs.
 
-A block ```console is a terminal: a line `$ command`, lines `> ` that go on with it, then the output. A line `...`
-stands for any number of lines; a command without output below it is only run. A block titled "Second terminal" holds
-one command that goes on until the next such block, or the end. A block ```python is typed into one session of Python;
-a block ```text after it is what it prints. A command ends with 0 unless it shows its code (`; echo $?`).
+A block ```console is a terminal: a line `$ command`, its continuation lines `> `, then the output. A line `...` matches
+any number of lines; output is compared only if it is shown. A block titled "Second terminal" has one command, which
+runs until the next such block or the end. Blocks ```python run in a single Python session, and a block ```text after
+one is its output. A command must exit with 0 unless it prints its code (`; echo $?`).
 
-Before they are compared, ports, times, dates, session ids, keys of stories, and sizes of files are taken out of both
-texts, and runs of blanks are one. Progress, which only a slow machine shows, is switched off.
+Ports, times, dates, session ids, keys of stories and sizes of files are replaced before the comparison, and white space
+is folded. Progress is switched off, since it depends on speed.
 
-python tests/tutorials.py docs/tutorials/webmaster.md     shows what comes
+python tests/tutorials.py docs/tutorials/webmaster.md     prints the real output
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SERVERS = {"demo": "8000", "serve": "8321"}  # commands, and the ports that they take by default
-START_S, PATIENCE_S = 300.0, 1_200.0  # ten times what an idle machine takes
+SERVERS = {"demo": "8000", "serve": "8321"}  # default port of each command
+START_S, PATIENCE_S = 300.0, 1_200.0  # ten times the duration on an idle machine
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARIABLE = (  # in this order
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
@@ -57,12 +57,12 @@ for line in sys.stdin:
 
 
 class TutorialFailure(AssertionError):
-    """A command failed, or printed something else than the tutorial shows."""
+    """A command failed, or its output differs from the tutorial."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command, or one block of Python, and the output that the tutorial shows of it."""
+    """A command or a block of Python, with the output that the tutorial shows."""
 
     kind: str  # shell, background or python
     text: str
@@ -71,7 +71,7 @@ class Step:
 
 
 def steps(text: str) -> list[Step]:
-    """The steps of a tutorial in their order."""
+    """The steps of a tutorial, in order."""
     parts: list[Step] = []
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 2
@@ -87,7 +87,7 @@ def steps(text: str) -> list[Step]:
 
 
 def _commands(body: str) -> Iterator[tuple[int, str, str]]:
-    """Of a terminal: the line of each command within the block, the command, and its output."""
+    """(line within the block, command, output) of each command in a terminal block."""
     lines = body.splitlines()
     starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -99,7 +99,7 @@ def _commands(body: str) -> Iterator[tuple[int, str, str]]:
 
 
 def plain(text: str) -> list[str]:
-    """The lines of an output without what differs from run to run."""
+    """The lines of an output, with placeholders for values that differ between runs."""
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for pattern, word in VARIABLE:
         lines = [pattern.sub(word, line) for line in lines]
@@ -107,13 +107,13 @@ def plain(text: str) -> list[str]:
 
 
 def agrees(shown: str, output: str) -> bool:
-    """Whether an output is what is shown. Nothing shown: any."""
+    """Whether the output matches what the tutorial shows. If it shows nothing, any output matches."""
     pattern = "".join(r"(?:[^\n]*\n)*" if line == "..." else re.escape(line) + "\n" for line in plain(shown))
     return not pattern or re.fullmatch(pattern, "".join(line + "\n" for line in plain(output))) is not None
 
 
 def free_port(taken: Collection[str]) -> str:
-    """A port of four digits that is free on this machine, so that columns are as wide as with the written one."""
+    """A free port with four digits, so that columns are as wide as in the tutorial."""
     for port in range(2000 + os.getpid() % 5000, 10_000):
         with socket.socket() as sock, contextlib.suppress(OSError):
             if str(port) in taken:
@@ -124,7 +124,7 @@ def free_port(taken: Collection[str]) -> str:
 
 
 class Terminal:
-    """One reader: a folder, a home, a program, and what goes on beside. A context manager that ends what it began."""
+    """A folder, a home, a Python session and a background process. A context manager that ends its processes."""
 
     def __init__(self, folder: Path, program: Path) -> None:
         self.folder = folder / "work"
@@ -161,7 +161,7 @@ class Terminal:
             self.session.communicate(timeout=START_S)
 
     def end_beside(self) -> None:
-        """Ctrl-C in the second terminal."""
+        """Presses Ctrl-C in the second terminal."""
         if self.beside:
             self.beside.send_signal(signal.SIGINT)
             try:
@@ -172,7 +172,7 @@ class Terminal:
             self.beside = None
 
     def changed(self, text: str) -> str:
-        """A command with the ports of this run for those that are written, or that it takes by default."""
+        """A command with the ports of this run instead of those in the tutorial or the default ports."""
         for written, port in self.ports.items():
             text = text.replace(written, port)
         for command, written in SERVERS.items():
@@ -185,7 +185,7 @@ class Terminal:
         return text
 
     def run(self, step: Step) -> tuple[int, str]:
-        """The exit code of a step, and what it printed, with the ports as they are written."""
+        """The exit code and the output of a step, with the ports of the tutorial."""
         if step.kind == "python":
             return self._python(step)
         if step.kind == "background":
@@ -200,7 +200,7 @@ class Terminal:
         return end.returncode, self.original(end.stdout)
 
     def _begin(self, step: Step) -> tuple[int, str]:
-        """Starts what goes on beside, and waits until it has printed as many lines as are shown, or one."""
+        """Starts a background command and waits until it has printed the shown number of lines, at least one."""
         self.end_beside()
         command = self.changed(step.text)
         self.beside = subprocess.Popen(
@@ -243,7 +243,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A step that was run."""
+    """A step with its real output."""
 
     step: Step
     output: str
@@ -251,9 +251,9 @@ class Ended:
 
 
 def follow(tutorial: Path, folder: Path, program: Path) -> Iterator[Ended]:
-    """Does what a tutorial says, from an empty folder and home. program: the folder of `periplus` and `python`.
+    """Runs a tutorial in an empty folder and home. program: the folder of `periplus` and `python`.
 
-    Raises TutorialFailure where a step fails or prints something else.
+    Raises TutorialFailure if a step fails or its output differs.
     """
     parts = steps(tutorial.read_text("utf-8"))
     if not parts:

@@ -1,4 +1,4 @@
-"""Names of one address take turns: over any history one at a time, the delay apart, and each gets its turn."""
+"""Hosts at a shared IP address take turns: one request at a time, with the delay between them, and no host starves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALIVE = {100, 200, 300}
 
 @pytest.fixture
 def tables(tmp_path):
-    """Accesses of several processes to one table: `tables(pid)`."""
+    """A function pid -> access of that process to a shared table."""
     living = set(ALIVE)
     made = []
 
@@ -45,13 +45,13 @@ def tables(tmp_path):
 def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
     turns = AddressTurns(most, 0.5)
     for name in names:
-        assert turns.turn(name, 0.0) == 0.0, "nobody knows yet where it leads"
+        assert turns.turn(name, 0.0) == 0.0, "its address is not known yet"
         turns.ended(name, A)
     return turns
 
 
 @pytest.mark.parametrize("took_s", [(0.01, 0.1), (0.3, 0.7), (1.5, 3.0)], ids=["quick", "as long as the delay", "slow"])
-def test_names_of_a_crowded_address_are_asked_one_after_another_and_all_alike(took_s: tuple[float, float]) -> None:
+def test_hosts_at_a_crowded_address_take_turns_and_are_requested_equally_often(took_s: tuple[float, float]) -> None:
     rng, turns, starts, ends = random.Random(5), crowded(), [], []
     due = [(1.0 + rng.random(), "ask", name) for name in NAMES]
     heapq.heapify(due)
@@ -64,7 +64,7 @@ def test_names_of_a_crowded_address_are_asked_one_after_another_and_all_alike(to
             continue
         at = turns.turn(name, now)
         if at > now:
-            heapq.heappush(due, (at + rng.random() * 0.02, "ask", name))  # whoever looks at the clock is late
+            heapq.heappush(due, (at + rng.random() * 0.02, "ask", name))  # the worker looks at the clock a little late
             continue
         starts.append(now)
         ends.append(now + rng.uniform(*took_s))
@@ -78,7 +78,7 @@ def test_names_of_a_crowded_address_are_asked_one_after_another_and_all_alike(to
 
 
 @pytest.mark.parametrize(("names", "address"), [(8, A), (12, ""), (12, "127.0.0.1"), (12, "::1")])
-def test_few_names_a_proxys_and_those_of_this_machine_are_asked_side_by_side(names: int, address: str) -> None:
+def test_few_hosts_hosts_behind_a_proxy_and_local_hosts_take_no_turns(names: int, address: str) -> None:
     turns = AddressTurns(8, 0.5)
     for _ in range(2):
         for name in NAMES[:names]:
@@ -87,15 +87,15 @@ def test_few_names_a_proxys_and_those_of_this_machine_are_asked_side_by_side(nam
             turns.ended(name, address)
 
 
-def test_a_name_that_moves_is_counted_where_it_leads_now() -> None:
+def test_a_host_that_moves_counts_at_its_new_address() -> None:
     turns = crowded(NAMES[:9])
     assert [turns.turn(name, 1.0) for name in NAMES[:3]] == [1.0, 1.5, 2.0]
     turns.ended(NAMES[8], B)
-    assert turns.turn(NAMES[8], 1.0) == 1.0, "it is another machine's"
-    assert turns.turn(NAMES[3], 1.0) == 1.0, "eight are few"
+    assert turns.turn(NAMES[8], 1.0) == 1.0, "it has another address now"
+    assert turns.turn(NAMES[3], 1.0) == 1.0, "eight hosts take no turns"
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_known_hosts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(politeness, "MOST_KNOWN", 20)
     turns = AddressTurns(1, 0.5)
     for number in range(200):
@@ -106,25 +106,25 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [turns.turn(f"{letter}0.test:80", 1.0) for letter in "st"] == [1.0, 1.0]
 
 
-def test_a_first_request_waits_too_and_ones_own_hosts_and_other_ports_of_a_name_do_not_count() -> None:
+def test_a_first_request_waits_too_but_own_hosts_and_other_ports_of_a_host_take_no_turns() -> None:
     turns = AddressTurns(2, 0.5, frozenset({"s9.test"}))
     assert [turns.admits(NAMES[number], A, 1.0) for number in (0, 1, 9)] == [True, True, True]
-    assert turns.admits(HostKey("s0.test:8080"), A, 1.0), "the third name is one's own: it counts, and waits for nobody"
+    assert turns.admits(HostKey("s0.test:8080"), A, 1.0), "s9.test is the user's own host: it takes no turns"
     assert [turns.admits(NAMES[number], A, 1.0) for number in (2, 3, 9)] == [False, False, True]
     turns.ended(HostKey("s0.test:8080"), A)
     assert [turns.turn(NAMES[number], 1.1) for number in (2, 3)] == [1.5, 2.0]
-    assert turns.turn(NAMES[2], 1.5) == 1.5 and turns.admits(NAMES[2], A, 1.51), "it has its turn"
+    assert turns.turn(NAMES[2], 1.5) == 1.5 and turns.admits(NAMES[2], A, 1.51), "its turn has come"
     assert not turns.admits(NAMES[3], A, 1.51)
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_names_of_several_processes_take_turns_at_their_address(tables, killed: bool) -> None:
-    """As they would in one: at most one is asked, starts are the delay apart, and each goes on, whoever is killed."""
+def test_hosts_of_several_processes_take_turns_at_a_shared_address(tables, killed: bool) -> None:
+    """At most one request at a time, starts the delay apart, and each host goes on when another process is killed."""
     rng = random.Random(7)
     turns = {pid: AddressTurns(8, 0.5, table=tables(pid)) for pid in sorted(ALIVE)}
     owner = {
         name: sorted(ALIVE)[number % 3] for number, name in enumerate(NAMES)
-    }  # four of each: none is crowded alone
+    }  # four hosts each: no process has a crowded address by its own count
     for name, pid in owner.items():
         turns[pid].ended(name, A)
     due = [(1.0 + rng.random(), "ask", name) for name in NAMES]
@@ -150,12 +150,12 @@ def test_names_of_several_processes_take_turns_at_their_address(tables, killed: 
         if not killed or len(starts) < 40 or after <= last:
             assert after - before >= 0.5 - 1e-9
             assert end <= after or owner[name] not in tables.living
-    if killed:  # the eight that are left are few, and are asked side by side
+    if killed:  # the remaining eight hosts take no turns
         assert starts[-1][0] - last < 30.0
     assert len({name for *_, name in alone}) == (8 if killed else 12)
 
 
-def test_a_name_that_several_processes_know_is_one(tables) -> None:
+def test_a_host_of_several_processes_counts_once(tables) -> None:
     one, two = tables(100), tables(200)
     one.enter(A, "s1.test"), two.enter(A, "s1.test"), two.enter(A, "s2.test")
     assert one.names(A) == two.names(A) == 2
@@ -163,7 +163,7 @@ def test_a_name_that_several_processes_know_is_one(tables) -> None:
     assert one.names(A) == 1
 
 
-def test_what_a_killed_process_had_is_free(tables) -> None:
+def test_entries_of_a_killed_process_are_removed(tables) -> None:
     one, two = tables(100), tables(200)
     one.enter(A, "s1.test"), two.enter(A, "s2.test")
     with one.place(A) as place:
@@ -172,11 +172,11 @@ def test_what_a_killed_process_had_is_free(tables) -> None:
         assert (place.asked, place.free_at, place.next_slot) == ("s1.test:80", 5.0, 900.0)
     tables.living.discard(100)
     with two.place(A) as place:
-        assert (place.asked, place.free_at, place.next_slot) == ("", 5.0, 5.0), "its delay holds all the same"
+        assert (place.asked, place.free_at, place.next_slot) == ("", 5.0, 5.0), "its delay still counts"
     assert two.names(A) == 1
 
 
-def test_times_of_another_boot_are_forgotten(tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_entries_of_an_earlier_boot_are_deleted(tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     boot = tmp_path / "boot_id"
     monkeypatch.setattr(addresses, "_BOOT_ID", boot)
     boot.write_text("one")
@@ -191,7 +191,7 @@ def test_times_of_another_boot_are_forgotten(tables, monkeypatch: pytest.MonkeyP
         assert place.free_at == 0.0
 
 
-def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+def test_an_unusable_file_raises_an_error_that_names_the_variable(tmp_path: Path) -> None:
     (tmp_path / "addresses.db").write_bytes(b"no database, and long enough to be looked at" * 100)
     with pytest.raises(StoreError, match="XDG_RUNTIME_DIR"):
         SharedAddresses(tmp_path / "addresses.db")

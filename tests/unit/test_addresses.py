@@ -1,4 +1,4 @@
-"""Addresses that are not of the public internet, by the registries and by what lies within an address."""
+"""IP addresses that are not public, by the IANA registries and by the IPv4 address inside an IPv6 address."""
 
 import ipaddress
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from periplus.urls.hosts import METADATA, NOT_GIVEN_OUT, special_network
 
-# IANA, 2025-10-09: every block that is not globally reachable, with its name there where it differs from ours
+# IANA, 2025-10-09: every block that is not globally reachable, with our name of it
 REGISTRY = {
     "0.0.0.0/8": "this network",
     "10.0.0.0/8": "private use",
@@ -67,7 +67,7 @@ def test_iana_a_special_block_is_named_from_its_first_address_to_its_last(block)
         "fd20:ce::254",
     ],
 )
-def test_ours_metadata_services_of_clouds_are_named(address):
+def test_ours_cloud_metadata_services_are_recognized(address):
     assert special_network(address) == METADATA
 
 
@@ -89,7 +89,7 @@ MORE_EDGES = (
         *["2001:200::1", "2001:4860:4860::8888", "2606:4700::1", "2a00::1", "3ffe:ffff::1"],
     ],
 )
-def test_what_lies_beside_a_special_block_is_public(address):
+def test_an_address_next_to_a_special_block_is_public(address):
     assert special_network(address) == ""
 
 
@@ -106,8 +106,8 @@ FORMS = {
 }
 
 
-def holding(form: str, address: str) -> str:
-    """An IPv6 address of this form that leads to an IPv4 address."""
+def ipv6_with(form: str, address: str) -> str:
+    """An IPv6 address of this form with an IPv4 address inside."""
     a, b, c, d = ipaddress.IPv4Address(address).packed
     high, low = a << 8 | b, c << 8 | d
     return FORMS[form].format(a=a, b=b, c=c, d=d, high=high, low=low, not_high=high ^ 0xFFFF, not_low=low ^ 0xFFFF)
@@ -117,19 +117,19 @@ def holding(form: str, address: str) -> str:
 @pytest.mark.parametrize(
     ("address", "network"), [("127.0.0.1", "loopback"), ("169.254.169.254", METADATA), ("10.0.0.1", "private use")]
 )
-def test_an_address_that_leads_to_a_special_one_is_special(form, address, network):
-    named = special_network(holding(form, address))
-    # of several readings the first that is special names it
+def test_an_address_with_a_special_address_inside_is_special(form, address, network):
+    named = special_network(ipv6_with(form, address))
+    # an address that can be read in several ways has the name of the first special one
     assert named == network or (named and form.startswith("local"))
 
 
 @pytest.mark.parametrize("form", ["mapped", "NAT64", "local NAT64, /96", "6to4", "Teredo client", "Teredo server"])
-def test_an_address_that_leads_to_a_public_one_is_public(form):
-    assert special_network(holding(form, "8.8.8.8")) == ""
+def test_an_address_with_a_public_address_inside_is_public(form):
+    assert special_network(ipv6_with(form, "8.8.8.8")) == ""
 
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "::ffff:127.0.0.1", "0:0:0:0:0:ffff:a9fe:a9fe", "::127.0.0.1"])
-def test_spellings_do_not_count(address):
+def test_every_spelling_of_an_address_is_recognized(address):
     assert special_network(address)
 
 
@@ -140,9 +140,7 @@ LEADING = [
 
 
 @given(st.ip_addresses())
-def test_nothing_is_public_that_python_calls_private(address):
-    """Its list depends on its release, and never says more than ours, but of addresses that lead to others:
-    those we follow.
-    """
+def test_addresses_that_python_calls_private_are_not_public(address):
+    """Python's list depends on its release and is part of ours, except for addresses with another address inside."""
     if (not address.is_global or address.is_multicast) and not any(address in block for block in LEADING):
         assert special_network(str(address))

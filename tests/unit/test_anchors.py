@@ -1,4 +1,4 @@
-"""Which fragments lead somewhere."""
+"""Which fragments have a target on the page."""
 
 import pytest
 
@@ -25,10 +25,10 @@ TEXT = "The first block\nSecond  block with Words in it\nand an end here"
         ("y", "found"),
         ("caf%C3%A9", "found"),
         ("caf%E9", "missing"),
-        ("100%25", "found"),  # as written, before it is decoded
+        ("100%25", "found"),  # compared as written first, then decoded
         ("100%2525", "found"),
         ("a%20b", "found"),
-        ("m", "missing"),  # the name of a map is no place
+        ("m", "missing"),  # the name of a map is not a target
         ("later", "found"),
         (":~:text=first", "top"),
         ("a:~:text=first", "found"),
@@ -52,7 +52,7 @@ def test_html_standard_finds_the_indicated_part(fragment, expected):
         ("readme", "text/html", "found"),
     ],
 )
-def test_ours_what_scripts_and_other_types_decide_is_not_called_broken(fragment, media_type, expected):
+def test_ours_fragments_that_scripts_or_other_media_types_interpret_are_not_broken(fragment, media_type, expected):
     assert fragment_verdict(fragment, anchors_of(PAGE), media_type=media_type) == expected
 
 
@@ -70,16 +70,16 @@ def test_ours_what_scripts_and_other_types_decide_is_not_called_broken(fragment,
         ("text=block-,second,words,-in", True),
         ("text=absent", False),
         ("text=absent&text=words", True),
-        ("other=1", True),  # no text directive: nothing is looked for
+        ("other=1", True),  # not a text directive, so nothing is searched
         ("text=", True),
     ],
 )
-def test_text_fragments_simple_form(directive, found):
+def test_text_fragments_in_their_simple_form_are_searched(directive, found):
     verdict = fragment_verdict(":~:" + directive, frozenset(), text=TEXT)
     assert verdict is (FragmentVerdict.TOP if found else FragmentVerdict.TEXT_MISSING)
 
 
-def test_words_of_a_hostile_text_fragment_are_searched_in_linear_time():
+def test_a_hostile_text_fragment_is_searched_in_linear_time():
     text = "ab " * 100_000
     assert fragment_verdict(":~:text=x-,ab,c,-d", frozenset(), text=text) is FragmentVerdict.TEXT_MISSING
     assert fragment_verdict(":~:text=ab,ab,-d", frozenset(), text=text) is FragmentVerdict.TEXT_MISSING

@@ -1,4 +1,4 @@
-"""ARC and WACZ files, revisits, and archives of several times as runs."""
+"""Import of ARC and WACZ files, revisit records, and archives of different times as separate runs."""
 
 import gzip
 import io
@@ -34,7 +34,7 @@ def rows(tmp_path, *columns):
         }
 
 
-def said(tmp_path, question):
+def query_rows(tmp_path, question):
     from periplus.api.exporting import asked
 
     with asked(tmp_path / "c", question) as answered:
@@ -45,15 +45,17 @@ ARCED = (("http://e.org/", page("Home", "/a b")), ("http://e.org/a b", page("Wit
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_arc_files_are_read(tmp_path, compressed):
+def test_arc_files_are_imported(tmp_path, compressed):
     parts = arc(*ARCED)
     done = imported(tmp_path, b"".join(map(gzip.compress, parts) if compressed else parts))
     assert (done.state, done.answers, done.left_out, done.damages) == ("done", 2, 0, ())
     assert rows(tmp_path, "reason", "title") == {"/": ("ok", "Home"), "/a%20b": ("ok", "With a space")}
-    assert said(tmp_path, "SELECT DISTINCT started, address FROM visits") == [("2001-02-03T04:05:06Z", "192.0.2.7")]
+    assert query_rows(tmp_path, "SELECT DISTINCT started, address FROM visits") == [
+        ("2001-02-03T04:05:06Z", "192.0.2.7")
+    ]
 
 
-def test_an_arc_file_of_version_2_has_ten_fields_in_its_heads(tmp_path):
+def test_an_arc_file_of_version_2_has_ten_fields_per_record(tmp_path):
     names = "URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length"
     note, data = f"2 0 x\n{names}\n".encode(), b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<title>Two</title>"
     path = tmp_path / "x.arc"
@@ -65,13 +67,13 @@ def test_an_arc_file_of_version_2_has_ten_fields_in_its_heads(tmp_path):
         assert [record.block for record in reader] == [note, data] and not reader.damage
 
 
-def test_a_damaged_arc_file_gives_what_comes_before_and_says_so(tmp_path):
+def test_records_before_the_damage_in_an_arc_file_are_imported_and_the_damage_is_reported(tmp_path):
     whole = b"".join(arc(*ARCED))
     done = imported(tmp_path, whole[:-30])
     assert done.answers == 1 and "ends in the middle of a record" in done.damages[0]
 
 
-def test_wacz_files_are_read_and_begin_with_their_main_page(tmp_path):
+def test_the_main_page_of_a_wacz_file_is_the_start(tmp_path):
     path = tmp_path / "x.wacz"
     path.write_bytes(
         wacz(warc(answer("http://e.org/x", page("X")), answer("http://e.org/", page("Home", "/x"))), "http://e.org/x")
@@ -80,7 +82,7 @@ def test_wacz_files_are_read_and_begin_with_their_main_page(tmp_path):
     assert (done.answers, done.starts, done.note) == (2, ("http://e.org/x",), "2 answers from x.wacz")
 
 
-def test_several_wacz_files_in_one_zip_file_are_read(tmp_path):
+def test_several_wacz_files_in_a_zip_file_are_imported(tmp_path):
     path = tmp_path / "x.zip"
     with zipfile.ZipFile(path, "w") as package:
         for name in "ab":
@@ -88,7 +90,7 @@ def test_several_wacz_files_in_one_zip_file_are_read(tmp_path):
     assert import_archives(tmp_path / "c", (path,), ("http://e.org/a",)).answers == 2
 
 
-def test_the_main_page_of_a_wacz_file_may_be_the_first_of_its_pages(tmp_path):
+def test_without_a_main_page_the_first_listed_page_of_a_wacz_file_is_used(tmp_path):
     (tmp_path / "x").write_bytes(wacz(b""))
     (tmp_path / "y").write_bytes(wacz(b"")[:-9])
     assert [main_page(tmp_path / name) for name in "xy"] == ["http://e.org/", ""]
@@ -101,7 +103,7 @@ def test_a_zip_file_without_records_is_refused(tmp_path, data):
         archive_files(tmp_path / "x.wacz")
 
 
-def test_a_damaged_entry_of_a_wacz_file_gives_what_comes_before(tmp_path):
+def test_records_before_a_damaged_entry_of_a_wacz_file_are_imported(tmp_path):
     noise = random.Random(1).randbytes(30_000).hex()
     data = warc(answer("http://e.org/", page("Home")), answer("http://e.org/a", page(noise)))
     package = bytearray(wacz(data))
@@ -120,21 +122,21 @@ def revisit(url, of, digest="", date="2020-01-02", **fields):
 
 
 HOME = answer("http://e.org/", page("Home"), WARC_Payload_Digest="sha1:H")
-COPY_OF_HOME = "same bytes and links as http://e.org/"  # only a revisit whose body was resolved is merged with the page
+COPY_OF_HOME = "same bytes and links as http://e.org/"  # only a revisit with a resolved body is merged with the page
 
 
-def test_a_revisit_is_resolved_by_its_digest_alone(tmp_path):
+def test_a_revisit_is_resolved_by_its_digest(tmp_path):
     done = imported(tmp_path, warc(HOME, revisit("http://e.org/copy", "", "sha1:H")))
     assert done.left_out == 0 and rows(tmp_path, "rule")["/copy"] == (COPY_OF_HOME,)
 
 
-def test_a_revisit_without_a_head_has_that_of_what_it_repeats(tmp_path):
+def test_a_revisit_without_http_header_takes_the_header_of_the_original(tmp_path):
     done = imported(tmp_path, warc(HOME, revisit("http://e.org/copy", "http://e.org/", "sha1:H", status="")))
     assert done.left_out == 0 and rows(tmp_path, "status", "rule")["/copy"] == (200, COPY_OF_HOME)
 
 
-def test_a_revisit_by_another_digest_is_resolved_by_address_and_date(tmp_path):
-    """As ArchiveWeb.page writes them: sha-256 in the revisit, another digest in the response."""
+def test_a_revisit_with_another_kind_of_digest_is_resolved_by_url_and_date(tmp_path):
+    """ArchiveWeb.page writes such records: sha-256 in the revisit, another digest in the response."""
     of = {"of": "http://e.org/", "digest": "sha-256:h"}
     right = revisit("http://e.org/right", **of, WARC_Refers_To_Date="2020-01-01T00:00:00Z")
     wrong = revisit("http://e.org/wrong", **of, WARC_Refers_To_Date="2019-01-01T00:00:00Z")
@@ -142,15 +144,15 @@ def test_a_revisit_by_another_digest_is_resolved_by_address_and_date(tmp_path):
     assert done.left_out == 1 and rows(tmp_path, "rule") == {"/": (None,), "/right": (COPY_OF_HOME,)}
 
 
-def test_a_revisit_of_bytes_that_were_replaced_is_left_out(tmp_path):
-    """The bytes of a later state are not those that were seen."""
+def test_a_revisit_of_a_replaced_body_is_skipped(tmp_path):
+    """The later body is not the one that the revisit refers to."""
     later = answer("http://e.org/", page("Later"), "2020-01-02", WARC_Payload_Digest="sha1:L")
     done = imported(tmp_path, warc(HOME, later, revisit("http://e.org/copy", "http://e.org/", "sha1:H")))
     assert done.left_out == 1 and rows(tmp_path, "title") == {"/": ("Later",)}
 
 
 @pytest.mark.parametrize("kind", ["revisit", "response"])
-def test_not_modified_is_as_before(tmp_path, kind):
+def test_a_304_keeps_the_page_and_is_skipped_without_one(tmp_path, kind):
     fields = (
         {"WARC_Profile": "http://netpreserve.org/warc/1.0/revisit/server-not-modified"} if kind == "revisit" else {}
     )
@@ -176,17 +178,17 @@ SECOND = (
 )
 
 
-def test_archives_of_different_times_are_runs_by_date(tmp_path):
-    """Given in any order. What changed between them is what `diff` says."""
+def test_archives_of_different_times_become_runs_in_order_of_date(tmp_path):
+    """The order of the files does not matter, and `diff` shows the changes between the runs."""
     done = imported(tmp_path, warc(*SECOND), warc(*FIRST))
     assert (done.state, done.runs, done.answers) == ("done", 2, 7)
-    assert said(tmp_path, "SELECT id, kind, started, ended, state FROM runs ORDER BY id") == [
+    assert query_rows(tmp_path, "SELECT id, kind, started, ended, state FROM runs ORDER BY id") == [
         (1, "import", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "done"),
         (2, "import", "2022-05-06T00:00:00Z", "2022-05-06T00:00:00Z", "done"),
     ]
     with Collection(tmp_path / "c") as collection:
         changes = collection.diff()
-    assert [one.url for one in changes.added] == ["http://e.org/c"]
+    assert [change.url for change in changes.added] == ["http://e.org/c"]
     assert [one.url for one in changes.removed] == ["http://e.org/b"]
     assert [one.target for one in changes.links_added] == ["http://e.org/c"]
 
@@ -198,8 +200,8 @@ def test_archives_within_the_gap_are_one_run(tmp_path):
     assert imported(tmp_path / "d", warc(*FIRST), warc(*SECOND), times=ImportTimes(1e9)).runs == 1
 
 
-def test_a_file_without_answers_is_read_with_the_last_run(tmp_path):
-    """What it tells of failures, and where it is damaged, is not lost."""
+def test_a_file_without_responses_is_imported_with_the_last_run(tmp_path):
+    """Its failure records and damage are still reported."""
     info = io.BytesIO()
     writer = WARCWriter(info, gzip=False)
     writer.write_record(writer.create_warcinfo_record("x.warc", {"software": "other"}))
@@ -208,7 +210,7 @@ def test_a_file_without_answers_is_read_with_the_last_run(tmp_path):
     assert "1.archive" in done.damages[0] and "1.archive" in done.note.split("; ")[1]
 
 
-def test_what_came_later_than_asked_for_is_left_aside(tmp_path):
+def test_records_after_the_time_limit_are_ignored(tmp_path):
     done = imported(tmp_path, warc(*FIRST, *SECOND), times=ImportTimes(until=1_600_000_000.0))  # September 2020
     assert (done.answers, done.left_out) == (3, 0)
     assert rows(tmp_path, "reason")["/b"] == ("ok",) and "/c" not in rows(tmp_path, "reason")
@@ -217,16 +219,17 @@ def test_what_came_later_than_asked_for_is_left_aside(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("at", "said"), [("2020-01-01", "3 answers"), ("2019-12-31", "no page was read"), ("May", "'May' is not a date")]
+    ("at", "query_rows"),
+    [("2020-01-01", "3 answers"), ("2019-12-31", "no page was read"), ("May", "'May' is not a date")],
 )
-def test_the_command_takes_the_end_of_a_day(tmp_path, at, said):
+def test_the_date_of_the_command_includes_the_whole_day(tmp_path, at, query_rows):
     (tmp_path / "x.warc.gz").write_bytes(warc(*FIRST, *SECOND))
     words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "--at", at]
     ended = CliRunner().invoke(main, words)
-    assert said in ended.output + str(ended.exception)
+    assert query_rows in ended.output + str(ended.exception)
 
 
-def test_a_time_to_come_is_taken_for_now(tmp_path):
-    """A run of the year 2999 would move what waits."""
+def test_a_date_in_the_future_is_replaced_by_now(tmp_path):
+    """A run of the year 2999 would postpone waiting URLs."""
     imported(tmp_path, warc(answer("http://e.org/", page("Home"), "2999-01-01")))
-    assert said(tmp_path, "SELECT started < '2990', ended < '2990' FROM runs") == [(1, 1)]
+    assert query_rows(tmp_path, "SELECT started < '2990', ended < '2990' FROM runs") == [(1, 1)]

@@ -1,4 +1,4 @@
-"""Copies of dead links from a CDX server: whatever form it answers in, the nearest in time, asked politely."""
+"""Archived copies of dead links: every CDX response format is read, the nearest copy wins, requests are polite."""
 
 import json
 from dataclasses import replace
@@ -35,21 +35,21 @@ COPY = ("20190301120000", "http://e.org/a", "200")
         " ".join(ROW),
     ],
 )
-def test_each_form_of_answer_is_read(text):
+def test_each_cdx_format_is_read(text):
     assert list(copies_of(text.encode())) == [COPY]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[[]]", '[["a"], 5]', "{", "{}", "no such thing", "a 1 {]", "[" * 99])
-def test_what_is_no_answer_names_none(text):
+def test_an_invalid_cdx_response_has_no_copies(text):
     assert list(copies_of(text.encode())) == []
 
 
 @given(st.binary(max_size=80))
-def test_reading_an_answer_is_total(body):
+def test_reading_a_cdx_response_never_raises(body):
     list(copies_of(body))
 
 
-def test_the_question_is_one_url_whatever_the_link_holds():
+def test_the_query_url_escapes_the_link():
     assert query_url(WAYBACK, "http://e.org/a?b=1&c=ž", 1_000_000_000.0) == (
         WAYBACK + "?url=http%3A%2F%2Fe.org%2Fa%3Fb%3D1%26c%3D%C5%BE"
         "&closest=20010909014640&sort=closest&limit=10&output=json"
@@ -65,12 +65,12 @@ def test_the_question_is_one_url_whatever_the_link_holds():
         ("https://archive.test/index", ""),
     ],
 )
-def test_where_a_copy_is_shown(server, shown):
+def test_the_url_of_a_copy_for_each_kind_of_server(server, shown):
     assert shown_at(server, "2019", "http://e.org/") == shown
 
 
 class Answers:
-    """A transport that gives these answers, and a clock that goes on while it waits."""
+    """A transport with these responses in order, and a clock that advances while it waits."""
 
     def __init__(self, *answers):
         self.answers, self.asked, self.time, self.ready = list(answers), [], 100.0, []
@@ -98,7 +98,7 @@ def lines(*rows):
     return "\n".join(json.dumps({"timestamp": stamp, "url": url, "status": status}) for stamp, url, status in rows)
 
 
-def test_the_nearest_page_is_taken_and_no_error_or_redirect():
+def test_the_nearest_copy_with_status_200_is_used():
     rows = [
         ("20200101000000", "u", "301"),
         ("20150101000000", "u", "200"),
@@ -110,7 +110,7 @@ def test_the_nearest_page_is_taken_and_no_error_or_redirect():
     assert (copy.taken, copy.address) == (1_609_459_200.0, "https://archive.test/web/20210101000000/u")
 
 
-def test_questions_are_apart_and_what_cannot_tell_says_why():
+def test_queries_keep_the_delay_and_failures_return_their_cause():
     answers = Answers((200, "", None), (404, "", None), (429, "", None), (0, "", Cause.TIMEOUT))
     server = CdxServer(WAYBACK, answers, answers, 2.0)
     assert [server.nearest("http://e.org/", 0.0) for _ in range(4)] == [None, None, "status 429", "timeout"]
@@ -145,7 +145,7 @@ def settings_at(server, **more):
     )
 
 
-def test_a_copy_stands_beside_its_dead_link(folder):
+def test_a_dead_link_gets_its_archived_copy(folder):
     def answer(asked):
         there = "gone" in asked.target
         return Answer(
@@ -162,7 +162,7 @@ def test_a_copy_stands_beside_its_dead_link(folder):
     assert len(targets) == 2 and "closest=19700112134640" in targets[0], "when the link was first seen"
 
 
-def test_an_archive_that_refuses_is_left_alone(folder):
+def test_an_archive_that_refuses_is_not_asked_again(folder):
     many = [DEAD, LEFT]
     with serve(archive(lambda asked: Answer(429, b"", gzip=False))) as server:
         done = with_copies(folder, table_of(many), server.url("archive.test", "/all/cdx"), settings_at(server))
@@ -170,11 +170,11 @@ def test_an_archive_that_refuses_is_left_alone(folder):
     assert "429" in done.fault
 
 
-def test_an_address_on_this_machine_is_not_asked_unless_that_is_allowed(folder):
+def test_a_cdx_server_at_a_private_address_needs_permission(folder):
     done = with_copies(folder, table_of([DEAD]), "http://127.0.0.1:9/cdx", settings_from({}))
     assert done.copies == 0 and "private-address" in done.fault
 
 
-def test_what_is_no_address_is_refused(folder):
+def test_a_cdx_address_that_is_not_http_is_refused(folder):
     with pytest.raises(PeriplusError):
         with_copies(folder, table_of([DEAD]), "mailto:x@e.org", settings_from({}))

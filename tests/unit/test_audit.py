@@ -1,4 +1,4 @@
-"""What is wrong with a site's pages, links and redirects."""
+"""Issues of a site's pages, links and redirects."""
 
 from collections import Counter
 
@@ -17,21 +17,17 @@ from periplus.model.visit import Reason
 
 
 def site(pages=(), others=(), links=(), **more):
-    """home links to every page; none is an orphan."""
+    """A site whose home page links to every page, so that none is an orphan."""
     pages = {"home": {"start": True, "depth": 0}, **dict(pages)}
     return SmallSite(pages, dict(others), [*(("home", name) for name in pages if name != "home"), *links], **more)
 
 
-def sound(found):
-    assert site(pages={"a": {}, "b": {}}).found() == found
-
-
 def test_a_sound_site_has_no_issues():
-    sound(set())
+    assert site(pages={"a": {}, "b": {}}).found() == set()
 
 
 @pytest.mark.parametrize(
-    ("told", "code"),
+    ("traits", "code"),
     [
         ({"title": ""}, "title-missing"),
         ({"title": "t" * 61}, "title-long"),
@@ -47,16 +43,16 @@ def test_a_sound_site_has_no_issues():
         ({"depth": 7}, "deep-page"),
     ],
 )
-def test_a_page_by_itself(told, code):
-    assert site(pages={"a": told}).found() == {(code, "a", "")}
+def test_an_issue_of_a_single_page(traits, code):
+    assert site(pages={"a": traits}).found() == {(code, "a", "")}
 
 
-@pytest.mark.parametrize("told", [{"h1s": -1}, {"images_without_alt": -1}, {"title": "", "noindex": True}])
-def test_ours_what_is_not_known_or_not_for_search_is_no_issue(told):
-    assert site(pages={"a": told}).found() == set()
+@pytest.mark.parametrize("traits", [{"h1s": -1}, {"images_without_alt": -1}, {"title": "", "noindex": True}])
+def test_ours_unknown_values_and_noindex_pages_have_no_issues(traits):
+    assert site(pages={"a": traits}).found() == set()
 
 
-def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
+def test_a_soft_404_is_a_single_issue_of_the_linking_page():
     assert site(pages={"a": {"title": "", "verdict": Verdict.MISSING}}).found() == {("soft-404", "home", "a")}
 
 
@@ -70,7 +66,7 @@ def test_a_page_that_looks_missing_is_one_issue_where_it_is_linked():
         (Reason.NEEDS_SCRIPT, "needs-script"),
     ],
 )
-def test_what_was_not_read_or_not_whole_is_told_with_its_reason(reason, code):
+def test_a_page_that_was_not_or_partly_read_is_an_issue_with_its_reason(reason, code):
     known = site(
         pages={"a": {}}, others={"b": {"reason": reason}}, remarks={"unread": [("b", reason, "body-limit")]}
     ).input()
@@ -78,7 +74,7 @@ def test_what_was_not_read_or_not_whole_is_told_with_its_reason(reason, code):
     assert (issue.code, issue.url, issue.detail) == (code, "https://h/b", "body-limit")
 
 
-def test_a_series_that_was_left_is_told_once_with_how_many():
+def test_an_abandoned_series_is_a_single_issue_with_its_size():
     known = site(
         pages={"a": {}}, others={"c/1": {"reason": Reason.TRAP}}, remarks={"series": [("c/1", "h/c/*", 1200)]}
     ).input()
@@ -86,11 +82,11 @@ def test_a_series_that_was_left_is_told_once_with_how_many():
     assert (issue.code, issue.url, issue.detail) == ("endless-series", "https://h/c/1", "1,200 left unread as h/c/*")
 
 
-def test_a_long_url():
+def test_a_long_url_is_an_issue():
     assert ("url-too-long", "a" * 2048, "") in site(pages={"a" * 2048: {"title": "t", "description": "d"}}).found()
 
 
-def test_pages_that_share_a_title_each_name_another():
+def test_pages_with_the_same_title_name_another_page_with_it():
     found = site(
         pages={
             "a": {"title": "One  name"},
@@ -102,7 +98,7 @@ def test_pages_that_share_a_title_each_name_another():
     assert found == {("title-duplicate", "a", "b"), ("title-duplicate", "b", "a"), ("title-duplicate", "d", "a")}
 
 
-def test_pages_of_one_text_but_not_where_one_names_the_other():
+def test_pages_with_the_same_text_are_duplicates_unless_one_is_canonical_for_the_other():
     assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x"}}).found()} == {"duplicate"}
     assert {code for code, _, _ in site(pages={"a": {"text": "x"}, "b": {"text": "x", "canonical": "a"}}).found()} == {
         "canonical-elsewhere"
@@ -110,7 +106,7 @@ def test_pages_of_one_text_but_not_where_one_names_the_other():
     assert site(pages={"a": {"text": ""}, "b": {"text": ""}}).found() == set()
 
 
-def test_near_duplicates_say_how_near():
+def test_a_near_duplicate_has_its_similarity():
     near = site(pages={"a": {}, "b": {}}, remarks={"near": [NearGroup("a", ("b",), (0.876,))]})
     known = near.input()
     (issue,) = issues(audit(known), known)
@@ -123,7 +119,7 @@ def test_near_duplicates_say_how_near():
 
 
 @pytest.mark.parametrize(
-    ("target", "told", "code"),
+    ("target", "traits", "code"),
     [
         ("a", {}, "canonical-elsewhere"),
         ("gone", {"reason": Reason.NOT_FOUND}, "canonical-broken"),
@@ -131,19 +127,19 @@ def test_near_duplicates_say_how_near():
         ("moved", {"reason": Reason.REDIRECT}, "canonical-redirect"),
     ],
 )
-def test_canonical_urls(target, told, code):
-    others = {target: told} if target != "a" else {}
+def test_each_fault_of_a_canonical_url_is_an_issue(target, traits, code):
+    others = {target: traits} if target != "a" else {}
     assert site(pages={"a": {}, "b": {"canonical": target}}, others=others).found() == {(code, "b", target)}
 
 
-def test_canonical_conflicts_between_pages():
+def test_canonical_urls_that_conflict_with_their_target_are_issues():
     hidden = site(pages={"a": {"noindex": True}, "b": {"canonical": "a"}})
     chain = site(pages={"a": {"canonical": "home"}, "b": {"canonical": "a"}, "c": {"canonical": "c"}})
     assert hidden.found() == {("canonical-noindex", "b", "a")}
     assert chain.found() == {("canonical-chain", "b", "a"), ("canonical-elsewhere", "a", "home")}
 
 
-def test_sitemap_against_robots_and_pages():
+def test_sitemap_entries_that_conflict_with_pages_or_robots_txt_are_issues():
     listed = {"in_sitemap": True}
     found = site(
         pages={
@@ -170,7 +166,7 @@ def test_sitemap_against_robots_and_pages():
     }
 
 
-def test_translations_link_back_to_pages_in_languages():
+def test_hreflang_links_need_a_link_back_a_page_and_a_valid_language():
     rows = [
         ("a", "b", "de"),
         ("b", "a", "en"),
@@ -198,7 +194,7 @@ def test_translations_link_back_to_pages_in_languages():
         *((code, False) for code in ("en-UK", "english", "en_GB", "", "en-eu", "default", "en-gb-x")),
     ],
 )
-def test_languages_that_search_engines_heed(code, right):
+def test_language_codes_that_search_engines_accept(code, right):
     assert is_language(code) is right
 
 
@@ -218,7 +214,7 @@ def test_languages_that_search_engines_heed(code, right):
         ("broken", "cite", None),
     ],
 )
-def test_links_by_the_verdict_on_their_targets(verdict, kind, code):
+def test_a_link_has_the_issue_of_its_targets_verdict(verdict, kind, code):
     found = site(
         others={"https://far/x": {"own": False, "verdict": Verdict(verdict), "reason": Reason.SCOPE}},
         links=[("home", "https://far/x", kind)],
@@ -226,7 +222,7 @@ def test_links_by_the_verdict_on_their_targets(verdict, kind, code):
     assert found == ({(code, "home", "https://far/x")} if code else set())
 
 
-def test_where_nobody_judged_the_crawl_decides():
+def test_without_a_verdict_the_crawls_reason_decides():
     found = site(
         others={"gone": {"reason": Reason.NOT_FOUND}, "shut": {"reason": Reason.ROBOTS}},
         links=[("home", "gone"), ("home", "shut")],
@@ -234,7 +230,7 @@ def test_where_nobody_judged_the_crawl_decides():
     assert found == {("broken-link", "home", "gone")}
 
 
-def test_other_sites_broken_links_are_not_ours():
+def test_broken_links_of_other_sites_are_no_issues():
     others = {
         "https://far/x": {"own": False, "reason": Reason.OK},
         "https://far/y": {"own": False, "reason": Reason.NOT_FOUND},
@@ -242,7 +238,7 @@ def test_other_sites_broken_links_are_not_ours():
     assert site(others=others, links=[("https://far/x", "https://far/y")]).found() == set()
 
 
-def test_an_issue_of_a_link_has_its_words_and_place():
+def test_an_issue_of_a_link_has_anchor_text_position_and_cause():
     known = site(others={"gone": {"reason": Reason.NOT_FOUND}}, links=[("home", "gone")]).input()
     lookups = Lookups(
         anchors=lambda pages, targets: [f"words {target - page}" for page, target in zip(pages, targets, strict=True)],
@@ -252,7 +248,7 @@ def test_an_issue_of_a_link_has_its_words_and_place():
     assert (issue.anchor, issue.position, issue.detail) == ("words -1", "main", "it answers 404")
 
 
-def test_remarks_at_single_links():
+def test_remarks_on_links_become_issues():
     remarks = {
         "fragments": [(0, "nowhere")],
         "mails": [("a", "mailto:x@@y", "two @")],
@@ -267,7 +263,7 @@ def test_remarks_at_single_links():
     }
 
 
-def test_nofollow_on_own_links_is_counted_by_page():
+def test_internal_nofollow_links_are_counted_per_page():
     known = site(
         pages={"a": {}}, links=[("home", "a", "a", True), ("home", "a", "area", True), ("a", "home", "a", False)]
     ).input()
@@ -275,7 +271,7 @@ def test_nofollow_on_own_links_is_counted_by_page():
     assert (issue.code, issue.url, issue.detail) == ("nofollow-inside", "https://h/home", "2 links")
 
 
-def test_redirects_chains_loops_and_links_to_them():
+def test_redirect_chains_loops_and_links_to_redirects_are_issues():
     moved = {"reason": Reason.REDIRECT}
     redirecting = site(
         pages={"a": {}},
@@ -293,12 +289,12 @@ def test_redirects_chains_loops_and_links_to_them():
     assert "leads to https://h/a" in {issue.detail for issue in issues(audit(known), known)}
 
 
-def test_a_start_that_is_not_there_is_told_though_no_link_leads_to_it():
+def test_a_missing_start_page_is_an_issue_without_any_link():
     site = SmallSite(pages={"home": {"start": True}}, others={"gone": {"start": True, "reason": Reason.NOT_FOUND}})
     assert ("broken-start", "gone", "") in site.found()
 
 
-def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
+def test_an_orphan_has_no_incoming_link_not_even_through_a_redirect():
     moved = {"reason": Reason.REDIRECT}
     lonely = SmallSite(
         {"home": {"start": True}, "a": {}, "b": {}, "c": {}, "d": {}},
@@ -309,7 +305,7 @@ def test_orphans_are_reached_by_no_link_not_even_over_a_redirect():
     assert {page for code, page, _ in lonely.found() if code == "orphan"} == {"b", "c", "d"}
 
 
-def test_secure_pages_with_insecure_parts():
+def test_insecure_parts_of_secure_pages_are_issues():
     far = {"own": False, "reason": Reason.SCOPE}
     others = {"http://far/i.png": far, "http://far/form": far, "http://far/page": far}
     found = site(
@@ -323,7 +319,7 @@ def test_secure_pages_with_insecure_parts():
     assert found == {("mixed-content", "home", "http://far/i.png"), ("insecure-form", "home", "http://far/form")}
 
 
-def test_grades_can_be_changed_and_kinds_switched_off():
+def test_severities_can_be_changed_and_kinds_switched_off():
     known = site(pages={"a": {"title": "", "description": "", "h1s": 0}}).input()
     found = list(issues(audit(known), known, audit_rules(["title-missing=notice", "h1-missing = off"])))
     assert [(issue.code, issue.severity) for issue in found] == [
@@ -333,10 +329,8 @@ def test_grades_can_be_changed_and_kinds_switched_off():
     assert counts(table_of(found).sums()) == {"title-missing": 1, "description-missing": 1, "notice": 2, "titles": 2}
 
 
-def test_issues_of_one_cause_are_one_fault():
-    """A missing script on three pages, one title on three pages, one place named by two pages,
-    one malformed link in a menu, one server that compresses nothing.
-    """
+def test_issues_with_the_same_cause_are_one_fault():
+    """A missing script on three pages, a shared title, a missing anchor, a malformed menu link, and no compression."""
     names = ["a", "b", "c"]
     remarks = {
         "fragments": [(6, "nowhere"), (7, "nowhere"), (8, "else")],
@@ -378,18 +372,18 @@ def test_issues_are_ignored_by_code_and_pattern():
 
 
 @pytest.mark.parametrize("wrong", ["no-such=error", "title-missing=grave", "title-missing"])
-def test_wrong_grades_are_refused(wrong):
+def test_invalid_severities_are_refused(wrong):
     with pytest.raises(UsageError):
         audit_rules([wrong])
 
 
 @pytest.mark.parametrize("wrong", ["no-such", "title-missing [", ""])
-def test_wrong_ignores_are_refused(wrong):
+def test_invalid_ignore_rules_are_refused(wrong):
     with pytest.raises(UsageError):
         audit_rules((), [wrong])
 
 
-def test_the_table_is_whole_and_its_names_are_distinct():
+def test_every_kind_of_issue_has_texts_and_a_distinct_name():
     names = [*issue_kinds(), *Severity, *Category]
     assert len(names) == len(set(names))
     for code, kind in issue_kinds().items():
@@ -398,13 +392,13 @@ def test_the_table_is_whole_and_its_names_are_distinct():
         kind.detail.format(number=1.0, limit=1.0, also="", words="")
 
 
-def test_nothing_known_nothing_found():
+def test_an_empty_site_has_no_issues():
     known = SmallSite().input()
     assert [len(finding.check(known)) for finding in FINDINGS] == [0] * len(FINDINGS)
     assert audit(known) == {}
 
 
-def test_text_keys_forget_case_and_white_space():
+def test_text_keys_ignore_case_and_white_space():
     first, second, third, empty = text_keys(["A  b", " a B ", "c", " \n"])
     assert first == second != third
     assert empty == np.uint64(0)
@@ -418,7 +412,7 @@ def test_text_keys_forget_case_and_white_space():
         (("b/1", "b/2"), {"https://e.org/b/1": 1, "https://e.org/b/2": 1}),
     ],
 )
-def test_ours_what_half_of_a_folders_pages_lack_has_one_cause(without, expected):
+def test_ours_an_issue_of_half_of_a_folders_pages_has_the_folder_as_cause(without, expected):
     names = ("a/1", "a/2", "a/3", "b/1", "b/2", "b/3", "b/4", "c", "d")
     urls = [f"https://e.org/{name}" for name in names]
     subjects = np.array([names.index(name) for name in without])
@@ -427,7 +421,7 @@ def test_ours_what_half_of_a_folders_pages_lack_has_one_cause(without, expected)
     assert causes == expected
 
 
-def test_orphans_with_a_session_parameter_have_one_cause():
+def test_orphans_with_a_session_parameter_have_the_parameter_as_cause():
     urls = ["https://e.org/a?sid=1", "https://e.org/a?x=2", "https://e.org/b?sid=9&y=1"]
     session = "URLs with the session parameter sid"
     assert session_causes(np.arange(3), urls) == [session, "", session]

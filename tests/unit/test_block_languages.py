@@ -1,4 +1,4 @@
-"""Blocks in another language than their page."""
+"""Languages of blocks that differ from the language of their page."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ RUSSIAN = (
         ("en", RUSSIAN, "ru"),
         ("ru", RUSSIAN, ""),
         ("ru", ENGLISH, "en"),
-        ("cs", ENGLISH[:60], ""),  # too short to be asked
-        ("", CZECH, ""),  # of a page without a language nothing is another
+        ("cs", ENGLISH[:60], ""),  # too short for detection
+        ("", CZECH, ""),  # a page without a language: no block differs
     ],
 )
-def test_what_the_letters_tell(page, text, language):
+def test_the_language_of_a_block_is_detected_from_its_letters(page, text, language):
     blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "p")])
     (block,) = with_languages(blocks, text.encode(), lines_of(blocks), page)
     assert block.language == language
@@ -50,7 +50,7 @@ def test_what_the_letters_tell(page, text, language):
         ("cs", "Το λιμάνι του νησιού", "el"),
         ("ru", "The harbour of the island", "en"),
         ("ja", "The harbour of the island", "en"),
-        ("de", "The harbour of the island", ""),  # in the same letters: too short to be asked
+        ("de", "The harbour of the island", ""),  # in the same script: too short for detection
         ("en", "—— … ——", ""),
     ],
 )
@@ -61,14 +61,14 @@ def test_a_title_in_another_script_has_its_own_language(page, title, language):
     assert block.language == language
 
 
-def test_a_title_too_short_to_tell_is_in_the_language_of_the_others_in_its_script():
+def test_a_short_title_takes_the_language_of_other_blocks_in_its_script():
     rows = [Block(BlockKind.PARAGRAPH, text, "p") for text in ("Новости !", RUSSIAN[:90], "Harbour")]
     blocks = Blocks.of(rows)
-    told = with_languages(blocks, "\n".join(row.text for row in rows).encode(), lines_of(blocks), "en")
-    assert [block.language for block in told] == ["ru", "ru", ""]
+    detected = with_languages(blocks, "\n".join(row.text for row in rows).encode(), lines_of(blocks), "en")
+    assert [block.language for block in detected] == ["ru", "ru", ""]
 
 
-def test_what_a_block_declares_stays():
+def test_a_declared_language_is_kept():
     rows = [Block(BlockKind.PARAGRAPH, ENGLISH, "p", language="la"), Block(BlockKind.CODE, ENGLISH, "pre")]
     blocks = Blocks.of(rows)
     assert with_languages(blocks, f"{ENGLISH}\n{ENGLISH}".encode(), lines_of(blocks), "cs") == rows

@@ -1,4 +1,4 @@
-"""Into which pieces a page's text falls."""
+"""The blocks of a page's text: kinds, paths, positions, languages, limits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def blocks(markup, language=""):
         ('<p title="<p>x</p>">a', "a"),
     ],
 )
-def test_the_text_of_all_blocks(markup, text):
+def test_the_text_of_a_page_is_that_of_its_blocks(markup, text):
     assert blocks(markup).text == text
 
 
@@ -78,7 +78,7 @@ def test_the_text_of_all_blocks(markup, text):
         ('<p><img alt="a &lt; b">', [(ALT, "a < b")]),
     ],
 )
-def test_kinds(markup, kinds):
+def test_elements_give_blocks_their_kinds(markup, kinds):
     assert [(block.kind, block.text) for block in blocks(markup)] == kinds
 
 
@@ -93,7 +93,7 @@ def test_kinds(markup, kinds):
         (f"<div class={'x' * 90}>t", [f"div.{'x' * 40}"]),
     ],
 )
-def test_paths(markup, paths):
+def test_a_path_has_tags_ids_and_classes(markup, paths):
     assert [block.path for block in blocks(markup)] == paths
 
 
@@ -110,13 +110,13 @@ def test_paths(markup, paths):
         ("<div><p>x", Position.BODY),
     ],
 )
-def test_landmarks_are_those_of_links(markup, position):
+def test_blocks_and_links_have_the_position_of_their_landmark(markup, position):
     page = read_html(Source(Url("http://a.example/"), Headers(), (markup + "<a href=y>z</a>").encode()))
     assert [link.position for link in page.links] == [position]
     assert [block.position for block in page.blocks] == [position]
 
 
-def test_levels_and_link_shares():
+def test_blocks_have_heading_level_and_characters_in_links():
     first, second, third = blocks(
         "<h3>a <i>b</i></h3><p>x <a href=1> four </a>, <a href=2>&lt;five&gt;</a> y<p><a href=3>all of it</a>"
     )
@@ -125,7 +125,7 @@ def test_levels_and_link_shares():
     assert (third.kind, third.link_chars) == (LINK, 9)
 
 
-def test_languages_that_differ_from_the_page():
+def test_a_block_has_a_language_if_it_differs_from_the_page():
     found = blocks("<html lang=cs-CZ><p>a<p lang=en_GB>b<div lang=de>c<p lang=cs>d<p>e</div><p lang=''>f", "cs-cz")
     assert [(block.text, block.language) for block in found] == [
         ("a", ""),
@@ -137,13 +137,13 @@ def test_languages_that_differ_from_the_page():
     ]
 
 
-def test_digests_are_taken_of_folded_words():
+def test_digests_use_folded_white_space():
     found = blocks("<title>T</title><p>one  two<pre>  x\n\n   y</pre><img alt=a>")
     assert found.text == "one two\n  x\n\n   y"
     assert words_of(found, found.text.encode(), lines_of(found)) == b"one two\nx\ny"
 
 
-def test_the_last_block_is_cut():
+def test_the_block_at_the_text_limit_is_cut():
     found = blocks("<p>12345<p><a href=x>67890</a><p>x")
     assert [block.text for block in first_blocks(found, 8)[0]] == ["12345", "678"]
     assert first_blocks(found, 8)[0][1].link_chars == 3
@@ -151,7 +151,7 @@ def test_the_last_block_is_cut():
     assert first_blocks(found, 11) == (found, ())
 
 
-def test_paragraphs_of_a_plain_text():
+def test_lines_of_plain_text_are_paragraphs():
     assert plain_blocks(["a", "b"]) == (Block(PARAGRAPH, "a", ""), Block(PARAGRAPH, "b", ""))
 
 
@@ -165,8 +165,8 @@ def test_paragraphs_of_a_plain_text():
         ("<p>x <a href=y>one <table><tr><td><a href=z>two</a></table> one</a>", "x one\ntwo\none", 3),
     ],
 )
-def test_white_space_between_tags_stays_and_counts_as_such(markup, text, chars):
-    """Five rules in which the way before this reader was wrong: decision 0049."""
+def test_white_space_between_tags_is_kept(markup, text, chars):
+    """Five rules that the reader before this one got wrong: decision 0049."""
     read = blocks(markup)
     assert (read.text, read[0].link_chars) == (text, chars)
 
@@ -188,8 +188,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_ten_times_the_markup_makes_ten_times_the_blocks_at_most(name):
-    """Paths and words grow no faster than the page: nothing is kept twice."""
+def test_output_grows_at_most_linearly_with_hostile_markup(name):
+    """Paths and texts are stored once, so both grow no faster than the page."""
     small, large = (blocks(HOSTILE[name](n)) for n in (1_000, 10_000))
     sizes = [
         sum(len(block.text) for block in found) + sum(len(path) for path in {block.path for block in found})
@@ -199,26 +199,26 @@ def test_ten_times_the_markup_makes_ten_times_the_blocks_at_most(name):
     assert len(large) <= 10 * len(small) + 10
 
 
-def test_of_too_many_blocks_the_first_are_kept():
+def test_blocks_beyond_the_limit_are_dropped():
     kept, bounds = first_blocks(blocks("<p>x" * (BLOCKS_MOST + 10)), 10**9)
     assert (len(kept), bounds) == (BLOCKS_MOST, ("more than 200,000 blocks of text",))
     assert first_blocks(blocks("<p>x" * BLOCKS_MOST), 10**9)[1] == ()
 
 
-def test_a_hundred_thousand_nested_elements_are_no_matter_of_recursion():
+def test_a_hundred_thousand_nested_elements_need_no_recursion():
     found = blocks("<div>" * 100_000 + "x<p>" + "</div>" * 99_000 + "y")
     assert "".join(block.text for block in found) == "xy"
     assert all(len(block.path) <= PATH_CHARS + 100 for block in found)
 
 
-def test_of_too_many_paths_the_first_are_kept():
+def test_paths_beyond_the_limit_are_empty():
     page = blocks("".join(f"<section id=s{place}><p>x</section>" for place in range(PATHS_MOST)))
     assert (page[0].path, page[-1].path) == ("section#s0/p", "")
     assert len(page.path_names) <= PATHS_MOST + 2
 
 
 def plain_words(markup):
-    """The slow twin: the words of all text nodes that a reader sees, in their order, white space aside."""
+    """The slow twin: the text of all visible text nodes, in order, without white space."""
     tree = html.parse(markup)
     unseen = {"head", "script", "style", "template", "iframe", "noembed", "noframes"}
     words = []
@@ -232,6 +232,6 @@ def plain_words(markup):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pages_keep_all_their_words(name):
+def test_no_word_of_a_hostile_page_is_lost(name):
     markup = HOSTILE[name](300)
     assert re.sub(r"\s", "", blocks(markup).text) == plain_words(markup)

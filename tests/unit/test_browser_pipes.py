@@ -1,4 +1,4 @@
-"""Does a browser hear and answer through its two pipes, whatever descriptors are open beside them?"""
+"""The two pipes to a browser work with any numbers of file descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from periplus.acquire.browser import Chromium
 
-ECHO = "#!/bin/sh\nexec cat <&3 >&4\n"  # in the browser's place: what it is sent it sends back
+ECHO = "#!/bin/sh\nexec cat <&3 >&4\n"  # instead of the browser: sends back each message
 
 
 @pytest.fixture
@@ -23,18 +23,20 @@ def echo(tmp_path: Path) -> str:
 
 
 def answers(program: str) -> bool:
-    heard: list[object] = []
+    received: list[object] = []
     with contextlib.closing(Chromium(program)) as browser, contextlib.suppress(BrokenPipeError):
-        browser.send("Browser.getVersion", then=heard.append)
+        browser.send("Browser.getVersion", then=received.append)
         deadline = time.monotonic() + 120
-        while not heard and time.monotonic() < deadline:
+        while not received and time.monotonic() < deadline:
             browser.receive()
             time.sleep(0.002)
-    return bool(heard)
+    return bool(received)
 
 
-def test_answers_whatever_descriptors_its_pipes_get(echo: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With some 60 connections open a crawl's browser never answered: its pipe had the number that a child used."""
+def test_a_browser_answers_with_any_descriptor_numbers(
+    echo: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With about 60 open connections, a crawl's browser never answered: its pipe had a number that a child used."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with contextlib.ExitStack() as stack:
         deaf = []

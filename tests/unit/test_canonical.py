@@ -1,4 +1,4 @@
-"""The URL Living Standard's rules, and the three forms built on them."""
+"""Canonical URLs by the URL Living Standard, and the three keys derived from them."""
 
 import pytest
 
@@ -35,7 +35,7 @@ BASE = canonical("https://example.org/a/b/c.html?q=1")
         ("http://example%2Eorg/", "http://example.org/"),
     ],
 )
-def test_whatwg_normalises(text, expected):
+def test_whatwg_urls_are_normalized(text, expected):
     assert canonical(text) == expected
 
 
@@ -56,7 +56,7 @@ def test_whatwg_normalises(text, expected):
         "http://example.org./",
     ],
 )
-def test_whatwg_leaves_alone_what_may_differ(url):
+def test_whatwg_spellings_that_may_differ_are_kept(url):
     assert canonical(url) == url
 
 
@@ -84,19 +84,19 @@ def test_whatwg_leaves_alone_what_may_differ(url):
         "x" * 1_000_000,
     ],
 )
-def test_only_http_urls_come_back(text):
+def test_text_that_is_not_an_http_url_is_refused(text):
     with pytest.raises(InvalidUrl) as refusal:
         canonical(text)
     assert len(str(refusal.value)) < 1500
     str(refusal.value).encode()  # printable: no lone surrogates
 
 
-def test_a_url_of_a_megabyte_is_a_url():
+def test_a_url_of_a_megabyte_is_accepted():
     assert len(canonical("http://example.org/" + "x" * 1_000_000)) == 1_000_019
 
 
 @pytest.mark.parametrize("port", ["", ":65535"])
-def test_ours_a_host_that_dns_cannot_hold_makes_no_url(port):
+def test_ours_a_host_longer_than_dns_allows_is_invalid(port):
     longest = "a." * 125 + "com"  # 253 characters: RFC 1035, 2.3.4
     for host, is_url in ((longest, True), ("a." * 130 + "com", False), ("a." * 2000 + "com", False)):
         for ask in (lambda href: resolve(href, canonical("https://e.org/"))[0], canonical):
@@ -111,8 +111,8 @@ def test_ours_a_host_that_dns_cannot_hold_makes_no_url(port):
                     ask(f"https://{host}{port}/path/")
 
 
-def test_ours_user_and_password_are_dropped():
-    """They name no other resource and must not be stored. An @ elsewhere stays."""
+def test_ours_user_and_password_are_removed():
+    """They do not identify a resource and must not be stored. Any other @ is kept."""
     assert canonical("https://user:secret@example.org:8443/a@b?c@d") == "https://example.org:8443/a@b?c@d"
     assert canonical("https://a%40b:@example.org/") == "https://example.org/"
     assert canonical("https://u@x@example.org/") == "https://example.org/"
@@ -166,12 +166,12 @@ def test_whatwg_hrefs_are_resolved(href, target, fragment):
         ("", ""),
     ],
 )
-def test_whatwg_scheme_as_a_browser_sees_it(href, scheme):
+def test_whatwg_a_scheme_is_read_as_browsers_do(href, scheme):
     assert scheme_of_href(href) == scheme
 
 
 def test_url_id_is_signed_and_stable():
-    """Changing it would orphan every stored collection."""
+    """A changed id would make every stored collection unusable."""
     assert url_id(canonical("https://example.org/")) == -8202114674208552119
     ids = [url_id(canonical(f"https://example.org/{n}")) for n in range(100)]
     assert len(set(ids)) == 100
@@ -179,7 +179,7 @@ def test_url_id_is_signed_and_stable():
     assert min(ids) < 0 < max(ids)
 
 
-def test_ours_page_key_forgets_what_seldom_matters():
+def test_ours_page_key_ignores_differences_that_rarely_matter():
     key = "example.org/a?x=1&y=2"
     for text in (
         "https://example.org/a?x=1&y=2",
@@ -205,7 +205,7 @@ def test_ours_page_key_forgets_what_seldom_matters():
         ("http://localhost/x", ("localhost", "/x")),
     ],
 )
-def test_places_lead_from_the_domain_to_the_page(text, expected):
+def test_places_split_a_url_from_domain_to_query(text, expected):
     assert places(canonical(text)) == expected
 
 
@@ -244,7 +244,7 @@ def test_rfc3986_2_2_reserved_characters_and_their_escapes_differ(one, other):
     assert url_id(canonical(one)) != url_id(canonical(other))
 
 
-def test_rfc3986_2_3_each_escape_is_an_unreserved_character_or_in_upper_case():
+def test_rfc3986_2_3_escapes_are_decoded_if_unreserved_and_upper_case_otherwise():
     unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
     for code in range(256):
         char = chr(code)
@@ -253,5 +253,5 @@ def test_rfc3986_2_3_each_escape_is_an_unreserved_character_or_in_upper_case():
             assert identity(Url(f"http://example.org/x{escape}y")) == f"http://example.org/x{expected}y"
 
 
-def test_what_is_sent_stays_as_it_was_written():
+def test_the_requested_url_keeps_its_escapes():
     assert canonical("http://example.org./%7Eu/%c3") == "http://example.org./%7Eu/%c3"

@@ -1,6 +1,4 @@
-"""Followers of a collection: none misses a page, whatever is stored, replaced, moved or lost,
-and whoever is killed when.
-"""
+"""Followers of a collection miss no page that is stored, replaced, moved or lost, even if a process is killed."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def connection(folder):
 
 
 def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
-    """A page as `pages` writes it, with its URL on host 1."""
+    """Writes a page as `pages` does, with its URL on host 1."""
     contents = Contents(connection)
     run = connection.execute
     run("INSERT OR IGNORE INTO site (id, key) VALUES (1, 'a.test')")
@@ -100,7 +98,7 @@ def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
 
 
 def seen(connection, place, at_once=2):
-    """All that a follower gets from its place on, and where it stands then."""
+    """The page ids that a follower gets from a place on, and its new place."""
     found = []
     while True:
         ids, place = changes.after(connection, place, at_once)
@@ -109,11 +107,11 @@ def seen(connection, place, at_once=2):
         found += ids
 
 
-def test_a_new_follower_gets_all_pages_and_then_what_changes(connection):
+def test_a_new_follower_gets_all_pages_and_then_the_changes(connection):
     for number in (5, -3, 9):
         put(connection, number)
     place = changes.follow(connection, "index")
-    put(connection, 7)  # while it begins
+    put(connection, 7)  # while the follower starts
     found, place = seen(connection, place)
     assert set(found) == {-3, 5, 7, 9}
     assert seen(connection, place) == ([], place)
@@ -122,14 +120,14 @@ def test_a_new_follower_gets_all_pages_and_then_what_changes(connection):
     assert seen(connection, place)[0] == [5, 9]
 
 
-def test_pages_that_move_are_told_under_both_addresses(connection):
+def test_a_moved_page_is_reported_under_both_urls(connection):
     put(connection, 1)
     _, place = seen(connection, changes.follow(connection, "index"))
     connection.execute("UPDATE page SET url_id = 2 WHERE url_id = 1")
     assert seen(connection, place)[0] == [1, 2]
 
 
-def test_what_is_no_page_and_never_was_is_not_told(connection):
+def test_a_url_that_never_was_a_page_is_not_reported(connection):
     _, place = seen(connection, changes.follow(connection, "index"))
     connection.execute("INSERT INTO url (id, text, host_id, reason, first_seen) VALUES (1, 'x', 1, 'waiting', 0)")
     connection.execute("UPDATE url SET reason = 'not-found' WHERE id = 1")
@@ -140,7 +138,7 @@ def test_what_is_no_page_and_never_was_is_not_told(connection):
     assert seen(connection, place)[0] == [2]
 
 
-def test_a_follower_goes_on_where_it_was_and_others_are_not_its_business(connection):
+def test_followers_continue_independently_of_each_other(connection):
     one, two = changes.follow(connection, "one"), changes.follow(connection, "two")
     put(connection, 1)
     _, one = seen(connection, one)
@@ -148,23 +146,23 @@ def test_a_follower_goes_on_where_it_was_and_others_are_not_its_business(connect
     put(connection, 2)
     assert changes.follow(connection, "one") == one
     assert seen(connection, one)[0] == [2]
-    # as pages, and as changes since it began
+    # each page appears as a page and as a change since the start
     assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]
     _, two = seen(connection, two)
     changes.passed(connection, "two", two)
-    assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # one has not passed it
+    assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # follower "one" has not confirmed it
     changes.unfollow(connection, "one")
     assert connection.execute("SELECT url_id FROM change").fetchall() == []
     assert changes.place_of(connection, "one") is None
 
 
-def test_without_followers_nothing_is_noted(connection):
+def test_without_followers_no_change_is_stored(connection):
     put(connection, 1)
     changes.note(connection, [1])
     assert connection.execute("SELECT count(*) FROM change").fetchone() == (0,)
 
 
-def test_waiting_counts_what_is_left(connection):
+def test_waiting_counts_the_remaining_pages(connection):
     put(connection, 1)
     put(connection, 2)
     place = changes.follow(connection, "index")
@@ -174,8 +172,8 @@ def test_waiting_counts_what_is_left(connection):
     assert changes.waiting(connection, place) == 2
 
 
-def test_a_follower_that_is_new_begins_after_forgotten_changes(connection):
-    """The numbers of changes are never given twice, so a place stays right though all before it is forgotten."""
+def test_a_new_follower_starts_after_deleted_changes(connection):
+    """Numbers of changes are never reused, so a place stays valid when all earlier changes are deleted."""
     first = changes.follow(connection, "first")
     put(connection, 1)
     _, first = seen(connection, first)
@@ -226,8 +224,8 @@ def test_a_kill_between_statements_leaves_page_and_change_or_neither(folder, at)
     connection.close()
 
 
-def test_random_moves_leave_a_follower_with_what_is_there(connection):
-    """A follower that copies what it is told has the collection's pages, whenever it stops and begins again."""
+def test_a_follower_has_the_collections_pages_after_random_changes(connection):
+    """A follower that copies each change has the collection's pages, also after interruptions."""
     rng = random.Random(4)
     copy: dict[int, bool] = {}
     for _ in range(120):
@@ -243,7 +241,7 @@ def test_random_moves_leave_a_follower_with_what_is_there(connection):
             ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
             for page in ids:
                 copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
-            if rng.random() < 0.8:  # else it was killed before it could say so
+            if rng.random() < 0.8:  # otherwise it was killed before the confirmation
                 changes.passed(connection, "copy", after)
     for page in seen(connection, changes.follow(connection, "copy"))[0]:
         copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
@@ -251,7 +249,7 @@ def test_random_moves_leave_a_follower_with_what_is_there(connection):
     assert {page for page, is_there in copy.items() if is_there} == there
 
 
-def test_evidence_is_kept_by_site_and_name(connection):
+def test_evidence_is_stored_by_site_and_name(connection):
     assert changes.evidence(connection, 1, "template") is None
     changes.write_evidence(connection, 1, "template", b"one")
     changes.write_evidence(connection, 1, "template", b"two")
@@ -259,7 +257,7 @@ def test_evidence_is_kept_by_site_and_name(connection):
     assert changes.evidence(connection, 1, "template") == b"two"
 
 
-def test_pages_come_with_their_blocks_and_parts(connection):
+def test_pages_have_their_blocks_and_parts(connection):
     put(connection, 1)
     put(connection, 2, "not-found")
     (page,) = text_rows.pages_of(connection, [2, 1, 3])
@@ -276,11 +274,11 @@ def test_pages_come_with_their_blocks_and_parts(connection):
     assert Contents(connection).parts(1) == tuple(parts)
     assert Contents(connection).parts(2) is None
     put(connection, 1)
-    assert Contents(connection).parts(1) is None  # another page now
+    assert Contents(connection).parts(1) is None  # the page was replaced
     assert Contents(connection).blocks(1) == BLOCKS
 
 
-def test_a_version_from_the_future_is_refused(folder, connection):
+def test_a_newer_schema_version_is_refused(folder, connection):
     connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema'")
     with pytest.raises(StoreError, match="Use another version"):
         schema.connect(folder)

@@ -1,4 +1,4 @@
-"""The icicle, the treemap and the sunburst of a folded map."""
+"""Icicle, treemap and sunburst charts of a folded map."""
 
 import io
 import itertools
@@ -69,37 +69,37 @@ def drawn(tree=TREE, facts=None, room=(1200, 820), **look):
 
 
 def rects(root):
-    """(class, x, y, height) of each place, without hatches, legend and paper."""
+    """(class, x, y, height) of each rectangle, without hatches, legend and background."""
     found = [rect for rect in root.iter(f"{SVG}rect") if rect.get("class") and rect.getparent() is not root]
     return [(rect.get("class"), *(float(rect.get(name)) for name in ("x", "y", "height"))) for rect in found]
 
 
-def test_heights_are_shares_of_the_whole_and_children_stand_within_their_parent():
+def test_heights_are_shares_of_the_total_and_children_are_inside_their_parent():
     places = rects(drawn(by="size", room=(1200, 1072)))  # 1,000 px for the columns
     assert [(kind, round(height + 1)) for kind, _, _, height in places] == [
         *[("fetched", 1000), ("fetched", 500), ("discovered", 125), ("failed", 250), ("rest", 125)],
     ]
-    home, branch, cited, dead, rest = places  # as the keyboard walks them, too
+    home, branch, cited, dead, rest = places  # this is also the keyboard order
     assert (home[2], branch[2], dead[2], rest[2], cited[2]) == (TOP, TOP, TOP + 500, TOP + 750, TOP)
     assert home[1] < branch[1] == dead[1] == rest[1] < cited[1]
 
 
-def test_what_was_not_fetched_is_hatched_and_of_others_its_share():
+def test_the_share_that_was_not_fetched_is_hatched():
     hatches = [rect for rect in drawn().iter(f"{SVG}rect") if rect.get("fill") and rect.getparent().tag != SVG + "svg"]
     whole = float(next(drawn().iter(f"{SVG}a")).find(f"{SVG}rect").get("width"))
     assert sorted(round(float(rect.get("width")) / whole, 2) for rect in hatches) == [0.75, 1.0]
 
 
-def test_places_say_their_figures_and_link_to_their_pages():
+def test_rectangles_have_figures_and_link_to_their_pages():
     root = drawn(by="pages")
-    said = [title.text for title in root.iter(f"{SVG}title")]
-    assert said[1] == "Home\nhttps://e.org/\nfetched and read, score 9\nbranch: 10 pages, 6 fetched, 1.0 KB"
-    assert any(text == "4 more pages\nbranch: 4 pages, 1 fetched, 125 B" for text in said)
+    titles = [title.text for title in root.iter(f"{SVG}title")]
+    assert titles[1] == "Home\nhttps://e.org/\nfetched and read, score 9\nbranch: 10 pages, 6 fetched, 1.0 KB"
+    assert any(text == "4 more pages\nbranch: 4 pages, 1 fetched, 125 B" for text in titles)
     assert {link.get("href") for link in root.iter(f"{SVG}a")} == {URLS[0], URLS[1], URLS[3]}
 
 
 @pytest.mark.parametrize("form", ["icicle", "treemap", "sunburst"])
-def test_crawled_text_stays_text_and_nothing_is_loaded(form):
+def test_crawled_text_is_escaped_and_no_resource_is_loaded(form):
     root = drawn(form=form)
     assert not list(root.iter(f"{SVG}script"))
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
@@ -107,7 +107,7 @@ def test_crawled_text_stays_text_and_nothing_is_loaded(form):
 
 
 def boxes(root):
-    """(class, x, y, width, height) of each place."""
+    """(class, x, y, width, height) of each rectangle."""
     return [
         (rect.get("class"), *(float(rect.get(name)) for name in ("x", "y", "width", "height")))
         for rect in root.iter(f"{SVG}rect")
@@ -115,7 +115,7 @@ def boxes(root):
     ]
 
 
-def test_areas_of_a_treemap_are_shares_and_branches_stand_within_their_box():
+def test_areas_of_a_treemap_are_shares_and_branches_are_inside_their_box():
     home, *branches = boxes(drawn(by="size", form="treemap", room=(1222, 1095)))
     room = (home[3] - 2 * RIM) * (home[4] + GAP - HEAD - RIM)
     shares = {kind: width * (height + GAP) / room for kind, _, _, width, height in branches}
@@ -128,7 +128,7 @@ def test_areas_of_a_treemap_are_shares_and_branches_stand_within_their_box():
 
 
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30), st.floats(1, 2000), st.floats(1, 2000))
-def test_boxes_fill_their_room_and_do_not_overlap(shares, width, height):
+def test_boxes_fill_the_area_without_overlap(shares, width, height):
     found = laid(shares, Box(0.0, 0.0, width, height))
     whole = sum(shares)
     for share, box in zip(shares, found, strict=True):
@@ -143,14 +143,14 @@ def test_boxes_fill_their_room_and_do_not_overlap(shares, width, height):
         assert min(wide, high) <= 1e-6 * max(width, height)
 
 
-def test_boxes_are_no_slivers_where_shares_are_alike():
+def test_boxes_of_equal_shares_are_nearly_square():
     assert (
         max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
     )
 
 
 def sectors(root):
-    """(class, inner radius, outer radius, share of a turn) of each place that is no whole ring."""
+    """(class, inner radius, outer radius, share of a turn) of each sector that is not a full ring."""
     found = []
     for path in root.iter(f"{SVG}path"):
         numbers = [float(number) for number in re.findall(r"-?[0-9.]+", path.get("d"))]
@@ -164,7 +164,7 @@ def sectors(root):
     return found
 
 
-def test_angles_of_a_sunburst_are_shares_of_the_whole_and_depths_are_rings():
+def test_angles_of_a_sunburst_are_shares_and_its_rings_are_depths():
     root = drawn(by="size", form="sunburst", room=(1200, TOP + 1016))  # a radius of 500 px
     ring = 500 / (2 + DISC)
     inner = {"rest": DISC * ring, "failed": DISC * ring, "discovered": (1 + DISC) * ring}
@@ -180,15 +180,15 @@ def test_angles_of_a_sunburst_are_shares_of_the_whole_and_depths_are_rings():
     assert home.get("href") == URLS[0] and home.find(f"{SVG}path").get("d").count("A") == 2
 
 
-def test_a_sunburst_says_links_and_hatches_what_the_icicle_does():
-    told = [[text.text for text in drawn(form=form).iter(f"{SVG}title")] for form in ("icicle", "sunburst")]
-    assert told[0] == told[1]
+def test_a_sunburst_has_the_titles_links_and_hatches_of_the_icicle():
+    titles = [[text.text for text in drawn(form=form).iter(f"{SVG}title")] for form in ("icicle", "sunburst")]
+    assert titles[0] == titles[1]
     linked = [[link.get("href") for link in drawn(form=form).iter(f"{SVG}a")] for form in ("icicle", "sunburst")]
     assert linked[0] == linked[1]
     assert len([path for path in drawn(form="sunburst").iter(f"{SVG}path") if path.get("fill")]) == 2
 
 
-def test_a_sunburst_says_which_depths_it_has_no_room_for():
+def test_a_sunburst_names_the_depths_that_do_not_fit():
     node = MapNode(29, 1, 1, 1, 1.0)
     for page in range(28, -1, -1):
         node = MapNode(page, 1, 1, 1, 1.0, (node,))
@@ -202,7 +202,7 @@ angles = st.floats(0, WHOLE)
 
 
 @given(st.floats(0, 300), st.floats(1, 200), angles, angles)
-def test_a_name_in_a_ring_stays_in_its_part(inner, wide, start, span):
+def test_a_label_stays_inside_its_sector(inner, wide, start, span):
     sector = Sector(inner, inner + wide, start, start + span)
     assert "nan" not in outline(sector)
     spot = name_spot(sector)
@@ -216,19 +216,19 @@ def test_a_name_in_a_ring_stays_in_its_part(inner, wide, start, span):
             assert (math.atan2(y, x) + math.pi / 2 - start + 1e-6) % WHOLE <= span + 2e-6
 
 
-def test_another_measure_or_form_is_refused():
+def test_an_unknown_measure_or_form_is_refused():
     with pytest.raises(UsageError, match="pages, size, rank"):
         drawn(by="colour")
     with pytest.raises(UsageError, match="icicle, treemap, sunburst"):
         drawn(form="pie")
 
 
-def test_a_map_that_weighs_nothing_is_drawn():
+def test_a_map_without_weight_is_drawn():
     assert len(rects(drawn(MapNode(0, 1, 1, 0, 0.0), by="size"))) == 1
     assert len(list(drawn(MapNode(0, 1, 1, 0, 0.0), by="size", form="sunburst").iter(f"{SVG}a"))) == 1
 
 
-def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():
+def test_deep_maps_are_drawn_without_recursion_in_readable_columns():
     depth = 2000
     node = MapNode(depth - 1, 1, 1, 1, 1.0)
     for page in range(depth - 2, -1, -1):
@@ -239,7 +239,7 @@ def test_deep_maps_are_drawn_without_recursion_in_columns_that_can_be_read():
     assert float(root.get("width")) == 1200
 
 
-def test_colours_stand_for_segments_where_they_are_asked_for():
+def test_colours_can_show_segments():
     names = ["manual", "other", *["manual"] * (len(facts_of().url) - 2)]
     facts = replace(facts_of(), further=(("segment", names),))
     root = drawn(facts=facts, colour="segment")

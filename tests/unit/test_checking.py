@@ -1,4 +1,4 @@
-"""What one exchange says about a link's target, and what is asked next."""
+"""The verdict on a link's target from a single exchange, and the next request."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def onward(checked):
         Failed(Cause.TIMEOUT),
     ],
 )
-def test_ours_what_head_does_not_find_is_asked_by_get(outcome):
+def test_ours_a_failed_head_is_repeated_as_get(outcome):
     checked = after(outcome)
     assert onward(checked) == [(Purpose.CHECK, "http://h/x", 0, "h:80")]
     assert checked.reason is not None
@@ -56,31 +56,31 @@ def test_ours_what_head_does_not_find_is_asked_by_get(outcome):
 @pytest.mark.parametrize(
     "outcome", [Fetched(200, HTML, b""), Fetched(204, HTML, b""), Skipped(Reason.ROBOTS, "Disallow: /", 1)]
 )
-def test_a_head_that_settles_it_is_enough(outcome):
+def test_a_conclusive_head_needs_no_get(outcome):
     assert onward(after(outcome)) == []
 
 
 @pytest.mark.parametrize("purpose", [Purpose.HEAD, Purpose.CHECK])
-def test_a_redirect_goes_on_at_the_other_host_with_what_is_looked_for(purpose):
+def test_a_redirect_continues_at_the_other_host_with_the_wanted_fragments(purpose):
     checked = after(Redirected(301, HTML, Url("https://other/y")), purpose, about="a b")
     assert onward(checked) == [(purpose, "https://other/y", 1, "other:443")]
     assert checked.side_requests[0].request.about == "a b"
 
 
-def test_redirects_end_at_the_limit_and_at_themselves():
+def test_redirects_stop_at_the_limit_and_at_a_loop():
     limit = Settings().limits.redirect_hops
     assert onward(after(Redirected(302, HTML, Url("http://h/y")), hops=limit)) == []
     assert onward(after(Redirected(302, HTML, Url("http://h/x")))) == []
 
 
 @pytest.mark.parametrize(("status", "again"), [(429, True), (503, True), (500, False), (404, False)])
-def test_a_get_is_repeated_at_once_only_when_the_server_says_when(status, again):
+def test_only_a_get_with_status_429_or_503_is_repeated(status, again):
     checked = after(Fetched(status, HTML, b""), Purpose.CHECK)
     assert (checked.reason is None) == again
     assert onward(checked) == []
 
 
-def test_a_look_keeps_what_judges_need():
+def test_a_look_has_title_heading_text_and_fragment_verdicts():
     body = b"<title>T</title><h1>H</h1><p id=a>words" + b" and" * LOOK_CHARS
     look = look_at(Fetched(200, HTML, body), ["a", "b", "top", ":~:text=words"])
     assert (look.title, look.h1, len(look.text)) == ("T", "H", LOOK_CHARS)
@@ -93,7 +93,7 @@ def test_a_look_keeps_what_judges_need():
     }
 
 
-def test_nothing_is_said_missing_from_what_was_not_seen_whole():
+def test_fragments_of_a_partly_read_page_are_not_missing():
     part = look_at(Fetched(200, HTML, b"<p id=a>", Cut.SHORT), ["a", "b"])
     assert dict(part.fragments) == {"a": FragmentVerdict.FOUND, "b": FragmentVerdict.UNKNOWN}
     picture = look_at(Fetched(200, Headers((("content-type", "image/png"),)), b"", Cut.NOT_WANTED), ["a"])

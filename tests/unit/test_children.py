@@ -1,4 +1,4 @@
-"""Children are fed, watched and ended, and none outlives its parent; what was asked for last is remembered."""
+"""Child processes: orders, messages, progress, and the end with their parent. Also the cache of last used values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from periplus.api.cache import Remembered
 from periplus.children import Command, ProgressLines, RunnerLink, finish_child, send, start_child, stop_child
 from periplus.model.job import JobProgress
 
-# what a child does with its order: notes it in a file, waits for the end, notes the message
+# a child that writes a note, waits for the end of its input, and writes the last message
 NOTES = (
     "import pathlib, sys; from periplus.children import Parent; parent = Parent(); "
     "note = pathlib.Path(parent.order['note']); note.write_text('began'); parent.ended.wait(60); "
     "note.write_text(repr(parent.message))"
 )
-# a parent that starts such a child and dies at once, without a word
+# a parent that starts this child and dies immediately
 DIES = f"import os, sys; from periplus.children import start_child; start_child('-c', {NOTES!r}, order={{'note': sys.argv[1]}}); os._exit(0)"  # noqa: E501
 PATIENCE_S = 300.0
 
@@ -35,7 +35,7 @@ def until(text: str, note: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_child_has_its_order_and_one_message(tmp_path: Path) -> None:
+def test_a_child_gets_its_order_and_a_message(tmp_path: Path) -> None:
     child = start_child("-c", NOTES, order={"note": str(tmp_path / "note")})
     until("began", tmp_path / "note")
     send(child, "end")
@@ -43,12 +43,12 @@ def test_a_child_has_its_order_and_one_message(tmp_path: Path) -> None:
     assert (child.returncode, (tmp_path / "note").read_text()) == (0, "'end'")
 
 
-def test_a_child_sees_that_its_parent_has_died(tmp_path: Path) -> None:
+def test_a_child_notices_the_death_of_its_parent(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", DIES, tmp_path / "note"], check=True, timeout=PATIENCE_S)
     until("None", tmp_path / "note")
 
 
-def test_a_child_that_does_not_end_is_killed() -> None:
+def test_a_child_that_does_not_end_in_time_is_killed() -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
     child = start_child("-c", deaf, stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -57,14 +57,14 @@ def test_a_child_that_does_not_end_is_killed() -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-def test_what_is_said_to_a_dead_child_is_lost() -> None:
+def test_messages_to_a_dead_child_are_ignored() -> None:
     child = start_child("-c", "", order="x" * 1_000_000)
     child.wait(PATIENCE_S)
     send(child, "end")
     finish_child(child)
 
 
-def test_a_command_ends_with_its_context_and_tells_what_it_does(tmp_path: Path) -> None:
+def test_a_command_ends_with_its_context_and_reports_progress(tmp_path: Path) -> None:
     with Command(("--version",), cwd=tmp_path, stdout=subprocess.DEVNULL) as command:
         command.process.wait(PATIENCE_S)
         assert command.progress(JobProgress(1, 2, "before")) == JobProgress(1, 2, "before")
@@ -74,7 +74,7 @@ def test_a_command_ends_with_its_context_and_tells_what_it_does(tmp_path: Path) 
     assert command.process.returncode is not None
 
 
-def test_the_newest_progress_counts_and_what_is_none_is_passed_over() -> None:
+def test_the_newest_progress_line_wins_and_invalid_lines_are_ignored() -> None:
     read, write = os.pipe()
     lines = ProgressLines(read)
     assert lines.newest(JobProgress()) == JobProgress()
@@ -86,7 +86,7 @@ def test_the_newest_progress_counts_and_what_is_none_is_passed_over() -> None:
     os.close(write)
 
 
-def test_whoever_tells_learns_that_nobody_reads() -> None:
+def test_a_link_without_a_reader_reports_it() -> None:
     read, write = os.pipe()
     link = RunnerLink(write)
     assert link.tell(JobProgress(1, 2, "a"))
@@ -96,7 +96,7 @@ def test_whoever_tells_learns_that_nobody_reads() -> None:
     os.close(write)
 
 
-def test_those_asked_for_longest_ago_go_first() -> None:
+def test_the_least_recently_used_value_is_removed_first() -> None:
     closed: list[int] = []
     remembered: Remembered[str, int] = Remembered(2, closed.append)
     assert [remembered.of(key, partial(len, key)) for key in ("a", "bb", "a", "ccc")] == [1, 2, 1, 3]
@@ -105,14 +105,14 @@ def test_those_asked_for_longest_ago_go_first() -> None:
     assert (remembered.get("a"), remembered.get("ccc"), len(remembered)) == (7, 3, 2)
 
 
-def test_what_cannot_be_made_is_asked_for_again() -> None:
+def test_a_value_that_could_not_be_made_is_made_again() -> None:
     remembered: Remembered[str, int] = Remembered(2)
     with pytest.raises(ZeroDivisionError):
         remembered.of("a", lambda: 1 // 0)
     assert remembered.of("a", lambda: 1) == 1
 
 
-def test_nobody_waits_for_what_another_has_made() -> None:
+def test_a_cached_value_is_returned_while_another_is_made() -> None:
     remembered: Remembered[str, int] = Remembered(2)
     remembered.put("a", 1)
     answers: list[int | None] = []

@@ -1,4 +1,4 @@
-"""Pages as Markdown files, llms.txt and chunks: what is in them, where they are cut, and what is refused."""
+"""Exports of pages as Markdown files, llms.txt and chunks: content, boundaries, refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stored(tmp_path_factory.mktemp("chunks") / "e.periplus", SITE, ["https://e.org/"])
 
 
-def test_each_text_is_a_file_with_its_facts_before_it(folder, tmp_path):
+def test_each_distinct_text_is_a_file_with_front_matter(folder, tmp_path):
     done = export_markdown(folder, tmp_path / "md")
     files = {path.relative_to(tmp_path / "md").as_posix(): path.read_text("utf-8") for path in tmp_path.rglob("*.md")}
     assert set(files) == {"e.org/index.md", "e.org/docs/a.html.md", "e.org/copy.md"}
@@ -62,7 +62,7 @@ def test_llms_txt_has_a_title_a_summary_and_sections_of_links(folder, tmp_path):
         export_llms(folder, tmp_path)
 
 
-def test_chunks_are_rows_of_any_format(folder, tmp_path):
+def test_chunks_can_be_written_in_every_table_format(folder, tmp_path):
     export_chunks(folder, tmp_path / "c.jsonl", words=20)
     rows = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text("utf-8").splitlines()]
     assert set(rows[0]) == set(CHUNKS.names)
@@ -78,7 +78,7 @@ def test_chunks_are_rows_of_any_format(folder, tmp_path):
     assert parquet.read_table(tmp_path / "c.parquet").num_rows == len(rows)
 
 
-def test_the_commands_write_them(folder, tmp_path):
+def test_the_export_commands_write_their_files(folder, tmp_path):
     for words in (("markdown", "md"), ("llms", "llms"), ("chunks", "-o", "c.jsonl", "--words", "50")):
         named = [str(tmp_path / word) if word in ("md", "llms", "c.jsonl") else word for word in words[1:]]
         ran = CliRunner().invoke(main, ["export", words[0], *named, "-c", str(folder)])
@@ -87,7 +87,7 @@ def test_the_commands_write_them(folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.jsonl", "llms", "md"]
 
 
-def test_sentences_code_items_and_rows_stay_whole_where_they_can():
+def test_sentences_code_lines_items_and_rows_are_not_split_if_they_fit():
     text = "One two three. Four five six! Seven eight nine? Ten."
     assert parts(text, 6) == ["One two three. Four five six!", "Seven eight nine? Ten."]
     assert parts("```py\na b c\nd e f\ng\n```", 7) == ["```py\na b c\n```", "```py\nd e f\ng\n```"]
@@ -103,7 +103,7 @@ LINES = st.lists(
 
 
 @given(LINES, st.integers(5, 12))
-def test_nothing_is_lost_and_no_chunk_is_too_long(pieces, most):
+def test_chunks_lose_no_text_and_keep_the_limit(pieces, most):
     made = list(chunks(pieces, most))
     letters = [re.sub(r"[\s`]", "", text) for text in ("".join(pieces), "".join(chunk.text for chunk in made))]
     assert letters[0] == letters[1]

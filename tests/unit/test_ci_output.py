@@ -1,4 +1,4 @@
-"""Audits as JUnit XML and as GitHub's workflow commands."""
+"""Audits as JUnit XML, as GitHub workflow commands and as a list."""
 
 import pytest
 from lxml import etree
@@ -41,7 +41,7 @@ def tree(issues):
     return etree.fromstring("".join(junit(faults(issues), issue_kinds(), name="h")).encode())
 
 
-def test_one_missing_script_is_one_fault_wherever_it_is_told():
+def test_a_missing_script_is_a_single_fault_in_every_output():
     [case] = tree(EVERYWHERE).findall("testsuite[@name='broken-resource']/testcase")
     assert (case.get("name"), case[0].get("message")) == (SCRIPT, "Broken resources: it answers 404, on 527 pages")
     assert case[0].text.endswith('on http://h/099 Words of the link: "", in head.\nand 427 more')
@@ -53,7 +53,7 @@ def test_one_missing_script_is_one_fault_wherever_it_is_told():
     assert (cause, len(pages), rest) == (f"  {SCRIPT}  it answers 404  (527 pages)", 5, "      and 522 more")
 
 
-def test_the_sums_by_kind_stand_before_the_list():
+def test_totals_by_kind_precede_the_list():
     lines = listed([*ISSUES, *EVERYWHERE])
     assert [line.split()[:3] for line in lines[:3]] == [
         ["2", "error", "broken-link:"],
@@ -64,7 +64,7 @@ def test_the_sums_by_kind_stand_before_the_list():
     assert "  http://h/a  70 characters, more than 60" in lines
 
 
-def test_junit_has_a_suite_a_kind_and_a_case_a_cause():
+def test_junit_has_a_suite_per_kind_and_a_case_per_cause():
     root = tree(ISSUES)
     assert len(root) == len(issue_kinds())
     broken = root.find("testsuite[@name='broken-link']")
@@ -78,13 +78,13 @@ def test_junit_has_a_suite_a_kind_and_a_case_a_cause():
     )
 
 
-def test_junit_what_was_looked_for_and_not_found_has_passed():
+def test_junit_kinds_without_issues_pass():
     root = tree([])
     assert {suite.get("failures") for suite in root} == {"0"}
     assert len(root) == len(root.findall("testsuite/testcase"))
 
 
-def test_github_commands_one_a_line():
+def test_github_commands_have_one_line_each():
     lines = list(github(faults(ISSUES), issue_kinds()))
     assert (
         lines[2]
@@ -95,21 +95,21 @@ def test_github_commands_one_a_line():
     )
 
 
-def test_github_crawled_text_cannot_command():
+def test_github_crawled_text_cannot_inject_commands():
     for line in github(faults(ISSUES), issue_kinds()):
         assert line.isprintable()
-        assert "%0A" not in line  # %25 stands for what a page wrote as %
+        assert "%0A" not in line  # a % of a page is written as %25
         assert line.startswith("::")
 
 
 @pytest.mark.parametrize(("count", "lines", "more"), [(9, 9, ""), (11, 10, "2 more"), (1000, 10, "991 more")])
-def test_github_says_how_many_it_leaves_out(count, lines, more):
+def test_github_shows_ten_faults_and_counts_the_rest(count, lines, more):
     shown = list(github(faults(ISSUES[2:]) * count, issue_kinds()))
     assert len(shown) == lines
     assert more in shown[-1]
 
 
-def test_github_notices_take_no_place_from_errors():
+def test_github_notices_do_not_displace_errors():
     assert (
         sum(
             line.startswith("::error")

@@ -1,4 +1,4 @@
-"""What a crawl shows while its last pages are made searchable."""
+"""Progress display of commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_indexing_after_a_crawl_is_shown(
     assert capsys.readouterr().err == line + "\n"
 
 
-def test_no_command_shows_progress_where_the_environment_says_so(
+def test_the_environment_switches_progress_off_for_every_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli_progress, "PLAIN_EVERY_S", 1e-9)

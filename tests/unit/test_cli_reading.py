@@ -41,7 +41,7 @@ def run(*words, code=0):
     return result.stdout, result.stderr
 
 
-def test_the_map_says_what_it_is_of_and_draws_the_tree(folder):
+def test_the_map_has_a_heading_and_the_tree(folder):
     out, err = run("map")
     assert err == ""
     assert out.splitlines()[0] == "e.org: 3 pages, 3 fetched, depth 1"
@@ -51,7 +51,7 @@ def test_the_map_says_what_it_is_of_and_draws_the_tree(folder):
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_the_map_for_programs_is_valid(folder, tmp_path):
+def test_the_map_as_xml_and_json_is_valid(folder, tmp_path):
     out, _ = run("map", "-f", "xml", "-o", str(tmp_path / "m.xml"))
     assert out == ""
     tree = etree.parse(str(tmp_path / "m.xml"))
@@ -63,7 +63,7 @@ def test_the_map_for_programs_is_valid(folder, tmp_path):
     assert cut["home"]["omitted"] == 2
 
 
-def test_rounds_are_counted_on_the_published_scale(folder):
+def test_rounds_of_pagerank_need_the_published_scale(folder):
     assert json.loads(run("map", "-f", "json", "--rounds", "1")[0])["map"]["rounds"] == 1
     assert "published" in run("map", "--rounds", "1", "--scale", "normalised", code=2)[1]
     assert "value" in run("map", "--values", "colour", code=2)[1]
@@ -87,7 +87,7 @@ def test_status_counts_in_plain_words(folder):
     assert read["runs"][0]["starts"] == [HOME]
 
 
-def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
+def test_status_shows_waiting_hosts_and_an_interrupted_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stored(tmp_path / "e.periplus", {HOME: page("Home", "/a", "/b")}, [HOME], state="running")
     out, _ = run("status")
@@ -107,16 +107,16 @@ def test_status_says_what_waits_and_why(tmp_path, monkeypatch):
         (30.0, "Retry-After", False, "paused", "the crawl is paused"),
     ],
 )
-def test_why_a_host_waits(wait_s, waits_for, leased, state, said):
+def test_status_names_the_reason_why_a_host_waits(wait_s, waits_for, leased, state, said):
     assert why_waits(HostRow("e.org:443", 1, 0, wait_s, waits_for, leased), state) == said
 
 
-def test_pages_as_table_csv_and_json_lines(folder):
+def test_pages_are_listed_as_table_csv_and_json_lines(folder):
     out, _ = run("pages", "--state", "failed")
     assert out.splitlines()[2].split() == ["404", "not-found", "1", "https://e.org/gone"]
     table = list(csv.DictReader(io.StringIO(run("pages", "-f", "csv", "--columns", "url,title,reason")[0])))
     assert table[0] == {"url": HOME, "title": "Přístav", "reason": "ok"}
-    assert {row["title"] for row in table} >= {"'=1+1"}  # a spreadsheet shall not compute it
+    assert {row["title"] for row in table} >= {"'=1+1"}  # a spreadsheet must not evaluate it
     lines = [
         json.loads(line) for line in run("pages", "-f", "jsonl", "--columns", "all", "--status", "4xx")[0].splitlines()
     ]
@@ -126,7 +126,7 @@ def test_pages_as_table_csv_and_json_lines(folder):
     assert len(run("pages", "-n", "2")[0].splitlines()) == 4
 
 
-def test_links_by_their_ends(folder):
+def test_links_are_selected_by_source_target_and_kind(folder):
     table = list(csv.DictReader(io.StringIO(run("links", "--to", "https://e.org/b", "-f", "csv")[0])))
     assert [(row["source"], row["anchor"]) for row in table] == [(HOME, "to b"), ("https://e.org/a", "to b")]
     lines = [json.loads(line) for line in run("links", "--from", "e.org/", "--broken", "-f", "jsonl")[0].splitlines()]
@@ -149,13 +149,13 @@ def test_links_by_their_ends(folder):
         (("map", "-c", "nowhere"), "has no collection"),
     ],
 )
-def test_what_cannot_be_is_said_with_a_way_out(folder, words, said):
+def test_an_impossible_request_ends_with_advice(folder, words, said):
     out, err = run(*words, code=2)
     assert said in err
     assert out == ""
 
 
-def test_the_report_is_written_and_named(folder):
+def test_the_report_is_written_and_its_path_printed(folder):
     out, _ = run("report")
     assert out.strip().endswith("report.html")
     assert "https://e.org/gone" in (folder / "report.html").read_text("utf-8")
@@ -175,7 +175,7 @@ def periplus(*words, **environment):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment)
 
 
-def test_a_reader_that_has_seen_enough_ends_the_list_quietly(tmp_path):
+def test_a_closed_pipe_ends_a_list_quietly(tmp_path):
     many = {HOME: page("Home", *(f"/{number}" for number in range(5000)))}
     stored(tmp_path / "e.periplus", many, [HOME])
     process = periplus("pages", "-c", str(tmp_path / "e.periplus"), "-f", "csv")
@@ -187,20 +187,18 @@ def test_a_reader_that_has_seen_enough_ends_the_list_quietly(tmp_path):
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "junit"])
-def test_a_reader_that_is_gone_takes_no_exit_code_along(folder, format):
-    """What a check found must fail the build, though nobody reads its list to the end: `set -o pipefail;
-    periplus check ... | head`.
-    """
+def test_a_closed_pipe_does_not_change_the_exit_code_of_a_check(folder, format):
+    """Findings must fail the build even if the output is cut: `set -o pipefail; periplus check ... | head`."""
     process = periplus("check", "-c", str(folder), "--offline", "--fail-on", "warning", "-f", format)
     process.stdout.close()
-    said = process.stderr.read().decode()
+    errors = process.stderr.read().decode()
     process.stderr.close()
-    assert "none allowed" in said
-    assert "Traceback" not in said and "Exception" not in said
+    assert "none allowed" in errors
+    assert "Traceback" not in errors and "Exception" not in errors
     assert process.wait() == 5
 
 
-def test_a_terminal_without_boxes_gets_plain_signs(folder):
+def test_a_terminal_without_box_characters_gets_ascii(folder):
     out, err = periplus("map", "-c", str(folder), PYTHONIOENCODING="ascii").communicate()
     assert err == b""
     assert b"|- " in out
@@ -218,13 +216,13 @@ def test_a_terminal_without_boxes_gets_plain_signs(folder):
         ("notices", "remove"),
     ],
 )
-def test_a_number_beyond_all_counting_is_refused_by_name(folder, words):
+def test_a_number_beyond_64_bits_is_refused(folder, words):
     largest = 2**63 - 1
     assert "is more than can be counted" in run(*words, str(largest + 1), code=2)[1]
     CliRunner().invoke(main, [*words, str(largest)], catch_exceptions=False)
 
 
-def test_ctrl_c_ends_with_the_code_that_the_help_names(folder, monkeypatch):
+def test_ctrl_c_ends_with_exit_code_130(folder, monkeypatch):
     def interrupted(*words, **named):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""What a collection answers when it is asked from Python."""
+"""The Python interface of a collection."""
 
 import contextlib
 import sys
@@ -52,7 +52,7 @@ def collection(folder):
         yield opened
 
 
-def test_the_map_holds_the_pages_of_the_site_by_depth(collection):
+def test_the_map_has_the_pages_of_the_site_by_depth(collection):
     site = collection.map()
     depths = {url: int(depth) for url, depth in zip(site.facts.url, site.facts.depth, strict=True)}
     assert depths == {
@@ -68,7 +68,7 @@ def test_the_map_holds_the_pages_of_the_site_by_depth(collection):
     )
 
 
-def test_facts_stand_in_the_order_of_the_pages(collection):
+def test_facts_are_in_the_order_of_the_pages(collection):
     site = collection.map()
     place = list(site.facts.url).index("https://www.e.org/c")
     facts = site.facts.page(place)
@@ -79,13 +79,13 @@ def test_facts_stand_in_the_order_of_the_pages(collection):
     assert len(site.top(100)) == 5
 
 
-def test_a_folded_tree_counts_what_it_does_not_name(collection):
+def test_a_folded_tree_counts_the_omitted_pages(collection):
     tree = collection.map().tree(max_nodes=2)
     assert tree.pages == 5
     assert [child.page for child in tree.children][-1] == OTHERS
 
 
-def test_both_scales_give_one_order(collection):
+def test_both_scales_of_pagerank_give_the_same_order(collection):
     site, published = collection.map(), collection.map(scale="published")
     assert site.ranking.scores.sum() == pytest.approx(1)
     assert np.array_equal(np.argsort(site.ranking.scores), np.argsort(published.ranking.scores))
@@ -93,12 +93,12 @@ def test_both_scales_give_one_order(collection):
 
 
 @pytest.mark.parametrize("wrong", [{"scale": "linear"}, {"rounds": 3}, {"damping": 1.0}, {"site": "other.org"}])
-def test_an_order_that_cannot_be_is_refused(collection, wrong):
+def test_invalid_arguments_of_a_map_are_refused(collection, wrong):
     with pytest.raises(UsageError):
         collection.map(**wrong)
 
 
-def test_counts_add_up_and_say_why(collection):
+def test_counts_by_reason_add_up(collection):
     counts = {tally.reason: tally.urls for tally in collection.counts()}
     assert counts == {
         Reason.OK: 4, Reason.NOINDEX: 1, Reason.RESOURCE: 1, Reason.SCOPE: 3, Reason.REDIRECT: 2, Reason.NOT_FOUND: 2,
@@ -127,17 +127,17 @@ def test_pages_are_listed_by_depth_and_url(collection):
         ({"media_type": "text/plain"}, 0), ({"limit": 3}, 3), ({"state": "failed", "url": "gone"}, 1),
     ],
 )  # fmt: skip
-def test_filters_choose_pages(collection, filters, count):
+def test_filters_select_pages(collection, filters, count):
     assert len(list(collection.pages(**filters))) == count
 
 
 @pytest.mark.parametrize("wrong", [{"state": "lost"}, {"reason": "none"}, {"status": "4x"}])
-def test_a_filter_that_cannot_be_is_refused(collection, wrong):
+def test_an_invalid_filter_is_refused(collection, wrong):
     with pytest.raises(UsageError):
         list(collection.pages(**wrong))
 
 
-def test_links_say_where_and_with_which_words(collection):
+def test_links_have_source_target_and_anchor_text(collection):
     rows = list(collection.links(target="https://e.org/gone"))
     assert [(row.source, row.anchor, row.target_reason, row.target_status) for row in rows] == [
         (HOME, "to gone", "not-found", 404),
@@ -163,7 +163,7 @@ def test_a_status_class_is_a_range():
             status_range(wrong)
 
 
-def test_the_report_finds_what_is_wrong(collection):
+def test_the_report_lists_broken_links_and_redirects(collection):
     from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
 
@@ -171,7 +171,7 @@ def test_the_report_finds_what_is_wrong(collection):
     dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.broken]
     assert dead == [
         ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
-        ("https://e.org/moved", Reason.NOT_FOUND, [HOME]),  # as the page writes it; it redirects to what is gone
+        ("https://e.org/moved", Reason.NOT_FOUND, [HOME]),  # as in the page; it redirects to a missing page
     ]
     assert data.broken[0].holders[0].anchor == "to gone"
     assert [(item.source, item.target, item.links) for item in data.chains] == [
@@ -192,7 +192,7 @@ def test_the_report_finds_what_is_wrong(collection):
     ]
 
 
-def test_redirects_in_a_circle_are_dead(tmp_path):
+def test_links_to_a_redirect_loop_are_broken(tmp_path):
     folder = stored(tmp_path, {HOME: page("Home", "/1"), "https://e.org/1": "/2", "https://e.org/2": "/1"}, [HOME])
     from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
@@ -202,7 +202,7 @@ def test_redirects_in_a_circle_are_dead(tmp_path):
     assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
 
 
-def test_the_report_is_written_where_it_is_said(collection, folder, tmp_path):
+def test_the_report_is_written_to_the_given_path(collection, folder, tmp_path):
     assert collection.report() == folder / "report.html"
     assert collection.report(tmp_path / "r.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
@@ -217,7 +217,7 @@ def test_a_start_that_redirects_leads_to_the_home_page(tmp_path):
     assert site.complete_to == 0
 
 
-def test_several_sites_are_mapped_one_at_a_time(tmp_path):
+def test_a_map_of_several_sites_needs_the_name_of_one(tmp_path):
     web = {HOME: page("E", "/a"), "http://localhost:8000/": page("L", "/b", "https://e.org/a")}
     folder = stored(tmp_path, web, [HOME, "http://localhost:8000/"])
     with periplus.open(folder) as collection:
@@ -236,7 +236,7 @@ def test_several_sites_are_mapped_one_at_a_time(tmp_path):
         ({HOME: "https://else.org/"}, "Start there"),
     ],
 )
-def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, web, said):
+def test_a_site_without_home_page_has_no_map_and_the_error_says_why(tmp_path, web, said):
     folder = stored(tmp_path, web, [HOME], state="failed")
     with periplus.open(folder) as collection:
         with pytest.raises(UsageError, match=said):
@@ -244,12 +244,12 @@ def test_a_site_without_its_home_page_has_no_map_and_it_is_said_why(tmp_path, we
         assert "No page was fetched" in collection.report().read_text("utf-8")
 
 
-def test_a_single_run_cannot_be_compared_and_the_message_says_what_to_do(folder):
+def test_a_single_run_cannot_be_compared_and_the_error_says_what_to_do(folder):
     with pytest.raises(UsageError, match=r"run 1 is the only one.*periplus refresh"):
         compare_runs(folder)
 
 
-def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_depth(tmp_path, monkeypatch):
+def test_during_a_crawl_the_map_ends_at_the_last_complete_depth(tmp_path, monkeypatch):
     web = {HOME: page("Home", "/a", "/b"), "https://e.org/a": page("A", "/c"), "https://e.org/b": page("B")}
     folder = stored(tmp_path, web, [HOME], state="running")
     with periplus.open(folder) as collection:
@@ -263,7 +263,7 @@ def test_while_a_crawl_goes_on_the_map_ends_with_the_last_complete_depth(tmp_pat
     assert [child.page == OTHERS for child in running.tree().children[0].children] == [True]
 
 
-def test_a_crawl_may_go_on_writing_while_a_collection_is_read(folder):
+def test_a_crawl_can_write_while_a_collection_is_read(folder):
     with periplus.open(folder) as collection:
         rows = iter(collection.pages())
         next(rows)
@@ -272,7 +272,7 @@ def test_a_crawl_may_go_on_writing_while_a_collection_is_read(folder):
         assert len(collection.runs()) == 2
 
 
-def test_a_time_limit_stops_a_long_question(folder):
+def test_a_time_limit_stops_a_long_query(folder):
     from periplus.store.sqlite import reading
 
     with (
@@ -285,8 +285,8 @@ def test_a_time_limit_stops_a_long_question(folder):
         ).fetchone()
 
 
-def test_a_limit_counts_cpu_time_and_no_wall_time(folder, monkeypatch):
-    """A question that waits, as on a machine that others load, is not stopped."""
+def test_a_time_limit_counts_cpu_time(folder, monkeypatch):
+    """A query that waits, as on a loaded machine, is not stopped."""
     from periplus.store.sqlite import reading
 
     monkeypatch.setattr(reading, "LIMIT_STEPS", 1)
@@ -298,7 +298,7 @@ def test_a_limit_counts_cpu_time_and_no_wall_time(folder, monkeypatch):
         assert connection.execute(question).fetchone() == (3,)
 
 
-def test_no_collection_and_no_such_name(tmp_path):
+def test_a_missing_collection_and_an_unknown_attribute_raise(tmp_path):
     with pytest.raises(NoCollection):
         periplus.open(tmp_path)
     with pytest.raises(AttributeError):
@@ -306,14 +306,14 @@ def test_no_collection_and_no_such_name(tmp_path):
     assert all(getattr(periplus, name) for name in periplus.__all__)
 
 
-def test_parameters_of_the_run_stand_in_the_map(tmp_path):
+def test_the_map_has_the_parameters_of_the_run(tmp_path):
     folder = stored(tmp_path, WEB, [HOME], settings=settings_from({"max_depth": 7, "include": ("a", "b")}))
     with periplus.open(folder) as collection:
         assert collection.map().about.parameters == (("include", "a b"), ("max_depth", "7"))
     assert "numpy" in sys.modules
 
 
-def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
+def test_a_run_killed_before_its_first_page_has_no_map(tmp_path):
     schema.create(tmp_path)
     with periplus.open(tmp_path) as collection:
         assert (collection.counts(), list(collection.pages()), list(collection.links())) == ([], [], [])
@@ -326,7 +326,7 @@ def test_a_run_that_was_killed_before_its_first_page_says_so(tmp_path):
         assert "No page was fetched" in collection.report().read_text("utf-8")
 
 
-def test_a_url_without_scheme_is_the_one_that_was_seen(tmp_path):
+def test_a_url_without_scheme_gets_the_scheme_of_a_known_page(tmp_path):
     seen = {"http://e.org/": page("Home"), "https://f.org/": page("Far"), "http://f.org/": "https://f.org/"}
     folder = stored(tmp_path / "plain.periplus", seen, list(seen))
     with periplus.open(folder) as opened:
@@ -336,7 +336,7 @@ def test_a_url_without_scheme_is_the_one_that_was_seen(tmp_path):
             opened.page("g.org")
 
 
-def test_a_closed_collection_is_not_called_damaged_and_no_number_breaks_it(folder):
+def test_a_closed_collection_and_a_too_large_number_have_their_own_errors(folder):
     with periplus.open(folder) as opened, pytest.raises(UsageError, match="too large"):
         list(opened.pages(limit=2**63))
     with pytest.raises(UsageError, match="was closed"):

@@ -1,4 +1,4 @@
-"""Datasets of several collections that share a web are combined into the one that a single collection would export."""
+"""Datasets of several collections of the same web are combined into the dataset of a single collection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tables_of(folder):
 
 
 def share_of(whole, number, parts):
-    """What the collection would hold that crawls the hosts of one share: of others' URLs only that links name them."""
+    """The dataset of a collection that crawls a share of the hosts. URLs of other hosts are known from links only."""
     hosts = {row["host"]: row for row in whole["hosts"]}
     own = {row["url"] for row in whole["urls"] if hosts[row["host"]]["site"] % parts == number}
     links = [row for row in whole["links"] if row["source"] in own]
@@ -56,20 +56,20 @@ def share_of(whole, number, parts):
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), parts=st.integers(1, 4), urls=st.integers(0, 60), rows=st.integers(1, 9))
-def test_shares_of_a_web_are_combined_into_the_whole(tmp_path_factory, seed, parts, urls, rows):
+def test_shares_of_a_web_are_combined_into_the_whole_web(tmp_path_factory, seed, parts, urls, rows):
     folder = tmp_path_factory.mktemp("shares")
     whole = tables_of(chance_dataset(folder / "chance", seed, urls, sites=5, links=4 * urls))
     read = {row["url"] for row in whole["pages"]}
-    whole["links"] = [row for row in whole["links"] if row["source"] in read]  # as a crawl has them
+    whole["links"] = [row for row in whole["links"] if row["source"] in read]  # a crawl knows links of read pages only
     whole["urls"] = [row | {"visited": row["first_seen"] if row["url"] in read else None} for row in whole["urls"]]
     shares = [write_dataset(folder / f"share{number}", share_of(whole, number, parts), 2) for number in range(parts)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combining, "_ROWS", dict.fromkeys(TABLES, rows))  # cut everywhere
+        patch.setattr(combining, "_ROWS", dict.fromkeys(TABLES, rows))  # small blocks, cut at every place
         combined(shares, folder / "all", 5.0)
     assert {name: tables_of(folder / "all")[name] for name in TABLES} == whole
 
 
-def test_of_a_url_in_two_collections_the_later_visit_counts_with_its_page_and_links(tmp_path):
+def test_a_url_in_two_collections_takes_page_and_links_of_the_later_visit(tmp_path):
     def visited(name, when, target, depth):
         texts = sorted(["https://e.org/", target])
         home = texts.index("https://e.org/")
@@ -96,10 +96,10 @@ def test_of_a_url_in_two_collections_the_later_visit_counts_with_its_page_and_li
     assert home["visited"].timestamp() == 2.0
 
 
-def test_a_folder_is_made_once_and_never_overwritten(tmp_path):
+def test_the_folder_of_a_combined_dataset_is_never_overwritten(tmp_path):
     shares = [chance_dataset(tmp_path / str(seed), seed, texts=seed > 1) for seed in (1, 2)]
     combined(shares, tmp_path / "all", 5.0)
-    assert "texts" not in tables_of(tmp_path / "all"), "one has none"
+    assert "texts" not in tables_of(tmp_path / "all"), "a table that one dataset lacks"
     assert combined(shares, tmp_path / "all", 9.0).made == 5.0
     with pytest.raises(UsageError, match="contains another dataset"):
         combined(shares[:1], tmp_path / "all", 9.0)

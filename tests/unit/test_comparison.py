@@ -1,4 +1,4 @@
-"""Two views of a site compared: arrays against plain sets, and a small site by hand."""
+"""Comparison of two views of a site, checked with plain sets and with a small site."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ def link_rows(pairs: Pairs) -> LinkRows:
 
 
 def view(pages: dict[str, str], pairs: list[tuple[str, str]], name: str = "crawl 1", issues=()) -> RunView:
-    """pages: path -> title; ids are places in the sorted alphabet of all paths, the home page is `/`."""
+    """pages: titles by path. The home page is `/`; ids are hashes of the paths."""
     paths = sorted(pages)
     identity = {path: hash_of(path) for path in paths}
     urls = UrlRows(
@@ -62,7 +62,7 @@ AFTER = view(
 )
 
 
-def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
+def test_a_moved_page_counts_the_pages_below_it():
     found = compared(BEFORE, AFTER)
     (move,) = found.moves
     assert (move.url, move.parent_before, move.parent_after) == (HOST + "/c", HOST + "/a", HOST + "/b")
@@ -82,7 +82,7 @@ def test_a_page_that_changes_its_branch_takes_along_what_hangs_below_it():
     }
 
 
-def test_pages_links_and_fields():
+def test_changed_pages_links_and_fields_are_listed():
     found = compared(BEFORE, AFTER)
     assert [note.url for note in found.added] == [HOST + "/e"]
     assert found.removed == ()
@@ -97,27 +97,27 @@ def test_pages_links_and_fields():
     assert found.unchanged == 4
 
 
-def test_the_text_names_what_the_values_hold():
-    said = "\n".join(diff_lines(compared(BEFORE, AFTER), links=True))
-    assert "1 added, 0 removed, 1 changed, 4 as before" in said
-    assert f"> {HOST}/c: from {HOST}/a to {HOST}/b, with 1 page below" in said
-    assert f"+ {HOST}/b -> {HOST}/c" in said
-    assert "title: B -> Bee" in said
+def test_the_text_output_lists_the_changes():
+    text = "\n".join(diff_lines(compared(BEFORE, AFTER), links=True))
+    assert "1 added, 0 removed, 1 changed, 4 as before" in text
+    assert f"> {HOST}/c: from {HOST}/a to {HOST}/b, with 1 page below" in text
+    assert f"+ {HOST}/b -> {HOST}/c" in text
+    assert "title: B -> Bee" in text
 
 
-def test_lists_are_cut_and_say_so():
-    said = "\n".join(diff_lines(compared(view({"/": ""}, []), AFTER), most=2))
-    assert "and 3 more" in said
+def test_long_lists_are_cut_with_a_count():
+    text = "\n".join(diff_lines(compared(view({"/": ""}, []), AFTER), most=2))
+    assert "and 3 more" in text
 
 
-def test_what_came_from_the_web_is_text_in_the_page():
+def test_crawled_text_is_escaped_in_the_html_output():
     page = diff_page(compared(BEFORE, view({"/": "<script>alert(1)</script>", "/a": "\u202eA"}, [("/", "/a")])))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "\u202e" not in page
 
 
-def test_a_view_does_not_differ_from_itself():
+def test_equal_views_do_not_differ():
     found = compared(AFTER, AFTER)
     assert found.is_empty
     assert found.branches == ()
@@ -125,7 +125,7 @@ def test_a_view_does_not_differ_from_itself():
     assert "Nothing differs" in diff_page(found)
 
 
-def test_issues_are_the_same_by_code_page_and_related_url_not_by_their_words():
+def test_issues_are_compared_by_code_page_and_related_url():
     was = [Issue("broken-link", Severity.ERROR, "p", "404", "q"), Issue("title-missing", Severity.WARNING, "p")]
     now = [Issue("broken-link", Severity.NOTICE, "p", "410", "q"), Issue("h1-missing", Severity.WARNING, "p")]
     found = issue_changes(was, now)
@@ -141,7 +141,7 @@ pairs = st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5),
 
 @settings(max_examples=60)
 @given(pairs, pairs)
-def test_links_that_came_and_went_are_the_differences_of_two_sets(before, after):
+def test_added_and_removed_links_are_set_differences(before, after):
     came, went = changed_links(link_rows(before), link_rows(after))
     assert sorted(set(after) - set(before)) == list(zip(came.sources.tolist(), came.targets.tolist(), strict=True))
     assert sorted(set(before) - set(after)) == list(zip(went.sources.tolist(), went.targets.tolist(), strict=True))
@@ -156,7 +156,7 @@ def test_links_that_came_and_went_are_the_differences_of_two_sets(before, after)
 def test_a_branch_is_the_ancestor_one_click_from_the_home_page(drawn):
     count, links = drawn
     names = {place: "/" if place == 0 else f"/{place:02}" for place in range(count)}
-    run = view(dict.fromkeys(names.values(), ""), [(names[one], names[other]) for one, other in links])
+    run = view(dict.fromkeys(names.values(), ""), [(names[source], names[target]) for source, target in links])
     depth, parent = run.site_map.depth, run.site_map.parent
 
     def plain(page: int) -> int:

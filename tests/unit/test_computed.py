@@ -1,7 +1,4 @@
-"""What engines computed comes back into the collection.
-
-What holds in a folder and in a database stands in contracts/test_results.py.
-"""
+"""Results of engines are loaded into a folder. Tests for folders and databases are in contracts/test_results.py."""
 
 import sqlite3
 from contextlib import closing
@@ -26,19 +23,19 @@ SITE = {
 
 @pytest.fixture
 def computed(tmp_path):
-    """(collection, dataset, results)"""
+    """The folders of collection, dataset and results."""
     folder = stored(tmp_path / "c", SITE, ["https://e.org/"])
     export_dataset(folder, tmp_path / "d", 1.0)
     analysed(tmp_path / "d", ["ranks", "links"], tmp_path / "r")
     return folder, tmp_path / "d", tmp_path / "r"
 
 
-def asked(folder, find):
+def fetch_all(folder, find):
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         return connection.execute(find).fetchall()
 
 
-def test_results_in_other_numbers_go(computed, tmp_path):
+def test_results_of_another_dataset_are_refused_and_old_results_replaced(computed, tmp_path):
     load_results(computed[0], computed[2], computed[1], 1.0)
     other = stored(tmp_path / "c", {"https://e.org/new": page("New")}, ["https://e.org/new"])
     export_dataset(other, tmp_path / "e", 1.0)
@@ -48,22 +45,22 @@ def test_results_in_other_numbers_go(computed, tmp_path):
     load_results(other, computed[2], tmp_path / "e", 2.0)
     tables = {
         name
-        for (name,) in asked(other, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        for (name,) in fetch_all(other, "SELECT name FROM sqlite_master WHERE type = 'table'")
         if name.startswith("result_")
     }
     assert "result_ranks" in tables and "result_broken" not in tables
 
 
-def test_names_from_a_strange_manifest_reach_no_statement(computed):
+def test_names_in_a_manifest_are_never_put_into_sql(computed):
     place = next(computed[2].glob("ranks-*")) / "manifest.json"
     place.write_text(place.read_text().replace('"rank"', '"rank\\" INTEGER); DROP TABLE url; --"'))
     with pytest.raises((StoreError, KeyError)):
         load_results(computed[0], computed[2], computed[1], 1.0)
-    assert asked(computed[0], "SELECT count(*) FROM url") == [(4,)]
+    assert fetch_all(computed[0], "SELECT count(*) FROM url") == [(4,)]
 
 
-def test_the_command_loads_them(computed):
-    told = CliRunner().invoke(
+def test_the_command_loads_results(computed):
+    result = CliRunner().invoke(
         main, ["import", "results", str(computed[1]), "-r", str(computed[2]), "-c", str(computed[0])]
     )
-    assert told.exit_code == 0 and "result_ranks 3" in told.output, told.output
+    assert result.exit_code == 0 and "result_ranks 3" in result.output, result.output

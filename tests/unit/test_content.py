@@ -1,4 +1,4 @@
-"""Content apart from navigation, on small pages whose parts one can see."""
+"""Separation of content and navigation, on small pages with known parts."""
 
 import random
 
@@ -92,14 +92,14 @@ def test_menu_active_item_and_dated_footer_are_navigation_and_the_story_is_conte
         assert len([text for text in content if text.endswith("she said.")]) == 5
 
 
-def test_a_single_page_is_judged_by_itself():
+def test_a_single_page_is_marked_without_other_pages():
     blocks = made_page(3)
     content = texts(blocks, parts_of(blocks), Part.CONTENT)
     assert len([text for text in content if text.endswith("she said.")]) == 5
     assert not set(content) & set(MENU)
 
 
-def test_after_a_redesign_old_counts_do_not_make_new_pages_content_navigation():
+def test_after_a_redesign_old_counts_do_not_turn_content_into_navigation():
     evidence = learnt([made_page(number) for number in range(12)])
     new = [made_page(number, template="new") for number in range(20, 26)]
     for blocks in new:
@@ -110,7 +110,7 @@ def test_after_a_redesign_old_counts_do_not_make_new_pages_content_navigation():
         assert not set(content) & set(MENU)
 
 
-def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
+def test_a_later_page_is_marked_with_the_known_evidence():
     evidence = learnt([made_page(number) for number in range(8)])
     later = made_page(31)
     assert parts_of(later, evidence, learnt=False) == parts_of(
@@ -119,7 +119,7 @@ def test_a_page_that_is_fetched_later_is_marked_by_what_is_known():
 
 
 def reference(number):
-    """A page of a manual without one paragraph: options and what they do, in a few words each."""
+    """A page of a manual without paragraphs: options, each with a few words."""
     rng = random.Random(number)
     menu = "".join(f'<li><a href="/{at}">{text}</a></li>' for at, text in enumerate(MENU))
     options = [f"{first}_{second}" for first in WORDS[:6] for second in WORDS[6:10]]
@@ -135,14 +135,14 @@ def reference(number):
 
 
 @pytest.mark.parametrize("others", [0, 1, 8])
-def test_a_page_of_short_alike_blocks_does_not_sink_as_a_whole(others):
+def test_a_page_of_short_similar_blocks_is_still_content(others):
     blocks = reference(0)
     content = texts(blocks, parts_of(blocks, learnt(map(reference, range(1, others + 1))), learnt=False), Part.CONTENT)
     assert len([text for text in content if "_" in text]) >= 22  # of 24 options
     assert not set(content) & set(MENU)
 
 
-def test_few_other_pages_count_for_less_than_many(monkeypatch):
+def test_few_other_pages_have_less_weight_than_many(monkeypatch):
     page, other = made_page(3), learnt([made_page(1)])
     alone, beside = scores_of(page), scores_of(page, other, learnt=False)
     monkeypatch.setattr(marking, "SURE_PAGES", 0)
@@ -152,12 +152,12 @@ def test_few_other_pages_count_for_less_than_many(monkeypatch):
     assert (beside <= np.maximum(alone, by_site) + 1e-5).all()
 
 
-def test_no_blocks_have_no_parts():
+def test_an_empty_page_has_no_parts():
     assert parts_of(NO_BLOCKS) == ()
     assert parts_of(NO_BLOCKS, SiteEvidence()) == ()
 
 
-def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
+def test_digits_case_and_classes_of_the_active_item_do_not_distinguish_texts():
     first, second = (
         Block(BlockKind.ITEM, "Page 3 of 17", "ul#a/li"),
         Block(BlockKind.ITEM, "page 4 OF 18", "ul#a/li.active"),
@@ -167,7 +167,7 @@ def test_digits_case_and_the_classes_of_the_active_item_do_not_part_texts():
     assert facts("div#post/p").key != facts("div#post/ul").key
 
 
-def test_what_is_forgotten_was_never_learnt():
+def test_forgetting_a_page_restores_the_evidence():
     pages = [made_page(number) for number in range(5)]
     evidence = learnt(pages)
     extra = made_page(9)
@@ -177,7 +177,7 @@ def test_what_is_forgotten_was_never_learnt():
     assert sorted(before) == sorted(evidence.to_bytes())
 
 
-def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
+def test_evidence_is_limited_and_keeps_the_texts_of_every_page(monkeypatch):
     monkeypatch.setattr("periplus.analyse.content.evidence.TEXTS_KEPT", 200)
     monkeypatch.setattr("periplus.analyse.content.evidence.PATHS_KEPT", 10)
     pages = [made_page(number) for number in range(60)]
@@ -188,19 +188,19 @@ def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
 
 
 @pytest.mark.parametrize("stored", [b"", b"SE2\n", b"SE1\n" + bytes(24), SiteEvidence().to_bytes() + b"x"])
-def test_other_bytes_are_refused(stored):
+def test_invalid_evidence_is_refused(stored):
     with pytest.raises(ValueError, match="learn the site's pages again"):
         SiteEvidence.from_bytes(stored)
 
 
-def test_letters_are_counted_by_class():
+def test_characters_are_counted_by_class():
     table = traces_of(Blocks.plain("Ab, 1.\n中文|")).counts
     assert [table[0, kind] for kind in (UPPER, LOWER, COMMA, SPACE, DIGIT, STOP)] == [1] * 6
     assert (table[1, WIDE], table[1, MARK]) == (2, 1)
     assert table[:, [FIRST, LAST]].tolist() == [[UPPER, STOP], [WIDE, MARK]]
 
 
-def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
+def test_a_forest_sums_the_leaves_of_a_plain_tree_walk():
     rng = np.random.default_rng(3)
     measures, borders = rng.integers(0, 5, (3, 7)), rng.random((3, 7)).astype(np.float32)
     forest = Forest.of(measures, borders, rng.standard_normal(7 * 8).astype(np.float32), 0.25)
@@ -213,15 +213,15 @@ def test_a_forest_adds_up_the_leaves_that_a_plain_walk_finds():
         assert forest.scores(matrix)[block] == pytest.approx(1 / (1 + np.exp(-odds)), rel=1e-5)
 
 
-def test_scores_lie_between_0_and_1():
+def test_scores_are_between_0_and_1():
     scores = scores_of(made_page(1))
     assert scores.min() >= 0 and scores.max() <= 1
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("many", "words"), [(20_000, 40), (3_000, 2_000)])
-def test_a_long_page_that_ends_in_short_blocks_has_a_number_for_each_measure(many, words):
-    """A sum of float32 went past the whole here: the words after a block were fewer than none."""
+def test_every_measure_of_a_long_page_is_finite(many, words):
+    """A float32 sum exceeded the total here, so the number of words after a block was negative."""
     texts = ["river " * (words + at % 7) if at < many - 3 else "a" for at in range(many)]
     blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "div/p") for text in texts])
     found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))

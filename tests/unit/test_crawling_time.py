@@ -1,4 +1,4 @@
-"""What counts against the time that a crawl may take?"""
+"""Time limit and number of workers of a crawl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S, TICK_S = 60.0, 0.25
 
 
 def ticks_until_the_end(monkeypatch, is_paused) -> int:
-    """Of a crawl that waits only; is_paused: whether it is at a given second."""
+    """Ticks of a crawl that only waits. is_paused: whether the crawl is paused at a given second."""
     seconds = [1000.0]
     ask = SimpleNamespace(monotonic=lambda: seconds[0], time=lambda: seconds[0], process_time=lambda: 0.0)
     monkeypatch.setattr(crawling, "time", ask)
@@ -33,7 +33,7 @@ def ticks_until_the_end(monkeypatch, is_paused) -> int:
     return ticks
 
 
-def test_the_time_of_a_pause_is_none_of_max_time(monkeypatch):
+def test_a_pause_does_not_count_towards_max_time(monkeypatch):
     calm = ticks_until_the_end(monkeypatch, lambda at: False)
     assert calm == LIMIT_S / TICK_S
     held = ticks_until_the_end(monkeypatch, lambda at: 10.0 < at <= 40.0 or at > 90.0)
@@ -41,8 +41,8 @@ def test_the_time_of_a_pause_is_none_of_max_time(monkeypatch):
 
 
 @pytest.mark.parametrize(("used", "waits", "hired"), [(0.9, 0.1, 1), (0.3, 0.7, 1), (0.5, 0.0, 3), (0.02, 0.0, 7)])
-def test_no_more_workers_are_hired_than_find_a_processor(monkeypatch, used, waits, hired):
-    """Of eight that were ordered on two processors. used, waits: of each second, by the first worker."""
+def test_workers_are_started_only_while_cpu_time_is_free(monkeypatch, used, waits, hired):
+    """Eight workers are requested on two CPUs. used, waits: share of each second, of the first worker."""
     seconds = [1000.0]
     ask = SimpleNamespace(monotonic=lambda: seconds[0], time=lambda: seconds[0], process_time=lambda: used * seconds[0])
     monkeypatch.setattr(crawling, "time", ask)
@@ -61,5 +61,5 @@ def test_no_more_workers_are_hired_than_find_a_processor(monkeypatch, used, wait
     assert max(workers) == 1 + hired
 
 
-def test_the_wait_for_a_processor_is_told_by_the_system():
+def test_the_system_reports_the_wait_for_a_cpu():
     assert 0.0 <= crawling.waited_s() <= 1e9

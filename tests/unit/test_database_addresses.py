@@ -1,4 +1,4 @@
-"""Addresses of collections in databases: whose password is left out of texts, and what is refused."""
+"""Addresses of collections in databases: passwords never appear in texts, and invalid addresses are refused."""
 
 import pytest
 from click.testing import CliRunner
@@ -28,12 +28,12 @@ from periplus.store.postgres.address import address_of
         ("http://me:s3cret@h/ and socks5h://me:s3@cret@h:1", "http://me:***@h/ and socks5h://me:***@h:1"),
     ],
 )  # fmt: skip
-def test_passwords_are_left_out_of_texts_and_nothing_else_is(text, safe):
+def test_only_passwords_are_removed_from_texts(text, safe):
     assert without_secrets(text) == safe
 
 
 @given(st.text("abc019:/?#@%,-", min_size=1))
-def test_no_password_that_an_address_can_have_is_left_in_a_text(password):
+def test_no_valid_password_is_left_in_a_text(password):
     text = f"postgresql://me:X{password}X@db.example/x?collection=press"
     try:
         address = address_of(text)
@@ -45,7 +45,7 @@ def test_no_password_that_an_address_can_have_is_left_in_a_text(password):
 
 
 @pytest.mark.parametrize("place", ["memory://x", "simplecache::memory://x"])
-def test_segments_that_no_other_process_sees_are_refused(place):
+def test_a_store_of_segments_in_process_memory_is_refused(place):
     with pytest.raises(UsageError, match="is lost when this process ends"):
         address_of(f"postgresql://me@db/x?segments={place}")
 
@@ -67,7 +67,7 @@ def test_segments_that_no_other_process_sees_are_refused(place):
         ("crawl -c postgresql://me:s3/cret@db/x http://a.test/", "USER:PASSWORD@HOST:PORT"),
     ],
 )
-def test_commands_refuse_options_that_they_do_not_know_and_show_no_password(line, sentence, tmp_path, monkeypatch):
+def test_commands_refuse_unknown_options_without_showing_a_password(line, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, line.split())
     assert ran.exit_code == 2
@@ -75,11 +75,11 @@ def test_commands_refuse_options_that_they_do_not_know_and_show_no_password(line
     assert "cret" not in ran.output
 
 
-NOWHERE = "postgresql://me:s3cret@127.0.0.1:1/x?collection=press&sslmode=none"  # refused by libpq, without asking
+NOWHERE = "postgresql://me:s3cret@127.0.0.1:1/x?collection=press&sslmode=none"  # libpq refuses it without connecting
 REFUSED = "periplus: postgresql://me@127.0.0.1:1/x?collection=press cannot be opened"
 
 
-def test_a_collection_is_named_by_any_of_its_options_and_by_the_environment(tmp_path, monkeypatch):
+def test_a_collection_is_given_by_an_option_or_the_environment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line in (f"status -c {NOWHERE}", f"status -c {NOWHERE}", f"refresh -c {NOWHERE}", "map", "status"):
         ran = CliRunner().invoke(main, line.split(), env={"PERIPLUS_COLLECTION": NOWHERE})
@@ -88,7 +88,7 @@ def test_a_collection_is_named_by_any_of_its_options_and_by_the_environment(tmp_
     assert "elsewhere has no collection" in ran.output
 
 
-def test_the_environment_s_database_has_the_queue_of_jobs_too(tmp_path, monkeypatch):
+def test_the_job_queue_is_in_the_database_of_the_environment(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, ["jobs", "list"], env={"PERIPLUS_COLLECTION": NOWHERE})
     assert REFUSED in ran.output

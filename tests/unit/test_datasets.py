@@ -1,4 +1,4 @@
-"""A collection as Parquet tables: numbers in the order of texts, everything there, whole or not at all."""
+"""Export of a collection as Parquet tables: complete, reproducible, and all or nothing."""
 
 import json
 import random
@@ -55,7 +55,7 @@ def test_urls_are_numbered_in_the_order_of_their_texts(exported):
     assert {row["reason"] for row in found} == {"ok", "not-found", "redirect", "scope"}
 
 
-def test_links_redirects_and_pages_name_urls_by_their_numbers(exported):
+def test_links_redirects_and_pages_refer_to_urls_by_number(exported):
     texts = {row["url"]: row["text"] for row in rows_of(exported, "urls")}
     links = rows_of(exported, "links")
     assert [(row["source"], row["target"]) for row in links] == sorted((row["source"], row["target"]) for row in links)
@@ -77,16 +77,18 @@ def test_links_redirects_and_pages_name_urls_by_their_numbers(exported):
     assert all(text["text"] and text["content"] is None for text in rows_of(exported, "texts"))
 
 
-def test_starts_and_content_are_told_where_they_are_known(tmp_path):
+def test_starts_and_content_are_exported(tmp_path):
     menu = "".join(f'<li><a href="/{n}">Section {n} of the harbour</a></li>' for n in range(8))
-    told = {
+    articles = {
         f"https://m.org/{n}": (
             f"<title>T</title><nav><ul>{menu}</ul></nav><main><p>"
             f"{f'What ships of kind {n} carry is told here at length. ' * 8}</p></main>"
         )
         for n in range(8)
     }
-    folder = stored(tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | told, ["https://m.org/"])
+    folder = stored(
+        tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | articles, ["https://m.org/"]
+    )
     runs.add_starts(folder, [url_id("https://m.org/")], 1.0)
     search_index.catch_up(folder, lambda done, waiting: False)
     export_dataset(folder, tmp_path / "out", 5.0, with_texts=True)
@@ -96,7 +98,7 @@ def test_starts_and_content_are_told_where_they_are_known(tmp_path):
     assert "Section 5" in contents[0]["text"] and "Section 5" not in contents[0]["content"]
 
 
-def test_every_table_has_the_columns_that_it_names_with_their_sentences(exported):
+def test_every_table_has_the_documented_columns(exported):
     types = {
         ColumnKind.TEXT: "string",
         ColumnKind.INTEGER: "int64",
@@ -114,7 +116,7 @@ def test_every_table_has_the_columns_that_it_names_with_their_sentences(exported
         )
 
 
-def test_the_manifest_counts_what_is_there_and_knows_its_files(exported):
+def test_the_manifest_has_the_rows_and_digests_of_its_files(exported):
     manifest = manifest_of((exported / MANIFEST).read_text(), "here")
     assert manifest.kind == "collection" and manifest.made == 5.0 and manifest.inputs["last_run"]["state"] == "done"
     for table in manifest.tables:
@@ -124,7 +126,7 @@ def test_the_manifest_counts_what_is_there_and_knows_its_files(exported):
     assert json.loads((exported / MANIFEST).read_text())["digest"] == manifest.digest
 
 
-def test_equal_collections_give_equal_files_in_whatever_order_they_were_made(folder, tmp_path):
+def test_equal_collections_have_equal_exports_in_any_order_of_crawling(folder, tmp_path):
     answers = list(SITE.items())
     random.Random(1).shuffle(answers)
     again = stored(tmp_path / "c", dict(answers), ["https://e.org/"])
@@ -132,7 +134,7 @@ def test_equal_collections_give_equal_files_in_whatever_order_they_were_made(fol
     assert first.digest == second.digest
 
 
-def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_again(folder, exported, tmp_path):
+def test_a_used_folder_is_refused_and_an_unfinished_export_repeated(folder, exported, tmp_path):
     with pytest.raises(UsageError, match="already contains a dataset"):
         export_dataset(folder, exported, 1.0)
     (exported / MANIFEST).unlink()
@@ -143,7 +145,7 @@ def test_a_folder_that_holds_something_is_refused_and_a_half_written_one_begun_a
         export_dataset(folder, tmp_path / "other", 1.0)
 
 
-def test_an_export_that_fails_leaves_no_manifest_and_goes_on(folder, exported, tmp_path, monkeypatch):
+def test_a_failed_export_has_no_manifest_and_can_be_repeated(folder, exported, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(
             dataset_files,
@@ -173,7 +175,7 @@ def test_large_tables_have_several_parts(folder, exported, tmp_path, monkeypatch
     assert rows_of(tmp_path / "many", "links") == rows_of(exported, "links")
 
 
-def test_a_newer_or_strange_manifest_is_refused():
+def test_a_newer_or_invalid_manifest_is_refused():
     with pytest.raises(StoreError, match="format 2; this program supports up to 1"):
         manifest_of('{"format": 2}', "here")
     with pytest.raises(StoreError, match="here is not a valid manifest"):
@@ -186,13 +188,13 @@ def test_duckdb_reads_the_tables(exported):
         f" JOIN '{exported}/urls/*.parquet' u ON u.url = l.target WHERE l.kind = 'a' AND NOT l.nofollow"
         " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
     )
-    # In a process of its own: at the end of the tests' it would print a page about what it leaks.
+    # In its own process, since it prints a long list of leaks at exit.
     asked = [sys.executable, "-c", f"import duckdb; print(duckdb.execute({question!r}).fetchall())"]
     assert (
         subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "[('https://e.org/b', 2, True)]\n"
     )
 
 
-def test_the_command_says_what_it_wrote(folder, tmp_path):
+def test_the_command_prints_the_written_tables(folder, tmp_path):
     ended = CliRunner().invoke(main, ["export", "parquet", str(tmp_path / "graph"), "-c", str(folder)])
     assert ended.exit_code == 0 and "links 7" in ended.output and (tmp_path / "graph" / MANIFEST).exists(), ended.output

@@ -1,6 +1,4 @@
-"""document.dates: on which word a page is dated, in which order the words are asked,
-and in which languages dates are read.
-"""
+"""Date of a page: sources, their order of precedence, and dates in many languages."""
 
 from datetime import UTC, datetime
 
@@ -24,8 +22,8 @@ def dated(source: str = "", url: str = "https://e.org/a", **known: object) -> Pa
     return page_date(DateEvidence(Url(url), source, first_seen=SEEN, **known))  # type: ignore[arg-type]
 
 
-def test_words_are_asked_in_the_order_that_is_documented() -> None:
-    """Taking away the best word leaves the next one."""
+def test_sources_of_a_date_have_the_documented_order() -> None:
+    """Without the best source the next one is used."""
     parts = [
         (
             DateOrigin.JSON_LD,
@@ -75,7 +73,7 @@ def test_a_day_is_read_in_many_languages(text: str) -> None:
     assert next(written_dates(without_marks(text)))[:2] == (at("2024-03-17"), True)
 
 
-def test_the_hour_is_read_where_it_follows() -> None:
+def test_an_hour_after_the_day_is_read() -> None:
     assert next(written_dates("17. brezna 2024 v 8:05"))[:2] == (at("2024-03-17T08:05"), False)
     assert next(written_dates("march 17, 2024, 10:49 p.m."))[:2] == (at("2024-03-17T22:49"), False)
     assert next(written_dates("march 17, 2024 at 12:30am"))[:2] == (at("2024-03-17T00:30"), False)
@@ -84,18 +82,18 @@ def test_the_hour_is_read_where_it_follows() -> None:
 @pytest.mark.parametrize(
     ("language", "when"), [("en-us", "2024-03-04"), ("en-gb", "2024-04-03"), ("fr", "2024-04-03"), ("en", ""), ("", "")]
 )
-def test_ours_day_or_month_first_depends_on_the_language_and_is_not_guessed(language: str, when: str) -> None:
+def test_ours_the_order_of_day_and_month_depends_on_the_language(language: str, when: str) -> None:
     assert [date.when for date in written_dates("3/4/2024", language)] == ([at(when)] if when else [])
 
 
 @pytest.mark.parametrize(
     "text", ["31 February 2024", "2024", "version 2.4.2024.1", "12/2024", "", "may 2024", "99.99.2024"]
 )
-def test_what_is_no_day_is_no_date(text: str) -> None:
+def test_a_text_without_a_valid_day_is_no_date(text: str) -> None:
     assert list(written_dates(text)) == []
 
 
-def test_a_date_after_the_page_was_seen_or_before_the_web_is_not_its_own() -> None:
+def test_dates_after_the_first_visit_or_before_the_web_are_ignored() -> None:
     assert dated('<meta name="date" content="2031-01-01">').source is DateOrigin.FIRST_SEEN
     assert dated('<meta name="date" content="1918-11-11"><meta name="dc.date" content="2020-01-01">').when == at(
         "2020-01-01"
@@ -123,18 +121,18 @@ def test_a_date_after_the_page_was_seen_or_before_the_web_is_not_its_own() -> No
         ('<!-- {"@type": "Article", "DatePublished": "20240102"} -->', "2024-01-02"),
     ],
 )
-def test_json_ld_of_the_article_counts_not_that_of_its_parts(html: str, when: str) -> None:
+def test_the_json_ld_date_of_the_article_counts_and_not_that_of_its_parts(html: str, when: str) -> None:
     assert (dated(JSON_LD % html).source, dated(JSON_LD % html).when) == (DateOrigin.JSON_LD, at(when))
 
 
 @pytest.mark.parametrize(
     "html", ["{", "[" * 50_000, '{"datePublished": 7}', '{"@type": "Article", "datePublished": "soon"}', "null"]
 )
-def test_broken_json_ld_is_passed_over(html: str) -> None:
+def test_invalid_json_ld_is_ignored(html: str) -> None:
     assert dated(JSON_LD % html).source is DateOrigin.FIRST_SEEN
 
 
-def test_times_of_comments_sidebars_and_lists_are_not_the_pages() -> None:
+def test_times_in_comments_sidebars_and_lists_are_ignored() -> None:
     aside = (
         '<aside><time datetime="2024-01-01">x</time></aside><div class="comments"><time '
         'datetime="2024-02-02">y</time></div>'
@@ -146,16 +144,16 @@ def test_times_of_comments_sidebars_and_lists_are_not_the_pages() -> None:
 
 
 @pytest.mark.parametrize("path", ["2024/03/17/a", "2024-03-17-a", "a-20240317.html", "2024/mar/17/a", "a/2024.03.17"])
-def test_a_day_in_the_url_counts(path: str) -> None:
+def test_a_day_in_the_url_is_read(path: str) -> None:
     assert dated(url=f"https://e.org/{path}") == PageDate(at("2024-03-17"), DateOrigin.URL, True)
 
 
 @pytest.mark.parametrize("path", ["2024/03/a", "item/20241317", "id/120240317", "v/2024.3.177"])
-def test_other_numbers_in_the_url_do_not(path: str) -> None:
+def test_other_numbers_in_the_url_are_no_dates(path: str) -> None:
     assert dated(url=f"https://e.org/{path}").source is DateOrigin.FIRST_SEEN
 
 
-def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first() -> None:
+def test_in_text_only_bylines_and_datelines_count_and_labelled_ones_first() -> None:
     history = (
         "In the village the bridge that everybody knows was opened by the old mayor and his guests on 3 May 1999, "
         + "and so on " * 20
@@ -165,14 +163,14 @@ def test_of_the_text_only_bylines_and_datelines_count_those_with_a_label_first()
     assert dated(texts=("PRAGUE, 6 April 2024 - " + history,)).when == at("2024-04-06")
 
 
-def test_the_byline_near_the_heading_counts_before_other_articles_dates() -> None:
+def test_a_byline_near_the_heading_precedes_dates_of_other_articles() -> None:
     boxes = ["5 May 2025", "Another thing entirely"] * 20
     texts = (*boxes, "A bridge was opened in town", "4 April 2024", "Text of it.")
     assert dated(texts=texts, title="A bridge was opened in town | Town News").when == at("2024-04-04")
     assert dated(texts=texts).when == at("2025-05-05")
 
 
-def test_feeds_say_when_their_entries_were_published() -> None:
+def test_feeds_have_the_dates_of_their_entries() -> None:
     rss = (
         b"<rss><channel><item><link>/a</link><pubDate>Sun, 17 Mar 2024 10:00:00 "
         b"GMT</pubDate></item><item><link>/b</link></item></channel></rss>"

@@ -1,4 +1,4 @@
-"""Whose word on the encoding is believed."""
+"""Character encoding of a document: order of the sources, labels, prescan."""
 
 from __future__ import annotations
 
@@ -59,32 +59,32 @@ def html(declaration: str, encoding: str) -> bytes:
         (b"", "", "utf-8", "default"),
     ],
 )
-def test_order_of_belief(body, header, name, source):
+def test_the_sources_of_an_encoding_have_an_order(body, header, name, source):
     text, charset = decode(body, header, "text/html")
     assert (charset.name, charset.source) == (name, source)
     assert "Příliš žluťoučký" in text or len(body) < 60
 
 
-def test_statistics_decide_when_nobody_says():
+def test_an_undeclared_encoding_is_detected():
     text, charset = decode((CZECH * 5).encode("cp1250"), "", "text/plain", "cz")
     assert charset.source == "statistics"
     assert CZECH in text
 
 
-def test_ours_a_refuted_claim_of_utf_8_does_not_count():
+def test_ours_a_false_declaration_of_utf_8_is_ignored():
     text, charset = decode(html("<meta charset=windows-1250>", "cp1250"), "utf-8", "text/html")
     assert (charset, CZECH in text) == (Charset("windows-1250", "meta", "utf-8"), True)
 
 
-def test_utf_8_with_a_few_broken_bytes_stays_utf_8():
-    cut = CZECH.encode()[:2]  # ends within a character
+def test_utf_8_with_a_few_invalid_bytes_stays_utf_8():
+    cut = CZECH.encode()[:2]  # ends inside a character
     assert decode(b"abc" + CZECH.encode() + cut, "utf-8", "text/html") == (
         "abc" + CZECH + "P\ufffd",
         Charset("utf-8", "header"),
     )
 
 
-def test_only_markup_says_something_of_itself():
+def test_plain_text_cannot_declare_its_encoding():
     assert decode(html("<meta charset=windows-1250>", "utf-8"), "", "text/plain")[1] == Charset("utf-8", "default")
 
 
@@ -104,7 +104,7 @@ def test_only_markup_says_something_of_itself():
         ("unicode", "utf-16le"),
     ],
 )
-def test_labels_of_the_encoding_standard(label, name):
+def test_labels_of_the_encoding_standard_are_known(label, name):
     encoding = encoding_of(label)
     assert encoding is not None
     assert encoding.name == name
@@ -112,7 +112,7 @@ def test_labels_of_the_encoding_standard(label, name):
 
 
 @pytest.mark.parametrize("label", ["", "utf-7", "idna", "rot13", "none", "\u0130", "a" * 9999])
-def test_other_labels_name_nothing(label):
+def test_other_labels_are_unknown(label):
     assert encoding_of(label) is None
 
 
@@ -126,7 +126,7 @@ def test_other_labels_name_nothing(label):
         ("", b"<meta charset=windows-1250>", ""),
     ],
 )
-def test_a_document_that_contradicts_its_header_is_known_by_it(header, body, other):
+def test_a_declaration_that_contradicts_the_header_is_reported(header, body, other):
     assert decode(body, header, "text/html")[1].other == other
 
 
@@ -145,6 +145,6 @@ def test_a_document_that_contradicts_its_header_is_known_by_it(header, body, oth
         ("<meta charset='' http-equiv=content-type content='charset=koi8-r'><meta charset=big5>", "big5"),
     ],
 )
-def test_a_declaration_is_one_where_the_standard_s_prescan_finds_it_and_none_in_a_script(head: str, name: str):
+def test_a_declaration_counts_only_if_the_standards_prescan_finds_it(head: str, name: str):
     charset = decode(head.encode() + b"<p>plain", "", "text/html")[1]
     assert (charset.source, charset.name) == (("meta", name) if name else ("default", "utf-8"))

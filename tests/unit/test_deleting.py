@@ -1,4 +1,4 @@
-"""What goes with a page, a site, a run; who may delete when; and what knows of it afterwards."""
+"""Deleting pages, sites, runs and collections: what is deleted, when it is refused, and what is updated."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def reasons(folder: Path) -> dict[object, object]:
     return {row[0]: row[2] for row in content(folder)["url"]}
 
 
-def test_a_page_that_others_link_to_stays_known_and_is_left_alone(folder: Path) -> None:
+def test_a_deleted_page_with_incoming_links_stays_known_and_is_not_fetched_again(folder: Path) -> None:
     done = deleting.delete(folder, Deletion(ids(f"{START}a")))
     assert (done.pages, done.staying, done.orphans) == (1, 1, 1)
     assert reasons(folder)[f"{START}a"] == Reason.DELETED
     assert f"{START}lost" not in reasons(folder), "only the deleted page knew it"
     assert sound(folder) == []
     stored(folder, WEB, [START])
-    assert reasons(folder)[f"{START}a"] == Reason.DELETED, "links do not bring it back"
+    assert reasons(folder)[f"{START}a"] == Reason.DELETED, "links do not restore it"
 
 
-def test_a_deleted_page_comes_back_when_it_is_named(folder: Path) -> None:
+def test_a_deleted_page_is_fetched_again_if_it_is_a_start(folder: Path) -> None:
     deleting.delete(folder, Deletion(ids(f"{START}a")))
     from periplus.model.frontier import Candidate
     from periplus.settings import Settings
@@ -77,14 +77,14 @@ def test_a_deleted_page_comes_back_when_it_is_named(folder: Path) -> None:
     assert sound(folder) == []
 
 
-def test_links_to_it_go_where_that_is_wished(folder: Path) -> None:
+def test_links_to_a_deleted_page_are_deleted_on_request(folder: Path) -> None:
     done = deleting.delete(folder, Deletion(ids(f"{START}a"), links_to=True))
     assert done.links_to == 1
     assert f"{START}a" not in reasons(folder)
     assert sound(folder) == []
 
 
-def test_a_site_goes_with_all_that_was_asked_of_it(folder: Path) -> None:
+def test_deleting_a_site_deletes_all_its_rows(folder: Path) -> None:
     deleting.delete(folder, Deletion(site=SiteKey("ads.net"), links_to=True))
     assert "ads.net" not in {row[0] for row in content(folder)["site"]}
     assert sound(folder) == []
@@ -94,7 +94,7 @@ def test_a_site_goes_with_all_that_was_asked_of_it(folder: Path) -> None:
     assert dict(kept["tally"]) == {}
 
 
-def test_a_deleted_sites_robots_txt_goes_and_that_of_others_stays(tmp_path: Path) -> None:
+def test_deleting_a_site_deletes_only_its_robots_txt(tmp_path: Path) -> None:
     from periplus.model.frontier import Batch, StoredRobots
     from periplus.model.web import Origin
     from periplus.settings import Settings
@@ -114,7 +114,7 @@ def test_a_deleted_sites_robots_txt_goes_and_that_of_others_stays(tmp_path: Path
     assert content(folder)["robots"] == [("https://f.org:443",)]
 
 
-def test_a_run_goes_with_the_pages_that_only_it_fetched_or_without(tmp_path: Path, folder: Path) -> None:
+def test_deleting_a_run_deletes_or_keeps_the_pages_that_only_it_fetched(tmp_path: Path, folder: Path) -> None:
     stored(folder, {**WEB, f"{START}lost": page("Found", "/")}, [START])
     copy = shutil.copytree(folder, tmp_path / "copy.periplus")
     deleting.delete(folder, Deletion(run=2))
@@ -125,8 +125,8 @@ def test_a_run_goes_with_the_pages_that_only_it_fetched_or_without(tmp_path: Pat
     assert sound(folder) == sound(copy) == []
 
 
-def test_what_a_deleted_run_changed_counts_to_the_next(folder: Path) -> None:
-    """Run 2 loses a page, run 3 finds it again: without run 2 the first still has it."""
+def test_changes_of_a_deleted_run_belong_to_the_next_run(folder: Path) -> None:
+    """Run 2 loses a page and run 3 finds it again: without run 2, run 1 still has it."""
     with contextlib.closing(__import__("sqlite3").connect(folder / "collection.db")) as raw, raw:
         for run in (2, 3):
             raw.execute("INSERT INTO run (id, kind, starts, settings, seed, started, ended, state)"
@@ -142,18 +142,18 @@ def test_what_a_deleted_run_changed_counts_to_the_next(folder: Path) -> None:
         assert kept.diff("1", "3").removed == ()
 
 
-def test_the_only_run_does_not_go_alone(folder: Path) -> None:
+def test_the_only_run_cannot_be_deleted(folder: Path) -> None:
     with pytest.raises(UsageError, match="no other run"):
         deleting.plan(folder, Deletion(run=1))
 
 
-@pytest.mark.parametrize("wish", [Deletion(), Deletion(run=7), Deletion(site=SiteKey("nobody.org"))])
-def test_what_is_not_there_is_refused(folder: Path, wish: Deletion) -> None:
+@pytest.mark.parametrize("deletion", [Deletion(), Deletion(run=7), Deletion(site=SiteKey("nobody.org"))])
+def test_deleting_something_unknown_is_refused(folder: Path, deletion: Deletion) -> None:
     with pytest.raises(UsageError):
-        deleting.plan(folder, wish)
+        deleting.plan(folder, deletion)
 
 
-def test_nothing_goes_while_a_crawl_is_at_work(folder: Path) -> None:
+def test_nothing_is_deleted_during_a_crawl(folder: Path) -> None:
     before = content(folder)
     with runs.only_crawl(folder):
         with pytest.raises(StoreError, match="a crawl is running"):
@@ -163,16 +163,14 @@ def test_nothing_goes_while_a_crawl_is_at_work(folder: Path) -> None:
     assert content(folder) == before
 
 
-def test_stopped_between_two_transactions_the_same_wish_does_the_rest(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_deletion_can_be_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "BATCH", 1)
-    wish = Deletion(site=SiteKey("e.org"), links_to=True)
-    told: list[tuple[int, int]] = []
-    deleting.delete(folder, wish, lambda done, total: bool(told.append((done, total)) or True))
-    assert told == [(1, 4)]
+    order = Deletion(site=SiteKey("e.org"), links_to=True)
+    reports: list[tuple[int, int]] = []
+    deleting.delete(folder, order, lambda done, total: bool(reports.append((done, total)) or True))
+    assert reports == [(1, 4)]
     assert sound(folder) == []
-    deleting.delete(folder, wish)
+    deleting.delete(folder, order)
     assert content(folder)["site"] == []
 
 
@@ -183,7 +181,7 @@ def test_a_planned_deletion_changes_nothing(folder: Path) -> None:
     assert content(folder) == before
 
 
-def test_search_finds_it_no_longer_and_another_stands_for_its_duplicates(tmp_path: Path) -> None:
+def test_a_deleted_page_leaves_search_and_its_group_of_duplicates(tmp_path: Path) -> None:
     web = {
         START: page("Home", "/a", "/b"),
         f"{START}a": page("Lantern light", "/"),
@@ -202,7 +200,7 @@ def test_search_finds_it_no_longer_and_another_stands_for_its_duplicates(tmp_pat
         assert kept.duplicates().groups == ()
 
 
-def test_what_was_remembered_of_the_collection_holds_no_longer(folder: Path) -> None:
+def test_deleting_invalidates_cached_tables(folder: Path) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
         before = tables.version(connection)
     deleting.delete(folder, Deletion(ids(START)))
@@ -210,7 +208,7 @@ def test_what_was_remembered_of_the_collection_holds_no_longer(folder: Path) -> 
         assert tables.version(connection) > before
 
 
-def test_a_deleted_text_is_in_no_file(tmp_path: Path) -> None:
+def test_a_deleted_text_is_no_longer_in_any_file(tmp_path: Path) -> None:
     secret = "unmistakable-secret-" * 3
     folder = stored(tmp_path / "e.periplus", {START: page("Home", "/a"), f"{START}a": page(secret, "/")}, [START])
     assert any(secret.encode() in path.read_bytes() for path in folder.glob("collection.db*"))
@@ -218,7 +216,7 @@ def test_a_deleted_text_is_in_no_file(tmp_path: Path) -> None:
     assert not any(secret.encode() in path.read_bytes() for path in folder.glob("collection.db*"))
 
 
-def test_shrinking_gives_the_space_back(tmp_path: Path) -> None:
+def test_shrinking_frees_disk_space(tmp_path: Path) -> None:
     web = {
         START: page("Home", *(f"/{n}" for n in range(300))),
         **{f"{START}{n}": page(f"Page {n} " * 200, "/") for n in range(300)},
@@ -229,7 +227,7 @@ def test_shrinking_gives_the_space_back(tmp_path: Path) -> None:
     assert (folder / "collection.db").stat().st_size < before / 2
 
 
-def test_a_collection_goes_only_by_its_name(folder: Path) -> None:
+def test_a_collection_is_deleted_only_by_its_name(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"type the collection's name, e\.periplus"):
         deleting.remove_collection(folder, "f")
     assert folder.exists()
@@ -237,28 +235,28 @@ def test_a_collection_goes_only_by_its_name(folder: Path) -> None:
     assert list(folder.parent.iterdir()) == []
 
 
-def asked(*words: str, folder: Path, stdin: str = "") -> tuple[int, str]:
+def run_delete(*words: str, folder: Path, stdin: str = "") -> tuple[int, str]:
     done = CliRunner().invoke(main, ["delete", "-c", str(folder), *words], input=stdin)
     return done.exit_code, done.output
 
 
-def test_the_command_says_what_goes_and_asks(folder: Path) -> None:
-    code, said = asked(f"{START}a", folder=folder)
+def test_the_command_lists_what_it_deletes_and_asks(folder: Path) -> None:
+    code, output = run_delete(f"{START}a", folder=folder)
     assert code == 2
-    assert "1 page, with what was read of it" in said
-    assert "no terminal to ask on" in said
+    assert "1 page, with what was read of it" in output
+    assert "no terminal to ask on" in output
     assert reasons(folder)[f"{START}a"] == Reason.OK
-    code, said = asked(f"{START}a".partition("://")[2], "--dry-run", folder=folder)
-    assert (code, "1 page, with what was read of it" in said) == (0, True)
-    code, said = asked("--site", "e.org", "--dry-run", "-f", "json", folder=folder)
-    assert json.loads(said)["plan"]["pages"] == 2
-    assert asked("-i", "-", "--yes", folder=folder, stdin=f"{START}a\n")[0] == 0
+    code, output = run_delete(f"{START}a".partition("://")[2], "--dry-run", folder=folder)
+    assert (code, "1 page, with what was read of it" in output) == (0, True)
+    code, output = run_delete("--site", "e.org", "--dry-run", "-f", "json", folder=folder)
+    assert json.loads(output)["plan"]["pages"] == 2
+    assert run_delete("-i", "-", "--yes", folder=folder, stdin=f"{START}a\n")[0] == 0
     assert reasons(folder)[f"{START}a"] == Reason.DELETED
-    assert "does not know" in asked("https://e.org/never", folder=folder)[1]
+    assert "does not know" in run_delete("https://e.org/never", folder=folder)[1]
     assert ordered(("delete", "--site=e.org", "--yes")).kind == "delete"
 
 
-def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path) -> None:
+def test_in_the_browser_selected_pages_are_deleted_after_a_preview(folder: Path) -> None:
     asking = client(folder.parent)
     table = asking.get("/c/e/t/pages").text
     number = table.partition('aria-label="Select https://e.org/a"')[0].rpartition('value="')[2].partition('"')[0]
@@ -271,7 +269,7 @@ def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path
     assert "Lantern" not in asking.get("/c/e/t/pages").text
 
 
-def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_the_browser_a_large_deletion_becomes_a_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleting, "BATCH", 1)
     asking = client(folder.parent)
     asking.post(
@@ -284,7 +282,7 @@ def test_in_the_browser_much_is_a_job(folder: Path, monkeypatch: pytest.MonkeyPa
     assert job.order.command == ("delete", "-c", str(folder.resolve()), "--yes", "--site=e.org", "--links-to")
 
 
-def test_in_the_browser_a_collection_goes_by_its_name(folder: Path) -> None:
+def test_in_the_browser_a_collection_is_deleted_by_its_name(folder: Path) -> None:
     asking = client(folder.parent)
     form = {"csrf_token": token_of(asking, "/c/e/delete"), "what": "everything"}
     assert asking.post("/c/e/delete", data=form | {"typed": "x"}).status_code == 400
@@ -293,7 +291,7 @@ def test_in_the_browser_a_collection_goes_by_its_name(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_was_asked_for_of_a_collection_goes_with_it(folder: Path) -> None:
+def test_jobs_and_schedules_of_a_deleted_collection_are_deleted(folder: Path) -> None:
     asking = client(folder.parent)
     queue = folder_queue(folder.parent)
     queue.add(JobOrder(("crawl", START, "-o", folder.name)), 1.0)
@@ -304,17 +302,17 @@ def test_what_was_asked_for_of_a_collection_goes_with_it(folder: Path) -> None:
     queue.close()
 
 
-def test_all_that_a_filter_leaves_can_be_chosen(folder: Path) -> None:
+def test_all_filtered_rows_can_be_selected(folder: Path) -> None:
     found = client(folder.parent).get("/c/e/delete?all=pages&q=lantern&format=json").json()
     assert found["plan"]["urls"] == 1
 
 
-def test_a_filter_by_site_is_no_wish_to_delete_the_site(folder: Path) -> None:
+def test_a_filter_by_site_does_not_delete_the_site(folder: Path) -> None:
     found = client(folder.parent).get("/c/e/delete?all=pages&site=e.org&q=lantern&format=json").json()
     assert (found["plan"]["urls"], found["request"]["site"]) == (1, None)
 
 
-def test_addresses_of_one_page_go_with_it(folder: Path) -> None:
+def test_aliases_of_a_page_are_deleted_with_it(folder: Path) -> None:
     with contextlib.closing(__import__("sqlite3").connect(folder / "collection.db")) as raw, raw:
         other, own = ids(f"{START}b", f"{START}a")
         raw.execute(

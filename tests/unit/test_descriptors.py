@@ -1,4 +1,4 @@
-"""How many requests at once a process can carry."""
+"""Number of concurrent requests that the file descriptors of a process allow."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from periplus.acquire.transport import affordable, raised_limit
 
 
 @pytest.mark.parametrize(
-    ("wished", "limit", "given"), [(128, 1024, 128), (128, 48, 8), (2000, 1024, 496), (5, 10, 1), (128, None, 128)]
+    ("requested", "limit", "given"), [(128, 1024, 128), (128, 48, 8), (2000, 1024, 496), (5, 10, 1), (128, None, 128)]
 )
-def test_as_many_as_there_are_descriptors_for(wished, limit, given):
-    assert affordable(wished, lambda: limit) == given
+def test_requests_are_limited_by_the_file_descriptors(requested, limit, given):
+    assert affordable(requested, lambda: limit) == given
 
 
-def test_the_limit_is_raised_as_far_as_one_may():
+def test_the_limit_of_descriptors_is_raised_to_its_maximum():
     assert (raised_limit() or 8_192) >= 256
     assert raised_limit() == raised_limit()

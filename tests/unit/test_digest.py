@@ -1,4 +1,4 @@
-"""Same bytes, same words, same words without marks."""
+"""Digests of bytes, text and text without diacritics; folding of text and white space."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from periplus.document.digest import digests, without_marks
         ("中文 日本", "中文 日本"),
     ],
 )
-def test_without_marks(text, plain):
+def test_case_and_marks_are_removed(text, plain):
     assert without_marks(text) == plain
 
 
-def test_many_different_characters_take_another_way_to_the_same_text():
+def test_texts_with_many_distinct_characters_give_the_same_result():
     letters = "".join(
         char
         for code in range(0x80, 0x2000)
@@ -39,7 +39,7 @@ def test_many_different_characters_take_another_way_to_the_same_text():
     assert without_marks(letters) == "".join(map(without_marks, letters))
 
 
-def test_digests_are_md5_of_text_and_plain_text_and_a_fast_one_of_the_body():
+def test_digests_are_md5_of_both_texts_and_xxh3_of_the_body():
     found = digests(b"body", "Kůň".encode())
     assert (found.body, found.text, found.folded) == (
         xxh3_128_digest(b"body"),
@@ -48,7 +48,7 @@ def test_digests_are_md5_of_text_and_plain_text_and_a_fast_one_of_the_body():
     )
 
 
-def test_without_text_the_body_stands_for_it():
+def test_without_text_the_digest_of_the_body_is_used():
     found = digests(b"body", b"")
     assert found.body == xxh3_128_digest(b"body")
     assert found.text == found.folded == md5(b"body").digest()
@@ -64,7 +64,7 @@ def test_without_text_the_body_stands_for_it():
         ("soft\u200ehint", "soft\u200ehint"),
     ],
 )
-def test_blocks(text, expected):
+def test_white_space_separates_blocks(text, expected):
     assert whitespace.blocks(text) == expected
 
 
@@ -79,5 +79,5 @@ def test_blocks(text, expected):
         ("e\u0301 \u00e9", "e e"),
     ],
 )
-def test_folding_in_languages_with_marks(text, folded):
+def test_diacritics_of_many_languages_are_removed(text, folded):
     assert without_marks(text) == folded

@@ -1,4 +1,4 @@
-"""Which of several like pages stands for all."""
+"""Groups of duplicate pages and their representative."""
 
 import json
 from io import StringIO
@@ -26,7 +26,7 @@ def same(name, marks=0, text=0, body=0, **other):
 
 
 def names(pages):
-    return [one.page.url.removeprefix("https://h/") for one in pages]
+    return [same.page.url.removeprefix("https://h/") for same in pages]
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def names(pages):
         (same("a"), same("b"), Ground.ORDER),
     ],
 )
-def test_ours_diacritics_then_the_owners_word_then_the_shortest_way(first, other, ground):
+def test_ours_the_representative_has_diacritics_is_canonical_or_has_the_shortest_path(first, other, ground):
     ordered = best_first([other, first])
     (group,) = grouped([(ordered, True)], ())
     assert (group.url, group.grounds) == (first.page.url, (ground,))
 
 
-def test_each_page_says_how_like_it_is():
+def test_each_page_has_its_degree_of_similarity():
     pages = best_first(
         [same("a", marks=3), same("bb", marks=3), same("cc", marks=3, body=1), same("dd", text=1, body=2)]
     )
@@ -62,14 +62,14 @@ def near(heads, texts, threshold=0.8):
 ESSAY = " ".join(f"word{number % 83} of{number}" for number in range(150))
 
 
-def test_near_pages_join_the_best_of_them_with_their_own_twins():
+def test_near_duplicates_join_the_best_page_with_its_own_duplicates():
     heads = [Head(page("long"), False, 0), Head(page("b"), False, 1), Head(page("far"), False, 0)]
     texts = [ESSAY + " and some more words here", ESSAY, "another text altogether " * 20]
     (found,) = near(heads, texts)
     assert found.first.page.url == "https://h/b"
     twins = best_first([same("b"), same("copy")])
     (group,) = grouped([(twins, True)], [found])
-    assert [(one.url, one.like, one.text) for one in group.pages] == [
+    assert [(member.url, member.like, member.text) for member in group.pages] == [
         ("https://h/copy", Likeness.BYTES, 0),
         ("https://h/long", Likeness.NEAR, 1),
     ]
@@ -80,7 +80,7 @@ def test_near_pages_join_the_best_of_them_with_their_own_twins():
     assert group.grounds == (Ground.COPIES, Ground.LENGTH)
 
 
-def test_of_near_pages_the_one_in_full_stands_for_all():
+def test_a_near_duplicate_with_diacritics_is_the_representative():
     heads = [Head(page("a"), False, 5), Head(page("bb"), True, 0)]
     (found,) = near(heads, [ESSAY, ESSAY + " more"])
     assert found.first.page.url == "https://h/bb"
@@ -88,7 +88,7 @@ def test_of_near_pages_the_one_in_full_stands_for_all():
     assert group.grounds == (Ground.MARKS,)
 
 
-def test_pages_are_in_one_group_only_the_largest_first():
+def test_a_page_is_in_one_group_and_large_groups_come_first():
     first, second = best_first([same("a"), same("b"), same("c")]), best_first([same("x"), same("y")])
     found = grouped([(second, False), (first, True)], [NearHeads(Head(first[0].page, False, 2), [])])
     assert [(group.url, len(group.pages), group.is_confirmed) for group in found] == [
@@ -97,19 +97,17 @@ def test_pages_are_in_one_group_only_the_largest_first():
     ]
 
 
-def test_languages_with_diacritics_are_told_from_english():
-    # which has some, and is at the limit
+def test_texts_with_full_diacritics_are_recognized():
+    # without Dutch, which has few diacritics and is at the limit
     full = {language: is_in_full("\n".join(paragraphs)) for language, paragraphs in TEXTS.items() if language != "nl"}
-    assert [language for language, said in full.items() if not said] == ["en"]
+    assert [language for language, is_full in full.items() if not is_full] == ["en"]
     assert not any(is_in_full(without_marks("\n".join(TEXTS[language]))) for language in ("cs", "hu", "de", "fr"))
     assert not is_in_full("")
 
 
 @given(language=st.sampled_from(sorted(TEXTS)), data=st.data())
-def test_digests_are_blind_to_the_charset(language, data):
-    """The same text in two encodings of its language: other bytes, the same words;
-    without diacritics the same folded words.
-    """
+def test_digests_do_not_depend_on_the_encoding(language, data):
+    """Two encodings of a text give the same text digest, and without diacritics the same folded digest."""
     lines = data.draw(st.lists(st.sampled_from(TEXTS[language]), min_size=1, max_size=4))
     text = folded("\n".join(lines))
     encodings = st.sampled_from(["utf-8", *ENCODINGS[language]])
@@ -124,7 +122,7 @@ def test_digests_are_blind_to_the_charset(language, data):
     assert digests(b"", without_marks(text).encode()).folded == one.folded
 
 
-def test_lines_rows_and_json_name_every_page():
+def test_lines_rows_and_json_contain_every_page():
     groups = grouped(
         [(best_first([same("a", marks=2), same("b", text=1, body=1), same("c", text=1, body=1)]), True)], ()
     )

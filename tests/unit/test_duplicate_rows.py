@@ -1,4 +1,4 @@
-"""Equal texts, anchors: what the store tells of pages together."""
+"""Queries over all pages of a store: equal texts, canonical pages, anchor texts."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def connection(tmp_path):
     connection.close()
 
 
-def said(connection, site_id=None):
-    """Of each group: by path, the numbers of text and body."""
+def groups(connection, site_id=None):
+    """(text number, body number) by path, for each group."""
     return [
         {same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages}
         for pages, _ in text_rows.same_texts(connection, site_id)
     ]
 
 
-def test_pages_with_links_of_their_own_differ(connection):
-    assert [set(pages) for pages in said(connection)] == [{"copy", "czech"}]
+def test_pages_with_different_links_are_no_duplicates(connection):
+    assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]
 
 
-def test_of_folded_duplicates_marks_texts_and_bytes_are_told_apart(tmp_path):
+def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
     pages = {
         HOME: html("Start", ("a", "a"), ("b/long", "b"), ("c", "c"), ("d", "d"), ("e", "e")),
         HOME + "a": html("Prilis zlutoucky kun"),
@@ -62,15 +62,15 @@ def test_of_folded_duplicates_marks_texts_and_bytes_are_told_apart(tmp_path):
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
     ((same, is_confirmed),) = text_rows.same_texts(connection)
-    told = {row.page.url.removeprefix(HOME): row for row in same}
+    by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert is_confirmed
-    assert {name: row.marks for name, row in told.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
-    assert told["a"].text == told["c"].text == told["e"].text
-    assert len({told[name].text for name in ("a", "b/long", "d")}) == 3
-    assert told["a"].body == told["e"].body
-    assert len({told[name].body for name in ("a", "b/long", "c", "d")}) == 4
-    assert len(said(connection, 1)) == 1
-    assert said(connection, 2) == []
+    assert {name: row.marks for name, row in by_path.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
+    assert by_path["a"].text == by_path["c"].text == by_path["e"].text
+    assert len({by_path[name].text for name in ("a", "b/long", "d")}) == 3
+    assert by_path["a"].body == by_path["e"].body
+    assert len({by_path[name].body for name in ("a", "b/long", "c", "d")}) == 4
+    assert len(groups(connection, 1)) == 1
+    assert groups(connection, 2) == []
     connection.close()
 
 
@@ -79,10 +79,10 @@ def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path
     writer.execute("UPDATE page SET folded_md5 = x'00'")
     writer.commit()
     writer.close()
-    assert [set(pages) for pages in said(connection)] == [{"copy", "czech"}]
+    assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]
 
 
-def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
+def test_without_stored_texts_digests_decide(tmp_path):
     pages = {
         HOME: html("Start", ("a", "a"), ("b", "b"), ("c", "c")),
         HOME + "a": html("Příliš žluťoučký kůň"),
@@ -91,13 +91,13 @@ def test_where_texts_were_not_kept_digests_decide_alone(tmp_path):
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(storage=Storage(keep_text=False))))
     ((same, is_confirmed),) = text_rows.same_texts(connection)
-    told = {row.page.url.removeprefix(HOME): row for row in same}
+    by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert not is_confirmed
-    assert told["b"].text == told["c"].text != told["a"].text
+    assert by_path["b"].text == by_path["c"].text != by_path["a"].text
     connection.close()
 
 
-def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
+def test_a_canonical_page_of_another_page_is_marked(tmp_path):
     head = f'<link rel="canonical" href="{HOME}a">'
     pages = {
         HOME: html("Start", ("a", "a"), ("b", "b")),
@@ -115,7 +115,7 @@ def test_a_page_that_another_names_as_its_canonical_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(("counted_at_once", "pages_at_once", "block_rows"), [(1 << 20, 9, 9), (1, 1, 1), (1, 9, 1)])
-def test_words_of_links_are_folded_and_the_most_frequent_first(
+def test_anchor_texts_are_folded_and_sorted_by_frequency(
     connection, tmp_path, monkeypatch, counted_at_once, pages_at_once, block_rows
 ):
     monkeypatch.setattr(text_rows, "LINKS_COUNTED_AT_ONCE", counted_at_once)
@@ -125,7 +125,7 @@ def test_words_of_links_are_folded_and_the_most_frequent_first(
     anchors = text_rows.anchors_to(connection, targets, tmp_path)
     first, second = anchors.of(url_id(HOME + "czech"))
     assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
-    assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # not its own
+    assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # without its own link
     assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
     assert anchors.of(url_id(HOME + "czech")) == [first, second]
     only = text_rows.anchors_to(connection, targets, tmp_path, most=1)
@@ -133,13 +133,13 @@ def test_words_of_links_are_folded_and_the_most_frequent_first(
 
 
 def links_of(*pairs):
-    """(links from page 9 to others, the words of each)."""
+    """Links from page 9, and their anchor texts."""
     targets, texts = zip(*pairs, strict=True)
     zeros = np.zeros(len(targets), np.int64)
     return LinkBlock(zeros + 9, np.array(targets), zeros + LINK_KIND_CODES[LinkKind.ANCHOR], zeros, zeros > 0), texts
 
 
-def test_words_of_links_beyond_the_room_for_them_are_passed_over(tmp_path, monkeypatch):
+def test_anchor_texts_beyond_the_limit_are_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(text_rows, "ANCHOR_CHARS", 5)
     texts = text_rows.AnchorTexts(np.array([1, 2]), tmp_path, most=9)
     texts.add(*links_of((1, "abc"), (2, "defg"), (1, "hi"), (2, "ABC"), (2, "abc")))

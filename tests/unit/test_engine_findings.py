@@ -1,4 +1,4 @@
-"""What the engines find is what slow twins find, in plain words, on datasets made by chance."""
+"""Results of the engines equal those of simple slow code on random datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEDS = (1, 2, 3, 4)
 
 
 class World:
-    """A dataset's rows, and the folders of all stages."""
+    """The rows of a dataset, and the result folder of each stage."""
 
     def __init__(self, folder, seed):
         dataset = chance_dataset(folder / "web", seed, urls=60, sites=3, links=400)
@@ -58,7 +58,7 @@ class World:
         return (1023 if row["depth"] is None else row["depth"], len(row["text"]), url)
 
     def led(self, kinds):
-        """(source, target, end, kind, position) of links out of fetched pages that end somewhere."""
+        """(source, target, end, kind, position) of links of fetched pages whose redirects end."""
         for link in self.links:
             end = self.end(link["target"])
             if link["kind"] in kinds and end >= 0 and self.reason(link["source"]) in FETCHED_REASONS:
@@ -70,11 +70,11 @@ def world(request, tmp_path_factory):
     return World(tmp_path_factory.mktemp("world"), request.param)
 
 
-def test_redirects_end_where_one_comes_by_following_them(world):
+def test_redirects_are_followed_to_their_end(world):
     assert world.found("ends") == sorted((source, world.end(source)) for source in world.moved)
 
 
-def test_the_graph_holds_pages_and_each_link_between_two_once(world):
+def test_the_graph_has_the_pages_and_each_link_once(world):
     pages = {row["url"] for row in world.urls if row["reason"] in PAGE_REASONS}
     assert {url for url, *_ in world.found("graph", "nodes")} == pages
     edges = {
@@ -85,7 +85,7 @@ def test_the_graph_holds_pages_and_each_link_between_two_once(world):
     assert world.found("graph", "edges") == sorted(edges)
 
 
-def test_each_site_has_one_home_and_it_was_fetched(world):
+def test_each_site_has_one_fetched_home_page(world):
     homes = [(site, url) for url, site, _, home in world.found("graph", "nodes") if home]
     starts = {world.end(row["url"]) for row in world.urls if row["is_start"]}
     first = {}
@@ -102,7 +102,7 @@ def test_ranks_sum_to_one_in_each_site_and_over_the_web(world):
     assert abs(sum(rank for _, rank in world.found("web_ranks")) - 1) < 1e-9
 
 
-def test_a_link_is_broken_whose_end_is_invalid(world):
+def test_a_link_with_a_failed_end_is_broken(world):
     expected = [
         (s, t, kind, position, end)
         for s, t, end, kind, position in world.led(ASKED)
@@ -111,7 +111,7 @@ def test_a_link_is_broken_whose_end_is_invalid(world):
     assert world.found("broken") == sorted(expected)
 
 
-def test_sites_are_linked_to_from_others_where_it_is_no_error(world):
+def test_external_links_to_valid_pages_are_counted_per_site(world):
     links, pages, targets = defaultdict(int), defaultdict(set), defaultdict(set)
     for source, _, end, *_ in world.led(FOLLOWED):
         if world.site(source) != world.site(end) and world.reason(end) not in FAILED_REASONS:
@@ -124,7 +124,7 @@ def test_sites_are_linked_to_from_others_where_it_is_no_error(world):
     )
 
 
-def test_pages_of_one_folded_text_are_duplicates_of_the_first_by_merit(world):
+def test_pages_with_the_same_folded_text_are_duplicates_of_the_best(world):
     groups = defaultdict(list)
     for page in world.pages:
         groups[page["folded_digest"]].append(page)
@@ -138,7 +138,7 @@ def test_pages_of_one_folded_text_are_duplicates_of_the_first_by_merit(world):
 
 
 @pytest.mark.parametrize(("sketches", "stage"), [("sketches", "near"), ("outlines", "templates")])
-def test_each_page_joins_the_most_alike_before_it_that_stands_for_a_group_or_stands_for_one(world, sketches, stage):
+def test_each_page_joins_the_most_similar_earlier_group_or_starts_one(world, sketches, stage):
     twins = {url for url, group, _ in world.found("duplicates") if url != group} if stage == "near" else set()
     known = {
         url: np.frombuffer(bins, "<u8")
@@ -165,7 +165,7 @@ def shares_a_band(one, other):
     return any((one[band : band + 6] == other[band : band + 6]).all() for band in range(0, 126, 6))
 
 
-def test_links_between_sites_are_counted_by_pages_folders_and_sites(world):
+def test_links_between_sites_are_counted_by_page_folder_and_site(world):
     def folder(url):
         return world.urls[url]["text"].partition("?")[0].partition("://")[2].removeprefix("www.").rpartition("/")[0]
 
@@ -181,7 +181,7 @@ def test_links_between_sites_are_counted_by_pages_folders_and_sites(world):
     )
 
 
-def test_a_cascade_is_what_its_lines_say(world):
+def test_cascades_equal_those_read_from_lines(world):
     twin = {url: group for url, group, _ in world.found("duplicates")}
     near = {url: group for url, group, _ in world.found("near")}
     stories = defaultdict(list)
