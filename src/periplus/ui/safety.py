@@ -12,15 +12,16 @@ import functools
 import hashlib
 import hmac
 import ipaddress
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import uvicorn
+from python_multipart.multipart import Field, File, FormParser, MultipartState, parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -45,7 +46,7 @@ WRONG_MOST_S = 10.0
 WRONG_FORGOTTEN_S = 600.0  # after the last one
 WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
 LEAST_TOKEN = 8  # signs
-_OPTION = re.compile(r';\s*([\w-]+)=(?:"([^"]*)"|([^\s;"]+))')
+_PARTS: Any = {"MAX_MEMORY_FILE_SIZE": FILE_BYTES}  # nothing is written to disk
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
@@ -288,33 +289,25 @@ def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[
     """Fields and files of a `multipart/form-data` body by their names; the last of equal names.
 
     A file that was not chosen (sent without name and bytes) is left out. Raises ValueError for another body. Source:
-    RFC 7578; names and file names as the HTML Living Standard, 4.10.21.8, escapes them.
+    RFC 7578.
     """
-    boundary = parse_options(content_type).get("boundary", "")
-    if not boundary:
-        raise ValueError("a form without boundary")
-    first, *parts, last = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("ascii"))
-    if first or last.strip() != b"--" or len(parts) > FORM_FIELDS:
+    parts: list[Field | File] = []
+    boundary = parse_options_header(content_type)[1].get(b"boundary")
+    parser = FormParser("multipart/form-data", parts.append, parts.append, boundary=boundary, config=_PARTS)
+    parser.write(body)
+    if len(parts) > FORM_FIELDS or getattr(parser.parser, "state", None) != MultipartState.END:
         raise ValueError("a form that is cut, or too long")
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     for part in parts:
-        head, separator, content = part.partition(b"\r\n\r\n")
-        lines = [line.partition(":") for line in head.decode().split("\r\n")]
-        headers = {name.strip().lower(): value.strip() for name, _, value in lines}
-        options = parse_options(headers.get("content-disposition", ""))
-        if not separator or "name" not in options:
-            raise ValueError("a part without name")
-        if "filename" not in options:
-            fields[options["name"]] = content.decode()
-        elif content or options["filename"]:
-            files[options["name"]] = content
+        name = (part.field_name or b"").decode()
+        if isinstance(part, Field):
+            fields[name] = (part.value or b"").decode()
+        else:
+            part.file_object.seek(0)
+            if (content := part.file_object.read()) or part.file_name:
+                files[name] = content
     return fields, files
-
-
-def parse_options(header: str) -> dict[str, str]:
-    """Parameters of a header after the first `;`: `name=value` or `name="value"`."""
-    return {name.lower(): quoted or plain for name, quoted, plain in _OPTION.findall(header)}
 
 
 def set_headers(headers: MutableHeaders, nonce: str) -> None:
