@@ -22,6 +22,7 @@ EXTRAS = {  # by imported module: (package, extra, purpose)
     "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
     "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),
     "pyspark": ("pyspark", "cluster", "Work on a Spark cluster"),
+    "python_multipart": ("python-multipart", "ui", "The interface in a browser"),
     "rich": ("rich", "progress", "A panel that shows how far a crawl is"),
     "starlette": ("starlette", "ui", "The interface in a browser"),
     "typst": ("typst", "pdf", "Writing a PDF"),

@@ -10,12 +10,15 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from periplus.errors import UnknownSetting, UsageError
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 VERSION = "0.1.0"
 SUFFIX = ".periplus"  # of the folders that hold collections
@@ -505,39 +508,34 @@ def read_rules(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 
-def table_apart(text: str, header: re.Pattern[str]) -> tuple[str, str]:
-    """Splits a TOML text: (lines of the tables whose header matches, all other lines)."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    inside = False
-    for line in text.splitlines():
-        if line.lstrip().startswith("["):
-            inside = header.fullmatch(line.strip()) is not None
-        parts[not inside].append(line)
-    return "\n".join(parts[0]).strip("\n"), "\n".join(parts[1]).rstrip("\n")
+def toml_document(text: str, where: str = SETTINGS_FILE) -> TOMLDocument:
+    """A TOML text that can be edited: comments and order stay. Raises UsageError for invalid TOML."""
+    import tomlkit  # 30 ms, only to write into a periplus.toml
+
+    try:
+        return tomlkit.parse(text)
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise UsageError(f"{where} is not valid TOML: {error}") from None
 
 
-SEGMENTS_TABLE = re.compile(r"\[\s*segments\s*(\..*)?\]\s*(#.*)?")
+def edited_toml(text: str, edit: Callable[[TOMLDocument], object]) -> str:
+    """The text of a periplus.toml after an edit of its document. Raises UsageError."""
+    document = toml_document(text)
+    try:
+        edit(document)
+    except (AttributeError, TypeError):  # not a table
+        raise UsageError("periplus.toml has a form that cannot be edited automatically: change it by hand") from None
+    return document.as_string().rstrip("\n") + "\n"
 
 
 def segments_written(text: str) -> str:
-    """The lines of the segments tables in a periplus.toml."""
-    return table_apart(text, SEGMENTS_TABLE)[0]
-
-
-def only_changed(before: str, made: str, table: str, value: object, shown: str) -> str:
-    """The new text, if only the table has changed. Raises UsageError otherwise."""
-    content, after = parsed_toml(before), parsed_toml(made)
-    if content is None or after is None or {**content, table: value} != {table: value} | after:
-        raise UsageError(f"periplus.toml has a form that cannot be edited automatically: write {shown} by hand")
-    return made
-
-
-def parsed_toml(text: str) -> dict[str, Any] | None:
-    """The parsed text; None if it is not TOML."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
+    """The lines of the segments tables in a periplus.toml. Raises UsageError."""
+    if "segments" not in text:
+        return ""
+    document, segments = toml_document(""), toml_document(text).get("segments")
+    if segments is not None:
+        document["segments"] = segments
+    return document.as_string().strip()
 
 
 def rules_table(text: str, name: str, where: str, example: str, most: int) -> dict[str, Any]:

@@ -95,7 +95,20 @@ def test_no_login_is_written_where_other_machines_may_ask(settings, tmp_path):
     assert path.read_text("utf-8") == before
 
 
-def test_a_file_that_is_written_otherwise_is_left_as_it_is():
-    for text in ("settings = { retries = 1 }\n", '[settings]\nlogin = [\n"a",\n]\n', 'login.a.form = "x"\n'):
-        with pytest.raises(UsageError, match="by hand"):
-            with_login(text, "a", {"hosts": ["b.test"], "bearer": "env:X"})
+@pytest.mark.parametrize(
+    "text", ["settings = { retries = 1 }\n", '[settings]\nlogin = [\n"b",\n]\n', 'login.b.form = "x"\n', "# only\n"]
+)
+def test_a_login_is_added_and_removed_in_any_form_of_the_file(text):
+    before, login = tomllib.loads(text), {"hosts": ["b.test"], "bearer": "env:X"}
+    made = with_login(text, "a", login)
+    after = tomllib.loads(made)
+    assert after["login"] == before.get("login", {}) | {"a": login}
+    names = before.get("settings", {}).get("login", [])
+    assert after["settings"] == before.get("settings", {}) | {"login": [*names, "a"]}
+    removed = tomllib.loads(with_login(made, "a", {}))
+    assert {name: table for name, table in removed.items() if table} == before and text.count("#") == made.count("#")
+
+
+def test_a_file_whose_logins_are_no_table_is_left_as_it_is():
+    with pytest.raises(UsageError, match="by hand"):
+        with_login("login = 3\n", "a", {"hosts": ["b.test"]})

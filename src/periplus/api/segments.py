@@ -11,13 +11,11 @@ from periplus.errors import UsageError
 from periplus.model.tables import SEEN, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
 from periplus.settings import (
-    SEGMENTS_TABLE,
     SETTINGS_FILE,
-    only_changed,
-    parsed_toml,
+    edited_toml,
     read_rules,
     segments_written,
-    table_apart,
+    toml_document,
 )
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
@@ -27,6 +25,7 @@ from periplus.values import Row, frozen
 if TYPE_CHECKING:  # imports NumPy
     import numpy as np
     from numpy.typing import NDArray
+    from tomlkit import TOMLDocument
 
     from periplus.analyse.issues import IssueTable
     from periplus.analyse.segments import Segmentation, SegmentRule
@@ -71,14 +70,18 @@ def with_segment_rules(text: str, rules: str) -> str:
     rules: with or without the line [segments]; empty: removes the table. Raises UsageError if it is not such a table.
     """
     lines = rules.replace("\r\n", "\n").strip()
-    if lines and not SEGMENTS_TABLE.fullmatch(lines.partition("\n")[0].strip()):
-        lines = f"[segments]\n{lines}"
-    content = parsed_toml(lines)
-    if content is None or content.keys() - {"segments"}:
+    lines = lines if lines.startswith("[") else f"[segments]\n{lines}"
+
+    given = toml_document(lines, "the table [segments]")
+    if given.keys() != {"segments"}:
         raise UsageError('invalid segment rules: write lines like docs = "/docs", and no other table')
-    rest = table_apart(text, SEGMENTS_TABLE)[1]
-    made = "\n\n".join(filter(None, (rest, lines))) + "\n"
-    return only_changed(text, made, "segments", content.get("segments", {}), "[segments]")
+
+    def edit(document: TOMLDocument) -> None:
+        document.pop("segments", None)
+        if rules.strip():
+            document.update(given)
+
+    return edited_toml(text, edit)
 
 
 def write_rules(place: Path | str, rules: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UnknownSetting, UsageError
 from periplus.jobs.forms import Form
@@ -21,14 +21,15 @@ from periplus.settings import (
     SettingPreset,
     SettingRow,
     as_values,
-    only_changed,
-    parsed_toml,
+    edited_toml,
     read_files,
     rows,
     settings_from,
-    table_apart,
 )
 from periplus.values import frozen
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 PREFIX = "set_"  # of a field's name; that of its setting follows
 EVERYDAY = frozenset({"max_pages", "max_depth", "delay_s", "include", "exclude"})  # have fields of their own
@@ -225,17 +226,9 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
         raise UsageError(f"a preset cannot be called {name[:50]!r}: take letters, digits, - and _")
     if not values:
         raise UsageError("every field is empty: fill in the settings of the preset")
-    header = re.compile(rf"\[\s*presets\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*\]\s*(#.*)?")
-    rest = table_apart(text, header)[1]
-    lines = [f"[presets.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
-    made = (rest + "\n\n" if rest else "") + "\n".join(lines) + "\n"
-    before = (parsed_toml(text) or {}).get("presets")
-    presets = (before if isinstance(before, dict) else {}) | {name: dict(values)}
-    return only_changed(text, made, "presets", presets, f"[presets.{name}]")
+    return edited_toml(text, lambda document: document.setdefault("presets", {}).update({name: values}))
 
 
-_SETTINGS = re.compile(r"\[\s*settings\s*\]\s*(#.*)?")
-_LOGIN_LINE = re.compile(r"\s*login\s*=")
 _NAMED = (
     "give a reference here, not the password or token itself: env:NAME, an environment variable of this server and its "
     "worker, or keyring:SERVICE/USER"
@@ -273,41 +266,15 @@ def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:
     """
     if not _PRESET_NAME.fullmatch(name):
         raise UsageError(f"a login cannot be called {name[:50]!r}: take letters, digits, - and _")
-    header = re.compile(rf"\[\s*login\s*\.\s*[\"']?{re.escape(name)}[\"']?\s*(\..*)?\]\s*(#.*)?")
-    lines = [f"[login.{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())] if table else []
-    made = "\n\n".join(filter(None, (table_apart(text, header)[1], "\n".join(lines)))) + "\n"
-    before = parsed_toml(text) or {}
-    others = {key: value for key, value in _table(before, "login").items() if key != name}
-    made = only_changed(text, made, "login", others | ({name: dict(table)} if table else {}), f"[login.{name}]")
-    settings = {key: value for key, value in _table(before, "settings").items() if key != "login"}
-    used = _table(before, "settings").get("login", [])
-    names = [other for other in used if other != name] + [name] * bool(table)
-    own, rest = table_apart(made, _SETTINGS)
-    first, *further = own.splitlines() or ["[settings]"]
-    further = [line for line in further if not _LOGIN_LINE.match(line)]
-    own = "\n".join([first, *([f"login = {_toml(names)}"] if names else []), *further])
-    value = settings | ({"login": names} if names else {})
-    return only_changed(made, "\n\n".join(filter(None, (rest, own))) + "\n", "settings", value, "[settings]")
 
+    def edit(document: TOMLDocument) -> None:
+        settings, logins = document.setdefault("settings", {}), document.setdefault("login", {})
+        names = [other for other in settings.pop("login", []) if other != name]
+        logins.pop(name, None)
+        if table:
+            names.append(name)
+            logins[name] = table
+        if names:
+            settings["login"] = names
 
-def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of a TOML file, or an empty one."""
-    table = content.get(name)
-    return table if isinstance(table, dict) else {}
-
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")  # keys that need no quotes
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        pairs = ((key if _BARE.fullmatch(key) else _toml(key), _toml(inner)) for key, inner in value.items())
-        return f"{{ {', '.join(f'{key} = {inner}' for key, inner in pairs)} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda sign: f"\\u{ord(sign[0]):04x}", escaped) + '"'
-    return repr(value)
+    return edited_toml(text, edit)

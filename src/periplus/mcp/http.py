@@ -13,19 +13,18 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect, Request
+from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from periplus.errors import StoreError
 from periplus.mcp.server import ROLE
-from periplus.ui.safety import Locks, is_ours, is_own_origin, serve_until_stopped, visitor
+from periplus.ui.safety import Guard, Locks, body_of, is_ours, is_own_origin, serve_until_stopped, visitor
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000
@@ -54,32 +53,16 @@ class QuestionRate:
         return 0.0 if left >= 1 else (1 - left) / PER_S
 
 
-class Gate:
+class Gate(Guard):
     """ASGI middleware that enforces the invariants above."""
 
     def __init__(self, app: ASGIApp, locks: Locks, rate: QuestionRate | None = None) -> None:
-        self._app, self._locks, self._rate = app, locks, rate or QuestionRate()
+        super().__init__(app, locks)
+        self._rate = rate or QuestionRate()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["x-content-type-options"] = "nosniff"
-                headers["cache-control"] = "no-store"
-            await send(message)
-
-        body = b""
+    async def _checked(self, scope: Scope, request: Request) -> bytes | Response:
         refusal = self._foreign(scope) or self._too_often(scope) or await self._unauthorized(scope)
-        if refusal is None:
-            taken = await _body(Request(scope, receive))
-            body, refusal = (taken, None) if isinstance(taken, bytes) else (b"", taken)
-        await (refusal or self._app)(scope, _replayed(body, receive), send_guarded)
+        return refusal or await body_of(request, BODY_BYTES, BODY_S)
 
     def _foreign(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -123,32 +106,6 @@ class Gate:
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
-
-
-async def _body(request: Request) -> bytes | Response:
-    """The complete body of a request, or an error response."""
-    body = bytearray()
-    try:
-        with anyio.fail_after(BODY_S):
-            async for part in request.stream():
-                body += part
-                if len(body) > BODY_BYTES:
-                    return PlainTextResponse("This request is too long.", 413)
-    except TimeoutError:
-        return PlainTextResponse("This request took too long to arrive.", 408)
-    except ClientDisconnect:
-        return PlainTextResponse("", 400)
-    return bytes(body)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Yields the body that was read already, then the rest."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return replay
 
 
 def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = None) -> Gate:

@@ -12,17 +12,18 @@ import functools
 import hashlib
 import hmac
 import ipaddress
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import uvicorn
+from python_multipart.multipart import Field, File, FormParser, MultipartState, parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -45,7 +46,7 @@ WRONG_MOST_S = 10.0
 WRONG_FORGOTTEN_S = 600.0  # after the last one
 WRONG_ADDRESSES = 10_000  # remembered at once: 2 MB
 LEAST_TOKEN = 8  # signs
-_OPTION = re.compile(r';\s*([\w-]+)=(?:"([^"]*)"|([^\s;"]+))')
+_PARTS: Any = {"MAX_MEMORY_FILE_SIZE": FILE_BYTES}  # nothing is written to disk
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
@@ -201,6 +202,32 @@ def is_own_origin(headers: Headers, scheme: str, names: tuple[str, ...]) -> bool
     return origin in own and headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Yields the body that was read already, then the rest."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+async def body_of(request: Request, most_bytes: int, most_s: float | None = None) -> bytes | Response:
+    """The complete body of a request, or an error response."""
+    body = bytearray()
+    try:
+        with anyio.fail_after(most_s):
+            async for part in request.stream():
+                body += part
+                if len(body) > most_bytes:
+                    return PlainTextResponse("This request is too long.", 413)
+    except TimeoutError:
+        return PlainTextResponse("This request took too long to arrive.", 408)
+    except ClientDisconnect:
+        return PlainTextResponse("", 400)
+    return bytes(body)
+
+
 class Guard:
     """The four promises above, around an application."""
 
@@ -210,7 +237,6 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
         if scope["type"] != "http":  # a websocket: nothing here speaks it
             return
         nonce = secrets.token_urlsafe(16)
@@ -227,8 +253,15 @@ class Guard:
                 set_headers(MutableHeaders(scope=message), nonce)
             await send(message)
 
-        refusal = self._refusal(scope) or await self._refused_form(scope, receive)
-        await (refusal or self._app)(scope, receive, send_guarded)
+        checked = await self._checked(scope, Request(scope, receive))
+        if isinstance(checked, bytes):
+            await self._app(scope, _replayed(checked, receive), send_guarded)
+        else:
+            await checked(scope, receive, send_guarded)
+
+    async def _checked(self, scope: Scope, request: Request) -> bytes | Response:
+        """The body of a request, or the response that refuses it."""
+        return self._refusal(scope) or await self._form(scope, request)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered at all; None: it is."""
@@ -253,23 +286,21 @@ class Guard:
             return None
         return RedirectResponse(LOGIN, 303) if scope["method"] == "GET" else PlainTextResponse("Log in first.", 403)
 
-    async def _refused_form(self, scope: Scope, receive: Receive) -> Response | None:
-        """Reads a POST's form for the screens; returns why it is refused, or an empty text."""
+    async def _form(self, scope: Scope, request: Request) -> bytes | Response:
+        """Reads a POST's form for the screens. Returns as `_checked`."""
         if scope["method"] != "POST":
-            return None
+            return b""
         headers = Headers(scope=scope)
         if not is_own_origin(headers, scope["scheme"], self._locks.names):
             return PlainTextResponse("This form came from another site.", 403)
         has_files = headers.get("content-type", "").lower().startswith("multipart/form-data")
-        body = bytearray()
-        async for part in Request(scope, receive).stream():
-            body += part
-            if len(body) > (FILE_BYTES if has_files else FORM_BYTES):
-                return PlainTextResponse("This form is too long.", 413)
+        body = await body_of(request, FILE_BYTES if has_files else FORM_BYTES)
+        if not isinstance(body, bytes):
+            return body
         files: dict[str, bytes] = {}
         try:
             if has_files:
-                form, files = parts_of_form(headers["content-type"], bytes(body))
+                form, files = parts_of_form(headers["content-type"], body)
             else:
                 text = body.decode()
                 form = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS, errors="strict"))
@@ -281,40 +312,32 @@ class Guard:
                 403,
             )
         scope["periplus"] |= {"form": form, "files": files}
-        return None
+        return body
 
 
 def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
     """Fields and files of a `multipart/form-data` body by their names; the last of equal names.
 
     A file that was not chosen (sent without name and bytes) is left out. Raises ValueError for another body. Source:
-    RFC 7578; names and file names as the HTML Living Standard, 4.10.21.8, escapes them.
+    RFC 7578.
     """
-    boundary = parse_options(content_type).get("boundary", "")
-    if not boundary:
-        raise ValueError("a form without boundary")
-    first, *parts, last = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("ascii"))
-    if first or last.strip() != b"--" or len(parts) > FORM_FIELDS:
+    parts: list[Field | File] = []
+    boundary = parse_options_header(content_type)[1].get(b"boundary")
+    parser = FormParser("multipart/form-data", parts.append, parts.append, boundary=boundary, config=_PARTS)
+    parser.write(body)
+    if len(parts) > FORM_FIELDS or getattr(parser.parser, "state", None) != MultipartState.END:
         raise ValueError("a form that is cut, or too long")
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     for part in parts:
-        head, separator, content = part.partition(b"\r\n\r\n")
-        lines = [line.partition(":") for line in head.decode().split("\r\n")]
-        headers = {name.strip().lower(): value.strip() for name, _, value in lines}
-        options = parse_options(headers.get("content-disposition", ""))
-        if not separator or "name" not in options:
-            raise ValueError("a part without name")
-        if "filename" not in options:
-            fields[options["name"]] = content.decode()
-        elif content or options["filename"]:
-            files[options["name"]] = content
+        name = (part.field_name or b"").decode()
+        if isinstance(part, Field):
+            fields[name] = (part.value or b"").decode()
+        else:
+            part.file_object.seek(0)
+            if (content := part.file_object.read()) or part.file_name:
+                files[name] = content
     return fields, files
-
-
-def parse_options(header: str) -> dict[str, str]:
-    """Parameters of a header after the first `;`: `name=value` or `name="value"`."""
-    return {name.lower(): quoted or plain for name, quoted, plain in _OPTION.findall(header)}
 
 
 def set_headers(headers: MutableHeaders, nonce: str) -> None:
