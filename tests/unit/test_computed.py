@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.datasets import export_dataset, load_results
-from periplus.api.engines import analysed
+from periplus.api.engines import analyse_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema
@@ -29,7 +29,7 @@ def computed(tmp_path):
     """(collection, dataset, results)"""
     folder = stored(tmp_path / "c", SITE, ["https://e.org/"])
     export_dataset(folder, tmp_path / "d", 1.0)
-    analysed(tmp_path / "d", ["ranks", "links"], tmp_path / "r")
+    analyse_dataset(tmp_path / "d", ["ranks", "links"], tmp_path / "r")
     return folder, tmp_path / "d", tmp_path / "r"
 
 
@@ -44,7 +44,7 @@ def test_results_in_other_numbers_go(computed, tmp_path):
     export_dataset(other, tmp_path / "e", 1.0)
     with pytest.raises(UsageError, match=r"has no finished results of .*: . were computed from another dataset"):
         load_results(other, computed[2], tmp_path / "e", 2.0)
-    analysed(tmp_path / "e", ["ranks"], tmp_path / "r")
+    analyse_dataset(tmp_path / "e", ["ranks"], tmp_path / "r")
     load_results(other, computed[2], tmp_path / "e", 2.0)
     tables = {
         name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.folders import starts_of
 from periplus.api.collection import Collection
-from periplus.api.exporting import asked, export_file
+from periplus.api.exporting import export_file, run_query
 from periplus.api.homes import collections_at, folder_of
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
@@ -243,11 +243,11 @@ def search_collections(  # noqa: PLR0913 - the options of a search
     that it is shown from. Other arguments as in `Collection.search`, but the URL in `like` must be complete. Raises
     UsageError, NoCollection, StoreError.
     """
-    from periplus.api.searching import searched
+    from periplus.api.searching import open_search
 
     near = url_id(canonical(like)) if isinstance(like, str) else like
     named = places if isinstance(places, Mapping) else _collections_at(places)
-    with searched(named, time_limit_s) as search:
+    with open_search(named, time_limit_s) as search:
         behind = search.catch_up(time.time(), watch)
         return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 
@@ -264,7 +264,7 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
 
     time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
     """
-    with asked(folder_of(folder), question, time_limit_s, limit) as answer:
+    with run_query(folder_of(folder), question, time_limit_s, limit) as answer:
         names, rows = tuple(answer.columns), list(answer.rows)
     parts = zip(*rows, strict=True) if rows else ((),) * len(names)
     columns = [Column(name, _kind(values), "") for name, values in zip(names, parts, strict=True)]
