@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from periplus.api.templates import by_shorkin
+from periplus.api.templates import shorkin_marks
 from periplus.model.duplicates import PUBLISHED
 
 SIZES = (5_000, 10_000, 20_000, 40_000)
@@ -101,7 +101,7 @@ def measured(count: int, paragraphs: int) -> dict[str, float]:
         if what == "Reading pages":
             read_s = time.process_time() - began - made_s
 
-    judged = by_shorkin(source, count, PUBLISHED, watch)
+    judged = shorkin_marks(source, count, PUBLISHED, watch)
     return {
         "pages": count,
         "kb_a_page": round(size / count / 1024, 1),

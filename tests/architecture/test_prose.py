@@ -21,7 +21,6 @@ NAMES_LEFT: dict[str, int] = {
     "periplus/analyse/engines": 12,
     "periplus/analyse/keywords": 9,
     "periplus/analyse/topic": 12,
-    "periplus/api": 101,
     "periplus/cli": 36,
     "periplus/document": 95,
     "periplus/document/formats": 11,

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from deleted import content, sound
 from periplus.api import deleting, homes
 from periplus.api import following as api_following
-from periplus.api.copies import copied
+from periplus.api.copies import local_copy
 from periplus.api.database import check_segments
 from periplus.api.moving import into_database, silent
 from periplus.cli.main import main
@@ -67,17 +67,17 @@ def ran(line, place, code=0):
 def both(line, folder, address):
     """Runs a command over the folder and over a database that was made of it before; both hold the same then."""
     into_database(folder, address.text, silent)
-    copied(address.text)
+    local_copy(address.text)
     said = [re.sub(r", [0-9.]+ [kM]?B", "", ran(line, place)) for place in (folder, address.text)]
     assert said[0] == said[1] != ""
     same(folder, address)
 
 
 def same(folder, address):
-    followed = content(copied(address.text))
+    followed = content(local_copy(address.text))
     assert followed == content(folder)
-    shutil.rmtree(copied(address.text).parent)
-    anew = copied(address.text)
+    shutil.rmtree(local_copy(address.text).parent)
+    anew = local_copy(address.text)
     assert content(anew) == followed, "the copy that was changed is as one made anew"
     assert sound(anew) == sound(folder)
 
@@ -144,8 +144,8 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(place, name, advance_sequences if side == "database" else followed)
         deleting.delete(address.text, Deletion(site=SiteKey("e.org")))
-    half = content(copied(address.text))
-    assert sound(copied(address.text)) == []
+    half = content(local_copy(address.text))
+    assert sound(local_copy(address.text)) == []
     assert 0 < len(half["page"]) < len(content(folder)["page"])
     ran("delete --site e.org --yes", address.text)
     ran("delete --site e.org --yes", folder)
@@ -194,12 +194,12 @@ def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
         )
     assert "workers are running" in ran("delete https://e.org/a --yes", address.text, code=1)
     assert "workers are running" in ran("rules apply", address.text, code=1)
-    assert len(content(copied(address.text))["page"]) == len(content(folder)["page"])
+    assert len(content(local_copy(address.text))["page"]) == len(content(folder)["page"])
 
 
 def test_a_whole_collection_goes_from_its_database_with_its_copy(folder, address):
     into_database(folder, address.text, silent)
-    copy = copied(address.text)
+    copy = local_copy(address.text)
     assert "type the collection's name" in ran("delete --everything other --yes", address.text, code=2)
     ran(f"delete --everything {address.collection} --yes", address.text)
     assert not copy.exists()

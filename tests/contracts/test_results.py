@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from periplus.analyse.engines.dataset_files import blocks
 from periplus.api.datasets import export_dataset, load_results
-from periplus.api.engines import analysed
+from periplus.api.engines import analyse_dataset
 from periplus.api.homes import folder_of, results_of
 from periplus.api.moving import move
 from periplus.cli.main import main
@@ -70,7 +70,7 @@ def place(request, made, tmp_path):
 def computed(place, tmp_path):
     """(dataset, results) of the collection."""
     export_dataset(place, tmp_path / "d", 1.0)
-    analysed(tmp_path / "d", ["ranks", "links", "map"], tmp_path / "r")
+    analyse_dataset(tmp_path / "d", ["ranks", "links", "map"], tmp_path / "r")
     return tmp_path / "d", tmp_path / "r"
 
 
@@ -200,7 +200,7 @@ def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
 
 def test_a_dataset_made_before_the_collection_moved_is_its_own(made, place, tmp_path):
     export_dataset(made, tmp_path / "d", 1.0)
-    analysed(tmp_path / "d", ["ranks"], tmp_path / "r")
+    analyse_dataset(tmp_path / "d", ["ranks"], tmp_path / "r")
     assert load_results(place, tmp_path / "r", tmp_path / "d", 1.0)["result_ranks"] == 3
 
 

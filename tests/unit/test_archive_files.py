@@ -35,9 +35,9 @@ def rows(tmp_path, *columns):
 
 
 def query_rows(tmp_path, question):
-    from periplus.api.exporting import asked
+    from periplus.api.exporting import run_query
 
-    with asked(tmp_path / "c", question) as answered:
+    with run_query(tmp_path / "c", question) as answered:
         return list(answered.rows)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from periplus.api.cache import Remembered
+from periplus.api.cache import LruCache
 from periplus.children import Command, ProgressLines, RunnerLink, finish_child, send, start_child, stop_child
 from periplus.model.job import JobProgress
 
@@ -98,22 +98,22 @@ def test_a_link_without_a_reader_reports_it() -> None:
 
 def test_the_least_recently_used_value_is_removed_first() -> None:
     closed: list[int] = []
-    remembered: Remembered[str, int] = Remembered(2, closed.append)
-    assert [remembered.of(key, partial(len, key)) for key in ("a", "bb", "a", "ccc")] == [1, 2, 1, 3]
+    remembered: LruCache[str, int] = LruCache(2, closed.append)
+    assert [remembered.get_or_make(key, partial(len, key)) for key in ("a", "bb", "a", "ccc")] == [1, 2, 1, 3]
     assert (closed, remembered.get("a"), remembered.get("bb"), len(remembered)) == ([2], 1, None, 2)
     remembered.put("a", 7)
     assert (remembered.get("a"), remembered.get("ccc"), len(remembered)) == (7, 3, 2)
 
 
 def test_a_value_that_could_not_be_made_is_made_again() -> None:
-    remembered: Remembered[str, int] = Remembered(2)
+    remembered: LruCache[str, int] = Remembered(2)
     with pytest.raises(ZeroDivisionError):
-        remembered.of("a", lambda: 1 // 0)
-    assert remembered.of("a", lambda: 1) == 1
+        remembered.get_or_make("a", lambda: 1 // 0)
+    assert remembered.get_or_make("a", lambda: 1) == 1
 
 
 def test_a_cached_value_is_returned_while_another_is_made() -> None:
-    remembered: Remembered[str, int] = Remembered(2)
+    remembered: LruCache[str, int] = Remembered(2)
     remembered.put("a", 1)
     answers: list[int | None] = []
 
@@ -123,5 +123,5 @@ def test_a_cached_value_is_returned_while_another_is_made() -> None:
         asking.join(PATIENCE_S)
         return 2
 
-    assert remembered.of("b", slow) == 2
+    assert remembered.get_or_make("b", slow) == 2
     assert answers == [1, None]

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.datasets import export_dataset, load_results
-from periplus.api.engines import analysed
+from periplus.api.engines import analyse_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema
@@ -26,7 +26,7 @@ def computed(tmp_path):
     """The folders of collection, dataset and results."""
     folder = stored(tmp_path / "c", SITE, ["https://e.org/"])
     export_dataset(folder, tmp_path / "d", 1.0)
-    analysed(tmp_path / "d", ["ranks", "links"], tmp_path / "r")
+    analyse_dataset(tmp_path / "d", ["ranks", "links"], tmp_path / "r")
     return folder, tmp_path / "d", tmp_path / "r"
 
 
@@ -41,7 +41,7 @@ def test_results_of_another_dataset_are_refused_and_old_results_replaced(compute
     export_dataset(other, tmp_path / "e", 1.0)
     with pytest.raises(UsageError, match=r"has no finished results of .*: . were computed from another dataset"):
         load_results(other, computed[2], tmp_path / "e", 2.0)
-    analysed(tmp_path / "e", ["ranks"], tmp_path / "r")
+    analyse_dataset(tmp_path / "e", ["ranks"], tmp_path / "r")
     load_results(other, computed[2], tmp_path / "e", 2.0)
     tables = {
         name

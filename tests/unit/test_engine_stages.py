@@ -22,7 +22,7 @@ from periplus.analyse.engines.stages import (
     needed,
 )
 from periplus.analyse.engines.streamed import ENGINE
-from periplus.api.engines import EngineRequest, _cores, analysed
+from periplus.api.engines import EngineRequest, _cores, analyse_dataset
 from periplus.cli.main import main
 from periplus.cli.study import _NAMES
 from periplus.errors import NotConverged, StoreError, UsageError
@@ -139,10 +139,10 @@ def test_each_stage_has_its_cost_by_each_engine():
 
 def test_without_texts_all_but_what_needs_them_is_computed(tmp_path):
     dataset = chance_dataset(tmp_path / "web", 1, urls=20, texts=False)
-    done = {stage.stage for stage in analysed(dataset).stages}
+    done = {stage.stage for stage in analyse_dataset(dataset).stages}
     assert done == set(STAGES) - {"sketches", "outlines", "near", "templates", "cascades"}
     with pytest.raises(UsageError, match="--texts"):
-        analysed(dataset, ["near"])
+        analyse_dataset(dataset, ["near"])
 
 
 def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset):
@@ -159,4 +159,4 @@ def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset)
 def test_what_there_is_not_is_refused_in_a_sentence(dataset):
     assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
     with pytest.raises(UsageError, match="unknown engine"):
-        analysed(dataset, ["ranks"], request=replace(EngineRequest(), engine="abacus"))
+        analyse_dataset(dataset, ["ranks"], request=replace(EngineRequest(), engine="abacus"))

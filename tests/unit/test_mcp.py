@@ -90,7 +90,7 @@ def test_search_takes_vectors_where_the_collection_has_some(tmp_path):
         answered(own, "search", {"like": "/a"})
     (tmp_path / "v.txt").write_text("https://e.org/a\nhttps://e.org/b", "utf-8")
     np.save(tmp_path / "v.npy", np.eye(2))
-    embedding.take_in(where, tmp_path / "v.npy")
+    embedding.import_vectors(where, tmp_path / "v.npy")
     assert [hit["url"] for hit in content(own, "search", query="anchors")] == ["https://e.org/b", "https://e.org/a"]
     assert next(hit["url"] for hit in content(own, "search", like="/a")) == "https://e.org/b"
     assert next(hit["url"] for hit in content(own, "search", vector=[0, 1])) == "https://e.org/b"

@@ -319,9 +319,9 @@ def test_nothing_is_written_over(address, folder, tmp_path):
 
 
 def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monkeypatch):
-    whole = moving.watched
+    whole = moving.report_rows
     # one row of each table is lost
-    monkeypatch.setattr(moving, "watched", lambda rows, what, watch: list(whole(rows, what, watch))[1:])
+    monkeypatch.setattr(moving, "report_rows", lambda rows, what, watch: list(whole(rows, what, watch))[1:])
     with pytest.raises(StoreError, match=r"arrived incomplete: .* sent, .* stored\. Nothing was moved"):
         move(str(folder), address.text)
     monkeypatch.undo()
@@ -331,7 +331,7 @@ def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monk
 def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkeypatch):
     move(str(folder), address.text)
     monkeypatch.setattr(
-        "periplus.api.moving.compared", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
+        "periplus.api.moving.verify_rows", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
     )
     with pytest.raises(StoreError, match="the power failed"):
         move(address.text, str(tmp_path / "d"))
@@ -346,7 +346,7 @@ from periplus.api import moving
 def here(*given):
     print("now", flush=True)
     sys.stdin.read()
-moving.compared = moving.compared = here
+moving.verify_rows = here
 moving.move(*sys.argv[1:])
 """
 

@@ -282,7 +282,7 @@ def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
         )
         notices.subscribe(folder, "ops@example.org")
         notices.look(folder, folder / "e.periplus", 2.0)
-        notices.failed(folder, 7, "periplus crawl x: no such host", None, 3.0, 1)
+        notices.add_failure(folder, 7, "periplus crawl x: no such host", None, 3.0, 1)
         assert notices.deliver(folder) == (2, 0), notices.test(folder, 1)
     letters = [line for line in said if line.startswith("Subject:")]
     assert letters == ["Subject: Periplus: e: 1 new broken URL: https://e.org/z, and 1 other notice"]

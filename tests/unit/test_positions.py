@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from audited import table_of
 from periplus.analyse.audit import issue_kinds
 from periplus.api import positions
-from periplus.api.positions import looked_up, some_looked_up
+from periplus.api.positions import issues_with_positions, looked_up
 from periplus.cli.main import main
 from periplus.document import header_checks, html, static_checks
 from periplus.document import positions as positions_in_source
@@ -169,18 +169,18 @@ def test_a_page_with_notes_on_its_header_alone_is_not_read(folder, monkeypatch):
     assert set(re.findall(r'StaticNote\("([a-z-]+)"', inspect.getsource(header_checks))) == HEADER_CODES
     monkeypatch.setattr(positions, "_source", None)
     issues = [issue(code) for code in sorted(HEADER_CODES)]
-    assert some_looked_up(folder, issues) == issues
+    assert issues_with_positions(folder, issues) == issues
 
 
 def test_what_is_never_looked_up_has_no_place():
     noted = set(re.findall(r'"([a-z-]+)"', inspect.getsource(static_checks)))
-    assert not positions.OF_WHOLE_PAGES & (noted | positions_in_source.SELECTED.keys())
-    assert not [code for code in positions.OF_WHOLE_PAGES if issue_kinds()[code].caused_by is CausedBy.TARGET]
+    assert not positions.WHOLE_PAGE_CODES & (noted | positions_in_source.SELECTED.keys())
+    assert not [code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is CausedBy.TARGET]
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):
     gone = Issue("broken-link", Severity.ERROR, "https://e.org/never", related=GONE)
-    assert some_looked_up(folder, [gone]) == [gone]
+    assert issues_with_positions(folder, [gone]) == [gone]
 
 
 def test_files_are_named_as_editors_open_them():

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 import periplus
 from periplus.api.comparison import compare_sites
-from periplus.api.facts import SITES_NAMED, RankOrder
+from periplus.api.facts import MOST_SITES, RankOrder
 from periplus.api.report import report_data, sites_report
 from periplus.cli.main import main
 from periplus.errors import UsageError
@@ -79,14 +79,17 @@ def test_the_report_over_all_sites_is_made_for_paper_too(folder):
 
 
 def test_a_site_that_must_be_named_is_asked_for_with_ten_names(tmp_path):
-    starts = [f"https://s{number:02}.org/" for number in range(SITES_NAMED + 2)]
+    starts = [f"https://s{number:02}.org/" for number in range(MOST_SITES + 2)]
     folder = stored(tmp_path / "many.periplus", {start: page("Home") for start in starts}, starts)
     lines = run("map", "-c", folder).output.splitlines()
-    assert lines[0] == "periplus: choose one site with --site. It holds 12 sites:"
-    assert [line.strip() for line in lines[1:11]] == [f"s{number:02}.org" for number in range(SITES_NAMED)]
+    assert lines[0] == "periplus: choose one site with --site. The collection has 12 sites:"
+    assert [line.strip() for line in lines[1:11]] == [f"s{number:02}.org" for number in range(MOST_SITES)]
     assert lines[11] == "  and 2 more: `periplus export sites` lists all"
     assert len(lines) == 12
-    assert "no start on the site 'x.org'. It holds 12 sites" in run("map", "-c", folder, "--site", "x.org").output
+    assert (
+        "no start on the site 'x.org'. The collection has 12 sites"
+        in run("map", "-c", folder, "--site", "x.org").output
+    )
 
 
 def test_differences_are_listed_site_by_site(folder, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.exporting import asked
+from periplus.api.exporting import run_query
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import reading, schema
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def answers(folder, question, **limits):
-    with asked(folder, question, **limits) as answer:
+    with run_query(folder, question, **limits) as answer:
         return list(answer.columns), list(answer.rows)
 
 
@@ -131,7 +131,7 @@ def test_the_command_writes_tables_csv_and_json_lines(folder, tmp_path):
 
 def test_a_crawl_may_write_meanwhile(folder):
     """A reader never blocks the writer."""
-    with asked(folder, "SELECT * FROM urls") as answer:
+    with run_query(folder, "SELECT * FROM urls") as answer:
         next(answer.rows)
         done = threading.Event()
 

@@ -11,7 +11,7 @@ from periplus.analyse import articles, stories
 from periplus.api import story_pages
 from periplus.api.deleting import delete
 from periplus.api.stories import stories_of
-from periplus.api.story_pages import VERSION, Readings, Stored, stored_readings
+from periplus.api.story_pages import VERSION, Readings, StoredReadings, stored_readings
 from periplus.model.collection import Deletion
 from periplus.store import column_files
 from periplus.store.column_files import STORIES as FILE
@@ -161,7 +161,7 @@ def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypat
     assert (file.columns["shingles"] % np.uint64(sampling) == 0).all()
     readings = Readings(sampling, tmp_path)
     for place in range(len(file.columns["ids"])):
-        readings.add(Stored(file)[place])
+        readings.add(StoredReadings(file)[place])
     assert {name: values.tolist() for name, values in readings.columns().items()} == {
         name: values.tolist() for name, values in file.columns.items() if name != "stories"
     }

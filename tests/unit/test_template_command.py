@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from periplus.analyse.marked_text import text_of
 from periplus.api.collection import Collection
-from periplus.api.templates import by_shorkin
+from periplus.api.templates import shorkin_marks
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.duplicates import PUBLISHED
@@ -98,7 +98,7 @@ def test_an_unknown_site_or_method_is_refused(folder):
 
 
 def shorkin_text(pages):
-    judged = by_shorkin(pages.__getitem__, len(pages), PUBLISHED, lambda what, done, total: None)
+    judged = shorkin_marks(pages.__getitem__, len(pages), PUBLISHED, lambda what, done, total: None)
     return [text_of(judged.blocks(page)) for page in range(len(pages))]
 
 

@@ -118,5 +118,5 @@ def test_a_watcher_sees_the_pages_of_the_crawl_after_one_that_left_nothing(tmp_p
     stored(folder, {HOME: page("Home")}, [HOME])
     with schema.writing(folder) as connection:
         connection.execute("UPDATE run SET started = started + 1")
-    watchers._watches.of(folder.resolve(), lambda: None).made = -60.0
+    watchers._watches.get_or_make(folder.resolve(), lambda: None).made = -60.0
     assert [visit.status for visit in watchers.look(folder).newest] == [200]

@@ -236,13 +236,13 @@ def test_a_portal_is_begun_by_a_form_as_by_the_command(folder):
     shown = asking.get("/c/n/portals", params=form).text
     assert "periplus portal create hills -c n.periplus" in shown
     assert sent(asking, "/c/n/portals", "/c/n/portals", **form).headers["location"] == "/c/n/portal/hills"
-    made = portals.portal_named(folder / "n.periplus", "hills")
+    made = portals.find_portal(folder / "n.periplus", "hills")
     words = portal_command(made, str(folder / "n.periplus"))
     CliRunner().invoke(
         main, ["portal", "remove", "hills", "--yes", "-c", str(folder / "n.periplus")], catch_exceptions=False
     )
     assert CliRunner().invoke(main, list(words), catch_exceptions=False).exit_code == 0
-    again = portals.portal_named(folder / "n.periplus", "hills")
+    again = portals.find_portal(folder / "n.periplus", "hills")
     assert (again.title, again.lead, again.approve, again.stories, again.sites, again.period_s, again.address) == (
         "The hills", "Up there", True, 5, 3, 604_800.0, "https://e.org/p/",
     )  # fmt: skip

@@ -162,10 +162,10 @@ def test_a_label_taken_back_leaves_the_one_before_it(folder):
     collection = folder / "c.periplus"
     with Collection(collection) as kept:
         session = Labelling(kept, "sea")
-        url = session.asked().url
+        url = session.current_page().url
         session.answer(True)
         session.undo()
-        assert session.asked().url == url
+        assert session.current_page().url == url
         session.answer(False)
         assert [(label.name, label.positive) for label in stored_labels(collection, "sea")] == [(url, False)]
         assert session.finish(kept).report is not None
@@ -333,5 +333,5 @@ def test_a_text_is_asked_for_once_and_none_that_is_an_example(tmp_path):
         session = Labelling(kept, "sea")
         assert session.left == 5  # the home page, and of four texts one page each
         for _ in range(5):
-            session.answer("food" not in session.asked().title)
-        assert session.asked() is None
+            session.answer("food" not in session.current_page().title)
+        assert session.current_page() is None

@@ -78,7 +78,7 @@ def found(folder: Path, query: str, like: object) -> list[str]:
     {"name": "v.arrow"}, {"name": "v.feather"}, {"name": "v.arrow", "stream": True},
 ])  # fmt: skip
 def test_each_form_of_file_gives_the_same_vectors(folder, tmp_path, form):
-    note = embedding.take_in(folder, near(tmp_path, **form))
+    note = embedding.import_vectors(folder, near(tmp_path, **form))
     assert (note.rows, note.dimensions, note.pages, note.pages_here, note.skipped) == (5, 2, 5, 5, 0)
     assert found(folder, "", [1, 0]) == ["/sea", "/bay", "/", "/hill", "/tower"]
 
@@ -86,22 +86,22 @@ def test_each_form_of_file_gives_the_same_vectors(folder, tmp_path, form):
 def test_numpy_files_have_their_keys_beside_them(folder, tmp_path):
     np.save(tmp_path / "v.npy", np.array(list(NEAR.values()), np.float16))
     (tmp_path / "v.txt").write_text("\n".join(map(chunk, NEAR)), "utf-8")
-    assert embedding.take_in(folder, tmp_path / "v.npy").pages_here == 5
+    assert embedding.import_vectors(folder, tmp_path / "v.npy").pages_here == 5
     (tmp_path / "v.txt").write_text("https://e.org/", "utf-8")
     with pytest.raises(UsageError, match="but there are 1 keys"):
-        embedding.take_in(folder, tmp_path / "v.npy")
+        embedding.import_vectors(folder, tmp_path / "v.npy")
 
 
 def test_a_page_is_as_near_as_its_nearest_chunk(folder, tmp_path):
     keys = [chunk("/hill"), chunk("/hill", 2), chunk("/sea"), "no page", None, chunk("/bay"), chunk("/tower")]
     rows = [[0, 1], [1, 0.01], [1, 0.2], [1, 1], [1, 1], [0, 0], None]
-    note = embedding.take_in(folder, write(tmp_path / "c.parquet", keys, rows, key="chunk"))
+    note = embedding.import_vectors(folder, write(tmp_path / "c.parquet", keys, rows, key="chunk"))
     assert (note.rows, note.pages, note.skipped) == (3, 2, 3)
     assert found(folder, "", [1, 0]) == ["/hill", "/sea"]
 
 
 def test_filters_and_signs_hold_for_pages_near_a_vector(folder, tmp_path):
-    embedding.take_in(folder, near(tmp_path))
+    embedding.import_vectors(folder, near(tmp_path))
     assert found(folder, "-harbour", [1, 0])[:2] == ["/bay", "/"]
     assert found(folder, "site:other.org", [1, 0]) == []
     assert found(folder, "inurl:tower", [1, 0]) == ["/tower"]
@@ -111,7 +111,7 @@ def test_filters_and_signs_hold_for_pages_near_a_vector(folder, tmp_path):
 
 
 def test_ranks_of_words_and_vectors_are_fused(folder, tmp_path):
-    embedding.take_in(folder, near(tmp_path))
+    embedding.import_vectors(folder, near(tmp_path))
     assert found(folder, "stones", None) == ["/tower"]
     assert found(folder, "stones", [1, 0])[0] == "/tower"  # the words find it alone, the vectors last
     assert found(folder, "walls", [0, 1])[:2] == ["/hill", "/tower"]
@@ -160,9 +160,9 @@ def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
     ([[1.0, 1.0]], "names no page"),
 ])  # fmt: skip
 def test_files_that_are_none_leave_the_vectors_that_there_are(folder, tmp_path, rows, match):
-    embedding.take_in(folder, near(tmp_path))
+    embedding.import_vectors(folder, near(tmp_path))
     with pytest.raises(UsageError, match=match):
-        embedding.take_in(folder, write(tmp_path / "w.parquet", ["https://other.org/"] * len(rows), rows))
+        embedding.import_vectors(folder, write(tmp_path / "w.parquet", ["https://other.org/"] * len(rows), rows))
     assert found(folder, "", [1, 0])[0] == "/sea"
     assert not (folder / "vectors.part").exists()
 
@@ -174,10 +174,10 @@ def test_other_files_are_refused_with_what_is_missing(folder, tmp_path):
     for name, match in (("a.parquet", "columns link, vec"), ("b.parquet", "cannot be read"), ("c.csv", "read from"),
                         ("d.parquet", "cannot be read")):  # fmt: skip
         with pytest.raises(UsageError, match=match):
-            embedding.take_in(folder, tmp_path / name)
+            embedding.import_vectors(folder, tmp_path / name)
     with pytest.raises(UsageError, match="has no vectors"):
         found(folder, "", [1, 0])
-    embedding.take_in(folder, near(tmp_path))
+    embedding.import_vectors(folder, near(tmp_path))
     for vector in ([1.0], [0.0, 0.0], [1.0, float("inf")]):
         with pytest.raises(UsageError):
             found(folder, "", vector)

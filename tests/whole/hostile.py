@@ -16,7 +16,7 @@ from newsroom import edition, entry, story
 from periplus.api import portal, survey
 from periplus.api.collection import Collection
 from periplus.api.portal import publish
-from periplus.api.results import store_judged, store_stories
+from periplus.api.results import store_classifications, store_stories
 from periplus.api.topics import TopicOrder, add_label, judged_pages, train_topic
 from periplus.api.webometrics import mark_sites
 from periplus.model.story import Portal, Stories
@@ -115,7 +115,7 @@ def told(folder: Path) -> None:
     collection = stored(folder, {home: page("Home", *pages), **pages}, [home])
     with Collection(collection) as kept:
         train_topic(kept, TopicOrder("t", [f"{home}1*"]))
-        store_judged(collection, "t", judged_pages(kept, "t", -1))
+        store_classifications(collection, "t", judged_pages(kept, "t", -1))
     add_label(collection, "t", Example(texts[1], True, "labelled", f"{home}2"))
     told = [story(f"s{number}", text, (f"a{text[:3]}.example", 2), (text, 1)) for number, text in enumerate(texts)]
     store_stories(collection, Stories(tuple(told), 9, (), (), ()))

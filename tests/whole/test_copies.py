@@ -10,7 +10,7 @@ from postgres_voyage import crawled_into
 
 from periplus.api import copies
 from periplus.api.collection import Collection
-from periplus.api.copies import copied
+from periplus.api.copies import local_copy
 from periplus.api.crawling import refresh, refresh_order
 from periplus.cli.main import main
 from periplus.errors import StoreError
@@ -50,14 +50,14 @@ def rows(folder):
 
 def anew(address, cache):
     cache(f"other-{time.monotonic()}")
-    folder = copied(address)
+    folder = local_copy(address)
     cache("cache")
     return folder
 
 
 def brought_up(address, cache):
     """The folder of the copy, which has all that a new one has."""
-    folder = copied(address)
+    folder = local_copy(address)
     assert rows(folder) == rows(anew(address, cache))
     return folder
 
@@ -104,7 +104,7 @@ def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeyp
 
     def is_looked_through():
         before = len(taken)
-        copied(address.text)
+        local_copy(address.text)
         return len(taken) > before
 
     assert is_looked_through()
@@ -114,7 +114,7 @@ def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeyp
 def test_a_collection_that_was_dropped_and_made_again_is_copied_anew(address, cache):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=9)
-        copied(address.text)
+        local_copy(address.text)
         with contextlib.closing(connect(address)) as database:
             database.execute(f"DROP SCHEMA {address.collection} CASCADE".encode())
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=4)
@@ -131,12 +131,12 @@ def test_copies_that_nobody_reads_go_and_a_full_disk_is_told(address, cache, mon
         (home / "x").write_bytes(b"x" * 2000)
         os.utime(home, (time.time() - ages_s[name],) * 2)
     monkeypatch.setattr(copies, "BYTES", 1000)
-    copied(address.text)
+    local_copy(address.text)
     assert {name for name, home in homes.items() if home.exists()} == {"lately"}
     cache("full")
     monkeypatch.setattr(copies.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 10}))
     with pytest.raises(StoreError, match="XDG_CACHE_HOME"):
-        copied(address.text)
+        local_copy(address.text)
 
 
 def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, cache, tmp_path):
@@ -154,7 +154,7 @@ def test_a_cache_that_cannot_be_written_is_told(address, cache, tmp_path):
     (tmp_path / "file").write_text("")
     cache("file")
     with pytest.raises(StoreError, match=r"cannot be stored in .*Name another folder in XDG_CACHE_HOME"):
-        copied(address.text)
+        local_copy(address.text)
 
 
 def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, monkeypatch):
@@ -165,7 +165,7 @@ def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, mon
             crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=pages)
             with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
                 broken.setattr(copying, "enter_bodies", lambda *args: 1 // 0)
-                copied(address.text)
+                local_copy(address.text)
             brought_up(address.text, cache)
 
 
@@ -183,7 +183,7 @@ def test_who_may_only_read_the_database_reads_its_copy(address, cache):
         ):
             database.execute(grant.encode())
         try:
-            with Collection(copied(address.text.replace("//postgres@", f"//{role}@"))) as collection:
+            with Collection(local_copy(address.text.replace("//postgres@", f"//{role}@"))) as collection:
                 assert collection.status().runs[-1].fetched == 5
         finally:
             database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())

@@ -45,12 +45,12 @@ def folder(whole, tmp_path):
 
 
 def edition(folder, **changes):
-    portal = portals.portal_named(folder)
+    portal = portals.find_portal(folder)
     if changes:
         portals.change(
             folder, Portal(**({"name": portal.name, "title": portal.title, "created": portal.created} | changes))
         )
-    return portals.edition_of(folder, portals.portal_named(folder), NOW)
+    return portals.edition_of(folder, portals.find_portal(folder), NOW)
 
 
 def run(folder, *words):
@@ -213,7 +213,7 @@ def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
     key = json.loads(run(folder, "show", "-p", "second", "-f", "json").stdout)["entries"][0]["key"]
     for words in (("approve", "second", key), ("hide", key, "--portal", "second"), ("show", "second", "-p", "second")):
         assert run(folder, *words).exit_code == 0, words
-    hidden = portals.edition_of(folder, portals.portal_named(folder, "second"), NOW).hidden
+    hidden = portals.edition_of(folder, portals.find_portal(folder, "second"), NOW).hidden
     assert [entry.key for entry in hidden] == [key]
     for words in (("show", "coast", "-p", "second"), ("create",), ("remove", "--yes"), ("approve", key)):
         assert run(folder, *words).exit_code == 2, words

@@ -99,7 +99,7 @@ class TestAnApp:
         with Reader(collection.folder) as reader:
             page = reader.page(server.url("a.test", "/app"))
             assert page.source() == SHELL
-            assert b"<h1>Home of the app</h1>" in page.rendered()
+            assert b"<h1>Home of the app</h1>" in page.parsed_body()
             assert page.row.rendered
             assert page.row.body_digest != page.row.text_digest
             assert page.screenshot()[8:12] == b"WEBP"
@@ -532,7 +532,7 @@ class TestADatabase:
             with Reader(tmp_path / "moved") as reader:
                 page = reader.page(server.url("a.test", "/app"))
                 assert page.source() == SHELL
-                assert b"<h1>Home of the app</h1>" in page.rendered()
+                assert b"<h1>Home of the app</h1>" in page.parsed_body()
                 assert page.screenshot()[8:12] == b"WEBP"
 
 

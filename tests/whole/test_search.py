@@ -320,7 +320,7 @@ def test_an_index_that_is_missing_or_not_of_this_collection_is_made_anew(folder,
 def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     folder = tmp_path / "c.periplus"
     results = []
-    monkeypatch.setattr(searching, "TAKEN_IN_S", 60.0)
+    monkeypatch.setattr(searching, "INDEX_WAIT_S", 60.0)
 
     def look(progress):
         if progress.counts.fetched > 5 and not results:

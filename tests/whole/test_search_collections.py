@@ -139,7 +139,7 @@ def test_pages_near_a_vector_are_of_all(tmp_path, several):
         host = HOSTS[number]
         (tmp_path / "v.txt").write_text(f"https://{host}/1\nhttps://{host}/2", "utf-8")
         np.save(tmp_path / "v.npy", np.array([[1.0, number], [-1.0, 0.5]]))
-        embedding.take_in(folder, tmp_path / "v.npy")
+        embedding.import_vectors(folder, tmp_path / "v.npy")
     result = periplus.search(several, "", like=[1.0, 0.0], limit=2)
     assert [hit.url for hit in result.hits] == ["https://north.org/1", "https://south.org/1"]
     near = periplus.search(several, "", like="https://north.org/1", limit=1)

@@ -139,7 +139,7 @@ def _portal(folder: Path) -> None:
         stored(folder, web.pages, web.starts)
     portals.create(folder, Portal("coast", "The coast", web.now, sites=4, approve=True))
     portals.build(folder, "coast", None, web.now)
-    portals.edit(folder, portals.portal_named(folder), _entry(folder), portals.Edit("Back.", GIF, "A buoy"), web.now)
+    portals.edit(folder, portals.find_portal(folder), _entry(folder), portals.Edit("Back.", GIF, "A buoy"), web.now)
 
 
 def _entry(folder: Path) -> str:

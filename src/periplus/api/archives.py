@@ -117,7 +117,7 @@ def _note(record: RunRecord) -> RunNote:
 BLOCK_MARGIN_BYTES = 65_536  # room for the HTTP header before the body
 LOOK_RECORDS = 200  # records between two calls of `watch`
 # Settings accepted from an archive. Others (limits, patterns) could be crafted to harm the importer.
-BELIEVED = ("scope", "max_depth")
+ACCEPTED_SETTINGS = ("scope", "max_depth")
 _CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 GAP_S = 86_400.0  # files of one crawl follow each other sooner than this; captures of other dates seldom do
 _ONCE = Politeness(retries=0)  # reading an archive again gives the same result
@@ -134,7 +134,7 @@ class ImportTimes:
 
 
 @frozen
-class Imported:
+class ImportResult:
     """Result of an import. state: done, stopped or failed. damages: position of the damage in each broken file."""
 
     state: str
@@ -155,7 +155,7 @@ def import_archives(
     settings: Settings | None = None,
     watch: Callable[[int], bool] = lambda records: False,
     times: ImportTimes | None = None,
-) -> Imported:
+) -> ImportResult:
     """Creates a collection from WARC, ARC or WACZ files.
 
     starts: if empty, those named in the archive, else its first page. settings: if None, those in the archive, else the
@@ -170,7 +170,7 @@ def import_archives(
     before = runs.names_in(folder)
     schema.create(folder)
     with runs.only_crawl(folder), contextlib.closing(Payloads()) as payloads:
-        done: list[Imported] = []
+        done: list[ImportResult] = []
         for began, files in groups:
             done.append(_Import(folder, files, tuple(starts), settings, payloads).run(began, times.until, watch))
             if done[-1].state == "stopped":
@@ -228,7 +228,7 @@ def _times(file: ArchiveFile, until: float) -> Iterator[float]:
                         yield started
 
 
-def _sum_results(done: Sequence[Imported]) -> Imported:
+def _sum_results(done: Sequence[ImportResult]) -> ImportResult:
     """Sums the results of the runs of an import: it failed if no run read a page."""
     states = [run.state for run in done]
     state = "stopped" if "stopped" in states else "done" if "done" in states else "failed"
@@ -275,7 +275,7 @@ def _settings(text: str) -> Settings | None:
     try:
         values = json.loads(text) if text else None
         return (
-            settings_from({name: values[name] for name in BELIEVED if name in values})
+            settings_from({name: values[name] for name in ACCEPTED_SETTINGS if name in values})
             if isinstance(values, dict)
             else None
         )
@@ -316,7 +316,7 @@ class _Import:
         self._until = math.inf
         self._damages: list[str] = []
 
-    def run(self, began: float | None, until: float, watch: Callable[[int], bool]) -> Imported:
+    def run(self, began: float | None, until: float, watch: Callable[[int], bool]) -> ImportResult:
         """began: time of the first response. The run gets the times of its records, not of the import."""
         self._until = until
         now = SystemClock().now()
@@ -333,7 +333,7 @@ class _Import:
         finally:
             runs.end_run(self._folder, run_id, state, note, min(self._last, now))
         counts = (1, self._records, self._answers, self._failures, self._left_out)
-        return Imported(state, note, self._starts, *counts, tuple(self._damages))
+        return ImportResult(state, note, self._starts, *counts, tuple(self._damages))
 
     def _fill(self, filler: Filler, watch: Callable[[int], bool]) -> bool:
         """Returns True if `watch` stopped the import."""
@@ -464,7 +464,7 @@ class _Import:
         task = Task(state[0], 0, -1, url_id(url), visit.request, recheck=is_again)
         lease = Lease(state[0], host_key(url), self._scope.site_of(url), 0, 0.0, 0.0, 1.0, 0, True)
         read = self._discovery.of(lease, task, visit)
-        candidates = tuple(_mark_not_archived(candidate) for candidate in read.candidates)
+        candidates = tuple(_mark_absent(candidate) for candidate in read.candidates)
         completion = completion_of(replace(read, candidates=candidates), _ONCE)
         self._pages += completion.document is not None
         filler.enter(completion)
@@ -473,7 +473,7 @@ class _Import:
         return Candidate(url, url_id(url), host_key(url), self._scope.site_of(url), Reason.NOT_ARCHIVED, depth)
 
 
-def _mark_not_archived(candidate: Candidate) -> Candidate:
+def _mark_absent(candidate: Candidate) -> Candidate:
     """Replaces reason `waiting`: the URL comes later in the archive, or is not in it."""
     return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 

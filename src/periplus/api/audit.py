@@ -51,7 +51,7 @@ from periplus.analyse.verdicts import (
 )
 from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
-from periplus.api.evidence import SETTLED, MissingPages, UrlEvidence
+from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
 from periplus.api.facts import Start, chosen_starts, known_sizes, site_starts
 from periplus.api.page_notes import notes_of_site, take_notes
 from periplus.document.links import DIRECTIVE, fragment_verdict
@@ -82,7 +82,7 @@ _BLOCK = 10_000  # pages converted to columns at a time
 _NO_HASHES = np.zeros(0, np.uint64)
 _NO_PLACES: Mapping[str, FragmentVerdict] = {}
 Scalar = TypeVar("Scalar", bound=np.generic)
-_IS_SETTLED = np.array([reason in SETTLED for reason in REASONS])
+_IS_SETTLED = np.array([reason in COMPLETE_REASONS for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
 _POSITIONS = {position.value: place for place, position in enumerate(Position)}
 
@@ -145,7 +145,7 @@ def site_audit(
     moved = urls.redirects(redirects)
     sizes = SizeInput(urls.sizes, urls.media, facts.source, facts.target, facts.kind)
     missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
-    pages = missing.looked_at(site_rows.page_texts(connection, start.site))
+    pages = missing.examine(site_rows.page_texts(connection, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
     judgements: dict[int, Judgement] = {}
     if evidence is not None:
@@ -309,7 +309,7 @@ class _ShortPages:
         self.notes: list[str] = []  # skipped checks
         self._urls, self._missing = urls, dict[int, str]()
 
-    def looked_at(self, pages: Iterable[site_rows.PageTexts]) -> Iterator[site_rows.PageTexts]:
+    def examine(self, pages: Iterable[site_rows.PageTexts]) -> Iterator[site_rows.PageTexts]:
         """Passes the pages through and examines the first SOFT_404_PAGES short ones."""
         short, habits = 0, HostHabits()
         for page in pages:

@@ -15,10 +15,10 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Remembered(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """A thread-safe LRU cache of at most `most` values.
 
-    `of` computes one value at a time; use `get` and `put` where other threads must not wait for the computation.
+    `get_or_make` computes one value at a time; use `get` and `put` where other threads must not wait for that.
 
     lock: held while a value is computed. A caller that uses a value which is not thread-safe holds it too.
     """
@@ -47,7 +47,7 @@ class Remembered(Generic[Key, Value]):
             self._values[key] = value
             return value
 
-    def of(self, key: Key, make: Callable[[], Value]) -> Value:
+    def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
         """The cached value, computed if missing. Evicts before computing, so that the limit holds."""
         with self.lock:
             if key not in self._values:

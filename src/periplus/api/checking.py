@@ -25,7 +25,7 @@ from periplus.api.crawling import (
     refresh,
     work,
 )
-from periplus.api.evidence import FAILED, UrlEvidence
+from periplus.api.evidence import FAILURE_REASONS, UrlEvidence
 from periplus.api.homes import folder_of, home_of, workable
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
@@ -53,7 +53,7 @@ ROUNDS_MOST = 4  # all URLs, the failures, those delayed by a retry, and one spa
 FRAGMENTS_MOST = 500  # checked per target
 _DEAD = frozenset({Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.SUSPECT, Verdict.REFUSED})
 # reasons of URLs that the crawl did not request
-UNASKED = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
+NO_REQUEST = frozenset({Reason.SCOPE, Reason.RESOURCE, Reason.NOFOLLOW, Reason.DEPTH, Reason.ALIVE})
 
 
 @frozen
@@ -113,11 +113,11 @@ def order_for(
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
     folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    order = CrawlOrder(folder, starts or starts_known(place), settings, store=store)
+    order = CrawlOrder(folder, starts or known_starts(place), settings, store=store)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
-def starts_known(place: Path | str) -> tuple[Url, ...]:
+def known_starts(place: Path | str) -> tuple[Url, ...]:
     """Starts of all crawls of the collection. Raises NoCollection."""
     return tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
 
@@ -162,7 +162,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     clock, home = SystemClock(), order.crawl.home
     last = _crawls(home)[-1]
     left = last.note if last.state == "stopped" else ""
-    settings = for_a_check(workable(order.crawl.settings))
+    settings = check_settings(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
     run_id = home.begin_run(checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     # an interrupted check has stored its start time
@@ -171,7 +171,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     stop_note = net_note = ""
     try:
         for number in range(ROUNDS_MOST):
-            requests = planned(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
+            requests = plan_requests(dataclasses.replace(order, crawl=crawl_order), since, clock.now())
             if not requests and store.idle(clock.now()):
                 break
             store.offer((), requests, clock.now())
@@ -231,7 +231,7 @@ def _net_note(order: CrawlOrder, since: float) -> str:
     )
 
 
-def for_a_check(settings: Settings) -> Settings:
+def check_settings(settings: Settings) -> Settings:
     """Settings for the workers of a check. Sitemaps and the page limit apply to the crawl only."""
     scope, budget = (
         dataclasses.replace(settings.scope, sitemaps=False),
@@ -256,14 +256,14 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
                 order.settings.politeness.recheck_wait_s,
                 order.settings.limits.redirect_hops,
             )
-            dead, revived = list(seen.dead()), list(seen.revived())
+            dead, revived = list(seen.dead_urls()), list(seen.alive_urls())
         with schema.writing(folder) as connection, follow(connection):
             checks.store_verdicts(connection, dead)
             checks.restate(connection, revived)
     take_certificates(order.place, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
 
 
-def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
+def plan_requests(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     """Requests to make next: first URLs not requested since the check began, then failures whose retry is due."""
     folder = folder_of(order.crawl.place)
     with reading.moment(folder) as connection:
@@ -273,14 +273,14 @@ def planned(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
         targets |= set(site_rows.redirects(connection).targets.tolist())
-        targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILED)}
+        targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILURE_REASONS)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
         if settings.storage.part_sizes == "head":
             answers = site_rows.part_sizes(connection)
             parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
             for url in sorted(url for url in parts if url in answers and not answers[url].size_bytes):
-                plan.add_unsized(url)
+                plan.add_size_request(url)
         for host in sorted(
             {
                 host_key(urls.texts[place])
@@ -318,14 +318,14 @@ class _Plan:
         text, seen = self._seen.text(url), self._seen
         if not text or not self._is_wanted(text):
             return
-        if seen.crawled_as(url) in UNASKED and seen.asked_at(url, by_get=bool(fragments)) < self._since:
+        if seen.crawl_reason(url) in NO_REQUEST and seen.request_time(url, by_get=bool(fragments)) < self._since:
             by_get = bool(fragments) or not self._order.head
             self.side_requests.append(
                 check_side_request(Request(text, Purpose.CHECK if by_get else Purpose.HEAD, about=" ".join(fragments)))
             )
             return
         judgement, end = seen.judgement(url, {}), seen.way(url).end
-        is_head_alone = seen.asked_at(url, by_get=False) >= self._since > seen.asked_at(url, by_get=True)
+        is_head_alone = seen.request_time(url, by_get=False) >= self._since > seen.request_time(url, by_get=True)
         if judgement.verdict in _DEAD and is_head_alone and end != url:  # some servers redirect HEAD alone to a 404
             self.side_requests.append(check_side_request(Request(text, Purpose.CHECK, about=" ".join(fragments))))
         if judgement.ask_again_at and end not in self._ends:
@@ -333,13 +333,17 @@ class _Plan:
             request = Request(self._seen.text(end), Purpose.CHECK, about=" ".join(fragments))
             self.side_requests.append(check_side_request(request, max(0.0, judgement.ask_again_at - self._now)))
 
-    def add_unsized(self, part: int) -> None:
+    def add_size_request(self, part: int) -> None:
         """Queues a GET for a page resource whose server answers HEAD without Content-Length. Bodies of images, styles
         and scripts are not read.
         """
         end = self._seen.way(part).end
-        is_new = end not in self._ends and self._seen.asked_at(end, by_get=True) < self._since
-        if is_new and self._is_wanted(self._seen.text(part)) and self._seen.asked_at(part, by_get=False) >= self._since:
+        is_new = end not in self._ends and self._seen.request_time(end, by_get=True) < self._since
+        if (
+            is_new
+            and self._is_wanted(self._seen.text(part))
+            and self._seen.request_time(part, by_get=False) >= self._since
+        ):
             self._ends.add(end)
             self.side_requests.append(check_side_request(Request(self._seen.text(end), Purpose.CHECK)))
 
@@ -348,7 +352,7 @@ class _Plan:
         for start in self.scope.starts:
             if host_key(start) == host:
                 url = canonical(probe_url(start, f"{int(self._since * 1000):x}"))
-                if self._seen.asked_at(url_id(url), by_get=True) < self._since:
+                if self._seen.request_time(url_id(url), by_get=True) < self._since:
                     self.side_requests.append(check_side_request(Request(url, Purpose.CHECK)))
                 return
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.extracting import extract_rules_at
+from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED, TemplateRules
@@ -182,7 +182,7 @@ class Collection:
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         listing.page_conditions(which)
         table = self._with_segments(SEEN, segment, columns)
-        if rules := extract_rules_at(self.folder):
+        if rules := stored_extract_rules(self.folder):
             return self._with_extracts(table, columns, which, rules)
         return self._rows(table, columns, lambda names: listing.pages(self._connection, which, names, table))
 
@@ -367,11 +367,11 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import take_in
+        from periplus.api.embedding import import_vectors
         from periplus.api.shared_index import require_place
 
         require_place(self.folder)
-        return take_in(self.folder, Path(path), watch)
+        return import_vectors(self.folder, Path(path), watch)
 
     def keywords(
         self,
@@ -392,8 +392,8 @@ class Collection:
         with self._time_limit():
             finder = KeywordFinder(self._connection, most, method, watch)
             if query is not None:
-                return finder.of_some(query, [hit.url for hit in hits])
-            return finder.of_targets(targets)
+                return finder.group_keywords(query, [hit.url for hit in hits])
+            return finder.target_keywords(targets)
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Updates or rebuilds the search index; returns a sentence about its state."""
@@ -427,7 +427,7 @@ class Collection:
             if target.suffix.lower() == ".pdf":
                 from periplus.present.report_pdf import write_report_pdf
 
-                target.write_bytes(write_report_pdf(data, self.paths_shown()))
+                target.write_bytes(write_report_pdf(data, self.path_shortener()))
             else:
                 page = sites_page(data) if isinstance(data, SitesReport) else site_report(data)
                 target.write_text(as_file_links(self.folders(), page), "utf-8", errors="replace")
@@ -438,7 +438,7 @@ class Collection:
         entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
         return folders_of(entries if isinstance(entries, (list, tuple)) else ())
 
-    def paths_shown(self) -> Callable[[str], str]:
+    def path_shortener(self) -> Callable[[str], str]:
         """A function that replaces addresses of local files in a text by paths relative to the current directory."""
         return paths_shown(self.folders(), Path.cwd())
 
@@ -463,14 +463,14 @@ class Collection:
         self, table: Table, columns: Sequence[str], which: PageFilter, rules: Sequence[ExtractRule]
     ) -> Rows:
         """Pages with the values of [extract] rules, evaluated only for the requested columns."""
-        from periplus.api.extracting import extracted_in, with_values
+        from periplus.api.extracting import add_values, page_extractor
         from periplus.document.extraction import PREFIX, with_extracts
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
             asked = [rule for rule in rules if PREFIX + rule.name in names]
             stored = ["id", *(name for name in names if not name.startswith(PREFIX))]
-            rows = with_values(
-                listing.pages(self._connection, which, stored, table), 0, extracted_in(self._connection, asked)
+            rows = add_values(
+                listing.pages(self._connection, which, stored, table), 0, page_extractor(self._connection, asked)
             )
             order = [*stored[1:], *(PREFIX + rule.name for rule in asked)]
             places = [order.index(name) + 1 for name in names]
@@ -501,11 +501,11 @@ class Collection:
     ) -> Rows:
         """Rows read within the time limit."""
 
-        def limited(names: Sequence[str]) -> Iterator[Sequence[object]]:
+        def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
             with self._time_limit():
                 yield from read(names)
 
-        return Rows(table.name, table.select(columns), limited)
+        return Rows(table.name, table.select(columns), read_in_time)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from periplus.api.moving import Watch, moved_tables, segment_reader, silent, watched
+from periplus.api.moving import Watch, moved_tables, report_rows, segment_reader, silent
 from periplus.errors import StoreError, UsageError
 from periplus.masking import without_secrets
 from periplus.present.wording import size
@@ -40,12 +40,12 @@ from periplus.values import Row
 BYTES = 20_000_000_000  # of all copies; beyond it the least recently used are deleted
 UNUSED_S = 30 * 86_400.0  # unused copies older than this are deleted
 IN_USE_S = 86_400.0  # a copy used more recently may still be open and is never deleted
-ONE_BY_ONE = ("link", "bad_link")  # tables in which all rows of a page are replaced together
+PAGE_TABLES = ("link", "bad_link")  # tables in which all rows of a page are replaced together
 _NOTE = "copied"  # in meta: schema version of the folder, and database snapshot
 _EDIT_NOTE = "edited"  # in meta: the copy has decisions that are not in the database yet
 
 
-def copied(place: str, watch: Watch = silent) -> Path:
+def local_copy(place: str, watch: Watch = silent) -> Path:
     """Returns the folder of an up-to-date copy of a collection in a database. place: its address.
 
     Creates or updates the copy, one process at a time. Raises UsageError, NoCollection, StoreError.
@@ -55,12 +55,12 @@ def copied(place: str, watch: Watch = silent) -> Path:
 
 
 @contextlib.contextmanager
-def edited(place: str) -> Iterator[Path]:
+def edit_copy(place: str) -> Iterator[Path]:
     """Yields an up-to-date copy for changes of the tables `store.moving.WRITTEN_BACK`. They are written to the database
     at the end in one transaction; an exception or a kill leaves both unchanged.
 
-    Only one editor per database runs at a time, so do slow work before. Raises as `copied`, UsageError if the database
-    user may only read.
+    Only one editor per database runs at a time, so do slow work before. Raises as `local_copy`, UsageError if the
+    database user may only read.
     """
     address = address_of(place)
     with brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
@@ -231,7 +231,7 @@ def _take_table(
     name = table.name
 
     def enter(rows: Iterable[Row]) -> None:
-        folder_copying.enter(folder, table, watched(rows, f"Copying {name}", watch))
+        folder_copying.enter(folder, table, report_rows(rows, f"Copying {name}", watch))
 
     def replace() -> None:
         folder_copying.clear(folder, name)
@@ -239,7 +239,7 @@ def _take_table(
 
     if since is None or name in database_copying.SUMMED:
         replace()
-    elif name in ONE_BY_ONE:
+    elif name in PAGE_TABLES:
         folder_copying.clear(folder, name, sources[1])
         enter(database_copying.rows_of_sources(database, table, sources))
         if folder_copying.count(folder, name) != database_copying.count(database, name):

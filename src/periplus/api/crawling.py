@@ -25,7 +25,7 @@ from periplus.acquire.session import LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, leave_nothing, shares_index, workable
-from periplus.api.logins import logins_of, revealed
+from periplus.api.logins import logins_of, resolve_secrets
 from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
@@ -63,7 +63,7 @@ CHILD_GRACE_S = 15.0  # a stopped child is killed after this time; nothing is lo
 # a page creates thousands of short-lived objects and no cycles: with the default 700, collection took 5 % of a crawl
 GC_THRESHOLD = 50_000
 # URLs reopened per transaction: an earlier depth limit may have excluded millions
-OFFERED_AT_ONCE = 10_000
+OFFER_BATCH = 10_000
 INDEX_AFTER_S = 2.0  # shorter crawls are indexed by the first search: starting a process costs half a second
 INDEX_LOOK_S = 0.2
 AWAIT_S = 1.0  # how often a part that waits for other parts polls them
@@ -160,7 +160,7 @@ def check_order(order: CrawlOrder) -> None:
         raise UsageError("--per-host above 1 is allowed only for your own hosts: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
     logins_of(order.settings.identity.login, order.folder)
-    revealed(order.settings.identity, order.folder)
+    resolve_secrets(order.settings.identity, order.folder)
     if without_secrets(order.exchange) != order.exchange:
         raise UsageError("a password in --exchange would be stored: give it in the variable FSSPEC_PROTOCOL_PASSWORD")
     if (past := order.settings.past).from_archive:
@@ -241,7 +241,7 @@ def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, st
     counts = store.counts()
     if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
         return "done", f"no URL belongs to part {order.part}"
-    return judged(counts, waiting, stop_note or _budget_note(order, waiting), first)
+    return run_outcome(counts, waiting, stop_note or _budget_note(order, waiting), first)
 
 
 def work(
@@ -288,7 +288,7 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
         for url, depth, in_sitemap in store.never_asked(REOPENABLE)
     )
     again = (candidate for candidate in left_out if candidate.reason is Reason.WAITING)
-    while lot := list(islice(again, OFFERED_AT_ONCE)):
+    while lot := list(islice(again, OFFER_BATCH)):
         store.offer(lot, (), now, reopen=True)
     if order.part:
         number, parts = part_named(order.part)
@@ -300,7 +300,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     """Runs one worker in this process until it is finished. policy: see `work`. Returns why signing in failed, or an
     empty string.
     """
-    settings = dataclasses.replace(order.settings, identity=revealed(order.settings.identity, order.folder))
+    settings = dataclasses.replace(order.settings, identity=resolve_secrets(order.settings.identity, order.folder))
     auth_hosts = frozenset(map(host_key, order.starts)) if settings.identity.auth else frozenset[HostKey]()
     clock = SystemClock()
     mine = frozenset(settings.politeness.mine)
@@ -592,7 +592,7 @@ LOGIN_NOTE = "login "  # beginning of the messages of `Login`: the run could not
 ARCHIVE_NOTE = "the archive"  # beginning of the messages of `ArchiveTransport`: the archive is unavailable
 
 
-def judged(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
+def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended.
 
     A crawl that fetched no useful page has failed. first: result of the first start.
@@ -632,14 +632,6 @@ class RefreshEnd:
 
     end: CrawlEnd
     findings: Mapping[RefreshFinding, int]
-
-    @property
-    def checked(self) -> int:
-        return sum(
-            count
-            for finding, count in self.findings.items()
-            if finding not in (RefreshFinding.NEW, RefreshFinding.UNREACHED)
-        )
 
 
 def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:

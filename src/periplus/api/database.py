@@ -112,10 +112,10 @@ class DatabaseCollection(Collection):
         watch: Callable[[int, int], bool] = lambda done, waiting: False,
     ) -> SearchResult:
         """As in `Collection`. If readers share an index, searches its published state without making a copy."""
-        from periplus.api.searching import searched
+        from periplus.api.searching import open_search
 
         near = url_id(canonical(like)) if isinstance(like, str) else like
-        with searched({"": self._text}, self._limit_s, lambda place: self.folder) as search:
+        with open_search({"": self._text}, self._limit_s, lambda place: self.folder) as search:
             behind = search.catch_up(self._clock.now(), watch)
             return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 

@@ -18,12 +18,12 @@ from periplus.retrieval.vectors import parsed
 from periplus.store.sqlite import page_rows, reading
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
-AT_ONCE = 10_000  # pages per lookup
+BATCH_ROWS = 10_000  # pages per lookup
 
 Embed = Callable[[str], list[float]]
 
 
-def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+def import_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """Replaces the collection's vectors by those in a file; also publishes them for a collection in a database whose
     readers share an index. watch: called with the number of rows read.
 
@@ -31,35 +31,35 @@ def take_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows
     """
     shared = shared_index(folder)
     if shared is None:
-        return _take_in(folder, path, watch)
+        return _import_vectors(folder, path, watch)
     with publishing(shared.address, VECTORS) as still_alone:
         if still_alone is None:
             raise StoreError(f"another process is importing vectors of {shared.address}: wait for its end")
-        note = _take_in(folder, path, watch)
+        note = _import_vectors(folder, path, watch)
         publish_vectors(shared, still_alone)
     return note
 
 
-def _take_in(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
+def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
     with reading.opened(folder) as connection:
 
         def present(pages: Sequence[UrlId]) -> int:
-            parts = (pages[start : start + AT_ONCE] for start in range(0, len(pages), AT_ONCE))
+            parts = (pages[start : start + BATCH_ROWS] for start in range(0, len(pages), BATCH_ROWS))
             return sum(1 for part in parts for brief in page_rows.briefs(connection, part) if brief.media_type)
 
         return vectors.take_in(folder, path, present, watch)
 
 
-def brought_in(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-    """Like `take_in`, unless the collection already has the vectors of this file."""
+def ensure_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+    """Like `import_vectors`, unless the collection already has the vectors of this file."""
     take_over_vectors(folder)
     has = vectors.opened(folder)
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
         return has.note
-    return take_in(folder, path, watch)
+    return import_vectors(folder, path, watch)
 
 
-def vector_at(text: str) -> list[float]:
+def read_vector(text: str) -> list[float]:
     """The vector in a file: `.npy`, or text with numbers. Raises UsageError."""
     path = Path(text)
     try:

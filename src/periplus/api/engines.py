@@ -34,11 +34,11 @@ _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory
 _OF_TEXTS = ("near", "templates", "cascades")
 __all__ = [
     "SPARK",
-    "Analysed",
+    "AnalysisResult",
     "EngineRequest",
     "StageParameters",
-    "analysed",
-    "cluster_named",
+    "analyse_dataset",
+    "find_cluster",
     "free_memory",
     "one_dataset",
 ]
@@ -58,7 +58,7 @@ class EngineRequest:
 
 
 @frozen
-class Analysed:
+class AnalysisResult:
     """The results in order of the stages, with the engine and the reason for its choice."""
 
     choice: EngineChoice
@@ -69,7 +69,7 @@ _PARAMETERS = StageParameters()
 _REQUEST = EngineRequest()
 
 
-def analysed(
+def analyse_dataset(
     dataset: Path,
     analyses: Sequence[str] = (),
     results: Path | None = None,
@@ -77,7 +77,7 @@ def analysed(
     parameters: StageParameters = _PARAMETERS,
     request: EngineRequest = _REQUEST,
     watch: Watch | None = None,
-) -> Analysed:
+) -> AnalysisResult:
     """Computes analyses of a dataset into folders below results, by default beside the dataset.
 
     analyses: names from ANALYSES; empty: all for which the dataset has tables. Finished results are not recomputed.
@@ -102,7 +102,7 @@ def analysed(
         done = compute(
             dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
         )
-    return Analysed(choice, tuple(done))
+    return AnalysisResult(choice, tuple(done))
 
 
 def _cores(on: str) -> int:
@@ -133,11 +133,11 @@ def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
 
         yield streamed.ENGINE
         return
-    with cluster_named(name).engine_on(on or LOCAL, memory_bytes) as engine:
+    with find_cluster(name).engine_on(on or LOCAL, memory_bytes) as engine:
         yield engine
 
 
-def cluster_named(name: str) -> Cluster:
+def find_cluster(name: str) -> Cluster:
     """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
     extension = extensions("engines").get(name)
     if extension is None and name != SPARK:

@@ -42,8 +42,8 @@ from periplus.urls.hosts import host_key, origin_of
 from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects followed: more than any setting allows a crawl or check to follow
-SETTLED = FETCHED - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
-FAILED = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
+COMPLETE_REASONS = FETCHED - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
+FAILURE_REASONS = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
 # reasons of URLs that a crawl does not request but a check does
 _LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
     Reason.WAITING,
@@ -145,7 +145,7 @@ class UrlEvidence:
 
     def _add_failures(self) -> None:
         """Merges the failed attempts of the crawl with those of checks, in order of time."""
-        for number, row in checks.failures(self._connection, FAILED):
+        for number, row in checks.failures(self._connection, FAILURE_REASONS):
             trace = self._trace(number, row.url)
             if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
                 trace.attempts.append(_attempt(row))
@@ -163,21 +163,21 @@ class UrlEvidence:
     def reason(self, url: int) -> Reason:
         """The crawl's reason, or that of a check which was not allowed to request the URL."""
         trace = self._traces.get(url)
-        return trace.skipped if trace is not None and trace.skipped is not None else self.crawled_as(url)
+        return trace.skipped if trace is not None and trace.skipped is not None else self.crawl_reason(url)
 
-    def crawled_as(self, url: int) -> Reason:
+    def crawl_reason(self, url: int) -> Reason:
         """The crawl's reason; SCOPE for URLs that it does not know."""
         if url in self._crawled_as:
             return Reason(self._crawled_as[url])
         place = self.place(url)
         return REASONS[int(self._urls.reasons[place])] if place >= 0 else Reason.SCOPE
 
-    def asked_at(self, url: int, *, by_get: bool) -> float:
+    def request_time(self, url: int, *, by_get: bool) -> float:
         """Time of the URL's last visit by a check, or of its last GET; 0.0: never."""
         trace = self._traces.get(url)
         return 0.0 if trace is None else trace.got_at if by_get else trace.seen_at
 
-    def met(self) -> Mapping[int, Url]:
+    def checked_urls(self) -> Mapping[int, Url]:
         """URLs that checks requested, and the targets of their redirects."""
         asked = {number: trace.url for number, trace in self._traces.items()}
         return asked | {url_id(trace.hop[1]): trace.hop[1] for trace in self._traces.values() if trace.hop}
@@ -222,7 +222,7 @@ class UrlEvidence:
             return replace(judgement, why=_OF_FILES.get(judgement.why, judgement.why))
         return judged(evidence, spacing_s=self._spacing_s)
 
-    def dead(self) -> Iterator[tuple[int, str, str, int]]:
+    def dead_urls(self) -> Iterator[tuple[int, str, str, int]]:
         """(id, reason, rule, status) of URLs that checks found dead but the crawl did not request; they count as failed
         (SPEC A1, A7).
         """
@@ -234,13 +234,13 @@ class UrlEvidence:
                     status = last[0].status if last else 0
                     yield number, _reason_of(status, last[0].cause if last else None).value, judgement.why, status
 
-    def revived(self) -> Iterator[tuple[int, str, str, int]]:
-        """Like `dead`, for URLs that the crawl found dead and a later check found alive or refused."""
+    def alive_urls(self) -> Iterator[tuple[int, str, str, int]]:
+        """Like `dead_urls`, for URLs that the crawl found dead and a later check found alive or refused."""
         for number, reason in zip(self._urls.ids.tolist(), self._urls.reasons.tolist(), strict=True):
             if (
                 STATE_OF[REASONS[reason]] is State.FAILED
                 and number not in self._crawled_as
-                and self.asked_at(number, by_get=False)
+                and self.request_time(number, by_get=False)
             ):
                 judgement = self.judgement(number, {})
                 if judgement.verdict in _NOT_DEAD:
@@ -252,7 +252,7 @@ class UrlEvidence:
         trace, reason, place = self._traces.get(url), self.reason(url), self.place(url)
         if trace is not None and trace.attempts:
             own = list(trace.attempts)
-        elif place >= 0 and self._urls.statuses[place] and reason in SETTLED | {Reason.REDIRECT}:
+        elif place >= 0 and self._urls.statuses[place] and reason in COMPLETE_REASONS | {Reason.REDIRECT}:
             own = [Attempt(checks.visited_at(self._connection, url), int(self._urls.statuses[place]))]
         else:
             own = []
@@ -283,7 +283,7 @@ class MissingPages:
             url_id(url): (url, look) for url, look in self._looks.items() if PROBE_WORDS not in url
         }  # pages of the site are removed later
 
-    def looked_at(self, pages: Iterable[PageTexts]) -> Iterator[PageTexts]:
+    def examine(self, pages: Iterable[PageTexts]) -> Iterator[PageTexts]:
         """Passes the site's pages through and examines each."""
         for page in pages:
             self._elsewhere.pop(UrlId(page.url_id), None)
@@ -309,7 +309,7 @@ def _habits(
 ) -> dict[HostKey, HostHabits]:
     """Responses of each host to URLs that cannot exist, with its home page."""
     probes: dict[HostKey, list[PageProbe]] = {}
-    for number, url in seen.met().items():
+    for number, url in seen.checked_urls().items():
         if PROBE_WORDS not in url:
             continue
         end = seen.text(seen.way(number).end)

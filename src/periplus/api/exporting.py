@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.extracting import extract_rules_at, extracted_at, with_values
+from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
 from periplus.api.homes import folder_of, rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def asked(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
+def run_query(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
     """Runs one SQL query; read the answer within the context.
 
     most: rows, -1: all. time_limit_s: 0: no limit. Raises UsageError, StoreError.
@@ -61,14 +61,14 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
     segments = segments_at(place)
     with _stored_rows(place, name, ranks=ranks) as exported:
         made = SegmentedRows(exported.table, segments)
-        rows, rules = made.rows(exported.rows, segment), extract_rules_at(place) if name == PAGES.name else ()
+        rows, rules = made.rows(exported.rows, segment), stored_extract_rules(place) if name == PAGES.name else ()
         if not rules:
-            yield TableRows(made.made, rows)
+            yield TableRows(made.full_table, rows)
             return
         from periplus.document.extraction import with_extracts
 
-        with extracted_at(place, rules) as values:
-            yield TableRows(with_extracts(made.made, rules), with_values(rows, PAGES.names.index("id"), values))
+        with open_extractor(place, rules) as values:
+            yield TableRows(with_extracts(made.full_table, rules), add_values(rows, PAGES.names.index("id"), values))
 
 
 def export_file(
@@ -131,7 +131,7 @@ def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tup
     """The columns of `export_rows`. Raises UsageError."""
     table = exported_table(name, ranks=ranks)
     table = with_segments(table) if rules_at(place) else table
-    if name == PAGES.name and (rules := extract_rules_at(place)):
+    if name == PAGES.name and (rules := stored_extract_rules(place)):
         from periplus.document.extraction import with_extracts
 
         table = with_extracts(table, rules)
@@ -190,7 +190,7 @@ class _Ranks:
     def __init__(self, connection: reading.Connection) -> None:
         import numpy as np
 
-        from periplus.api.facts import RankOrder, analysed, read_site, site_starts
+        from periplus.api.facts import RankOrder, analyse_site, read_site, site_starts
         from periplus.urls.canonical import url_id
 
         self._parts: list[
@@ -199,7 +199,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analysed(read_site(connection, start, 0.0), RankOrder()).facts
+            facts = analyse_site(read_site(connection, start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(
@@ -218,9 +218,9 @@ class _Ranks:
 def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
-    from periplus.api.positions import placed
+    from periplus.api.positions import locate_issues
 
-    yield from audit.issue_rows(placed(connection, issues_of_sites(connection, folder)))
+    yield from audit.issue_rows(locate_issues(connection, issues_of_sites(connection, folder)))
 
 
 def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:

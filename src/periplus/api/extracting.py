@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Values = tuple[str | None, ...]
 
 
-def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
+def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
     """The extraction rules of a collection, if any. Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
@@ -31,7 +31,7 @@ def extract_rules_at(place: Path | str) -> tuple[ExtractRule, ...]:
     return extract_rules(text, str(path))
 
 
-def extracted_in(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
+def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
     """A function from page ids to extracted values; all None if the body is not stored."""
     from periplus.document.extraction import extracted
 
@@ -45,13 +45,13 @@ def extracted_in(connection: reading.Connection, rules: Sequence[ExtractRule]) -
 
 
 @contextlib.contextmanager
-def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
-    """Like `extracted_in`, for a folder or an address; from a database all pages are read first."""
+def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
+    """Like `page_extractor`, for a folder or an address; from a database all pages are read first."""
     from periplus.document.extraction import extracted
 
     if not is_address(str(place)):
         with reading.opened(Path(place)) as connection:
-            yield extracted_in(connection, rules)
+            yield page_extractor(connection, rules)
         return
     from periplus.api.homes import pages_of
 
@@ -61,7 +61,7 @@ def extracted_at(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Ca
     yield lambda page_id: by_id.get(UrlId(page_id), nothing)
 
 
-def with_values(
+def add_values(
     rows: Iterator[Sequence[object]], place: int, values: Callable[[int], Values]
 ) -> Iterator[tuple[object, ...]]:
     """Page rows extended by the extracted values. place: index of the id in a row."""
@@ -71,15 +71,15 @@ def with_values(
         yield (*row, *values(page_id))
 
 
-def extracted_of(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
+def page_values(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
     """The rules of a collection in a folder, each with its value for a page; empty if the page is not stored.
 
     Raises UsageError for invalid rules.
     """
-    rules = extract_rules_at(folder)
+    rules = stored_extract_rules(folder)
     if not rules or not (folder / schema.DATABASE).exists():
         return []
     with reading.opened(folder) as connection:
         if page_rows.read_as(connection, UrlId(url_id(url))) is None:
             return []
-        return list(zip(rules, extracted_in(connection, rules)(url_id(url)), strict=True))
+        return list(zip(rules, page_extractor(connection, rules)(url_id(url)), strict=True))

@@ -64,7 +64,7 @@ def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
     )
 
 
-def linked_with_parts(graph: LinkGraph, facts: PageColumns, parts: Parts) -> LinkedBytes:
+def linked_bytes_and_resources(graph: LinkGraph, facts: PageColumns, parts: Parts) -> LinkedBytes:
     """Like `linked_bytes`, including page resources: they are further nodes without links of their own. Each target
     counts once per page.
     """
@@ -169,7 +169,7 @@ def starts_of(
     return list(starts.values())
 
 
-SITES_NAMED = 10  # in an error message
+MOST_SITES = 10  # in an error message
 
 
 def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:
@@ -190,7 +190,7 @@ def chosen_start(starts: Sequence[Start], site: str) -> Start:
 
 
 def _site_list(starts: Sequence[Start]) -> str:
-    names = [f"\n  {start.site}" for start in starts[:SITES_NAMED]]
+    names = [f"\n  {start.site}" for start in starts[:MOST_SITES]]
     more = len(starts) - len(names)
     rest = f"\n  and {more:,} more: `periplus export sites` lists all" if more else ""
     return f"The collection has {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
@@ -224,17 +224,17 @@ def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows
     )
 
 
-def analysed(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
+def analyse_site(rows: SiteRows, order: RankOrder) -> SiteAnalysis:
     """Link graph, ranks, map and page columns. Raises UsageError for an invalid order."""
     graph = link_graph(rows.urls, rows.links, rows.redirects)
     ids = _ids(graph.pages)
-    ranking = ranked(graph, order)
+    ranking = rank_pages(graph, order)
     home = int(places(ids, np.array([rows.start.home_id], np.int64))[0])
     site_map = hierarchical_map(graph, home, ranking.scores) if home >= 0 and graph.fetched[home] else None
     return SiteAnalysis(graph, ranking, site_map, _columns(graph, ids, rows, ranking, site_map))
 
 
-def ranked(graph: LinkGraph, order: RankOrder) -> Ranking:
+def rank_pages(graph: LinkGraph, order: RankOrder) -> Ranking:
     if order.scale not in SCALES:
         raise UsageError(f"unknown scale {order.scale!r}: choose {' or '.join(SCALES)}")
     if order.scale == "published":

@@ -22,7 +22,7 @@ VERBS = {
 
 def noted_faults(place: Path | str) -> dict[str, NotedFault]:
     """All present causes by key, most severe first. Raises NoCollection, StoreError."""
-    return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted(folder_of(place))}
+    return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted_faults(folder_of(place))}
 
 
 def decide(

@@ -244,7 +244,7 @@ def search_collections(  # noqa: PLR0913 - the options of a search
     that it is shown from. Other arguments as in `Collection.search`, but the URL in `like` must be complete. Raises
     UsageError, NoCollection, StoreError.
     """
-    from periplus.api.searching import searched
+    from periplus.api.searching import open_search
 
     near = url_id(canonical(like)) if isinstance(like, str) else like
     named = (
@@ -252,7 +252,7 @@ def search_collections(  # noqa: PLR0913 - the options of a search
         if isinstance(places, Mapping)
         else _collections_at([places] if isinstance(places, Path | str) else places)
     )
-    with searched(named, time_limit_s) as search:
+    with open_search(named, time_limit_s) as search:
         behind = search.catch_up(time.time(), watch)
         return search.find(query, limit, page, facets=facets, behind=behind, like=near)
 
@@ -269,9 +269,9 @@ def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit:
 
     time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
     """
-    from periplus.api.exporting import asked
+    from periplus.api.exporting import run_query
 
-    with asked(folder_of(folder), question, time_limit_s, limit) as answer:
+    with run_query(folder_of(folder), question, time_limit_s, limit) as answer:
         names, rows = answer.columns, list(answer.rows)
     columns = [Column(name, _kind([row[place] for row in rows]), "") for place, name in enumerate(names)]
     return Rows("answer", columns, lambda _: iter(rows))

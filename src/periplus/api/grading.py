@@ -19,14 +19,14 @@ from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 
 READ_S = 60.0
-OF_SERVERS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # not measurable for local folders
+SERVER_FIELDS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # not measurable for local folders
 
 
-def unmeasured(connection: reading.Connection) -> frozenset[GradedField]:
+def ungradable_fields(connection: reading.Connection) -> frozenset[GradedField]:
     """Fields that cannot be graded: server-dependent ones, if all starts are local folders."""
     starts = site_starts(connection)
     local = bool(starts) and all(is_folder_host(host_key(start.url)) for start in starts)
-    return OF_SERVERS if local else frozenset()
+    return SERVER_FIELDS if local else frozenset()
 
 
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
@@ -35,7 +35,7 @@ def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     with reading.opened(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = urls_by_state(tallies)[State.FETCHED]
-        return graded(pages_with, pages, unmeasured(connection))
+        return graded(pages_with, pages, ungradable_fields(connection))
 
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
@@ -47,7 +47,7 @@ def trends(folder: Path) -> tuple[TrendPoint, ...]:
 def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
     """Like `trends`; grades use the issues stored by each check, with default severities."""
     ends, by_run = analysis_rows.reasons_at_ends(connection), checks.pages_by_code(connection)
-    blank, kinds, points = unmeasured(connection), issue_kinds(), []
+    blank, kinds, points = ungradable_fields(connection), issue_kinds(), []
     errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]
     faulty, answers = checks.pages_with(connection, errors), analysis_rows.answers_by_run(connection)
     for run in runs.run_records(connection):

@@ -77,8 +77,8 @@ def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None
     if not is_address(str(place)):
         return Path(place)
     with extra_needed():
-        from periplus.api.copies import copied
-    folder = copied(str(place), watch or (lambda what, rows: None))
+        from periplus.api.copies import local_copy
+    folder = local_copy(str(place), watch or (lambda what, rows: None))
     _ADDRESSES[folder] = str(place)
     return folder
 
@@ -115,8 +115,8 @@ def editing(place: Path | str) -> Iterator[Path]:
         yield Path(place)
         return
     with extra_needed():
-        from periplus.api.copies import edited
-    with edited(str(place)) as folder:
+        from periplus.api.copies import edit_copy
+    with edit_copy(str(place)) as folder:
         yield folder
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from periplus.analyse.ego import Grouping, Web, book_graph, web_of
 from periplus.analyse.pagerank import pagerank
-from periplus.api.cache import Remembered
+from periplus.api.cache import LruCache
 from periplus.children import start_child
 from periplus.model.web import Url
 from periplus.store.sqlite import inlinks, reading
@@ -22,12 +22,12 @@ from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 
 SMALL_LINKS = 100_000  # rows; an index of this size takes 0.3 s and is rebuilt on each change
-REMEMBERED = 8  # cached small indexes, of up to 2 MB
-WEBS_REMEMBERED = 6  # cached webs; each takes about 50 MB at a million URLs
+CACHED_INDEXES = 8  # cached small indexes, of up to 2 MB
+CACHED_WEBS = 6  # cached webs; each takes about 50 MB at a million URLs
 # minimum time between two builds during a crawl: ten million links take 17 s of one core
 AGAIN_S = 300.0
 FAILED_S = 3_600.0  # before a retry after a failed build, such as a full or read-only disk
-NARROWED = 10_000  # linking pages; with more, a scan finds the first rows as fast
+MOST_SOURCES = 10_000  # linking pages; with more, a scan finds the first rows as fast
 CHILD_NICE = 10  # lower priority than crawls and readers
 
 
@@ -35,12 +35,12 @@ CHILD_NICE = 10  # lower priority than crawls and readers
 class InlinkIndexes:
     """Cache of the recently used indexes. Thread-safe."""
 
-    _small: Remembered[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
-        default_factory=lambda: Remembered(REMEMBERED)
+    _small: LruCache[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
+        default_factory=lambda: LruCache(CACHED_INDEXES)
     )
     _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
-    _webs: Remembered[tuple[Path, InlinkIndexVersion, Grouping, bool], Web] = field(
-        default_factory=lambda: Remembered(WEBS_REMEMBERED)
+    _webs: LruCache[tuple[Path, InlinkIndexVersion, Grouping, bool], Web] = field(
+        default_factory=lambda: LruCache(CACHED_WEBS)
     )
 
     def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
@@ -63,7 +63,7 @@ class InlinkIndexes:
     def web(self, folder: Path, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         """The graph of nodes of one grouping, from the index."""
         key = (folder.resolve(), index.moment, grouping, menus)
-        return self._webs.of(key, lambda: web_of(index.links, grouping, menus=menus))
+        return self._webs.get_or_make(key, lambda: web_of(index.links, grouping, menus=menus))
 
     def _ask(self, folder: Path) -> None:
         """Starts a build of the index, unless one is running or ended just now."""
@@ -82,7 +82,7 @@ class InlinkIndexes:
             maker.wait()
 
 
-def narrowed(
+def narrow_query(
     folder: Path, connection: reading.Connection, table: str, query: TableQuery, indexes: InlinkIndexes
 ) -> TableQuery:
     """Restricts a query by link target or visited URL to the rows that the index lists for it."""
@@ -93,8 +93,8 @@ def narrowed(
     url = Url(text)
     if table == "visits":
         return replace(query, within=("id", tuple(inlinks.visits_of(connection, index, url))))
-    many, sources = inlinks.linking(connection, index, url_id(url), NARROWED)
-    return replace(query, within=("source", (*sources, url_id(url)))) if many <= NARROWED else query
+    many, sources = inlinks.linking(connection, index, url_id(url), MOST_SOURCES)
+    return replace(query, within=("source", (*sources, url_id(url)))) if many <= MOST_SOURCES else query
 
 
 def _build_index(connection: reading.Connection) -> StoredInlinkIndex:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.engines.stages import TasksOnCluster
-from periplus.api.checking import for_a_check
+from periplus.api.checking import check_settings
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work
-from periplus.api.engines import SPARK, cluster_named
+from periplus.api.engines import SPARK, find_cluster
 from periplus.api.homes import workable
-from periplus.api.logins import revealed
+from periplus.api.logins import resolve_secrets
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url
@@ -46,9 +46,9 @@ def run_in_progress(store: str) -> RunRecord | None:
 def settings_of_run(record: RunRecord, auth: str = "") -> Settings:
     """The run's own settings. auth: `--auth` of this worker. Raises UsageError if a required secret is missing."""
     settings = settings_from({"auth": auth} if auth else {}, last_settings(record.settings))
-    revealed(settings.identity, Path())
+    resolve_secrets(settings.identity, Path())
     if record.kind == CHECK:
-        settings = for_a_check(settings)
+        settings = check_settings(settings)
     _require_many(settings)
     return workable(settings)
 
@@ -111,7 +111,7 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
             "--on needs -o ADDRESS: the cluster's machines can reach a database but not a folder on this machine"
         )
     _require_many(order.settings)
-    return crawl(order, watch, partial(_carried_work, partial(cluster_named(SPARK).carried, on)))
+    return crawl(order, watch, partial(_carried_work, partial(find_cluster(SPARK).carried, on)))
 
 
 Spread = Callable[

@@ -18,10 +18,10 @@ from periplus.store.sqlite import listing, reading, site_rows, text_rows
 from periplus.urls.canonical import url_id
 
 # sampled over all sites and pages, for document frequencies: more pages change no keyword but take longer
-PAGES_COUNTED = 1_000
-PAGES_OF_SUBJECT = 1_000  # per site
+SAMPLE_PAGES = 1_000
+SUBJECT_PAGES = 1_000  # per site
 HEADINGS = 2  # factor of candidates per result: some are headings such as "Introduction"
-LEAST_OF_SITE = 5  # minimum of pages per site
+LEAST_SITE_PAGES = 5  # minimum of pages per site
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
 ANSWERS = 200  # search results that represent a query
 
@@ -41,7 +41,7 @@ class KeywordFinder:
         self._connection, self._most, self._method, self._watch = connection, most, method, watch
         self._read = 0
 
-    def of_targets(self, targets: Sequence[str]) -> KeywordList:
+    def target_keywords(self, targets: Sequence[str]) -> KeywordList:
         """Keywords of a site, of a page, or of several pages as one text; without targets, of the only site or the
         whole collection.
 
@@ -52,15 +52,15 @@ class KeywordFinder:
             return self._keyword_list("the whole collection", texts, counted(texts), framed=True)
         sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
         if len(targets) == 1 and targets[0] in sites:
-            pages = text_rows.pages_of_site(self._connection, sites[targets[0]], PAGES_OF_SUBJECT)
+            pages = text_rows.pages_of_site(self._connection, sites[targets[0]], SUBJECT_PAGES)
             return self._group(targets[0], pages, framed=True)
-        return self._of_pages([listing.resolved(self._connection, text) for text in targets])
+        return self._page_keywords([listing.resolved(self._connection, text) for text in targets])
 
-    def of_some(self, subject: str, urls: Sequence[Url]) -> KeywordList:
+    def group_keywords(self, subject: str, urls: Sequence[Url]) -> KeywordList:
         """Keywords that distinguish these pages from the rest of the collection. Raises UsageError without pages."""
         return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
 
-    def _of_pages(self, urls: Sequence[Url]) -> KeywordList:
+    def _page_keywords(self, urls: Sequence[Url]) -> KeywordList:
         pages = [(url, next(text_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
@@ -105,9 +105,9 @@ def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
     """A sample of about PAGES_COUNTED pages, spread evenly over all sites, for document frequencies."""
     # sites that were only linked to come first and leave their share to the others
     sites = sorted(site_rows.site_names(connection), reverse=True)
-    left = PAGES_COUNTED
+    left = SAMPLE_PAGES
     for place, site in enumerate(sites):
-        for page in text_rows.pages_of_site(connection, site, max(LEAST_OF_SITE, left // (len(sites) - place))):
+        for page in text_rows.pages_of_site(connection, site, max(LEAST_SITE_PAGES, left // (len(sites) - place))):
             left -= 1
             yield page
         if left <= 0:

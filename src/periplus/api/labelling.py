@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from periplus.analyse.topic.judging import Judge, learned_on
 from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, next_asked, rows_of, space_of
-from periplus.api.cache import Remembered
+from periplus.api.cache import LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
 from periplus.api.topics import (
     add_label,
     beginning_of,
-    relearned,
+    retrain,
     sample_pages,
     stored_examples,
     take_back_label,
@@ -79,7 +79,7 @@ class Labelling:
         self._asked: int | None = None  # index of the current page
         self._page: Judged | None = None
 
-    def asked(self) -> Judged | None:
+    def current_page(self) -> Judged | None:
         """The current page, the same until it is answered; None if no candidate is left."""
         if self._page is not None or not self._pool.any():
             return self._page
@@ -123,7 +123,7 @@ class Labelling:
         return self._topic.report
 
     @property
-    def given(self) -> tuple[tuple[str, str, bool], ...]:
+    def history(self) -> tuple[tuple[str, str, bool], ...]:
         """(URL, title, answer) of this session, latest first."""
         items = self._texts.items
         return tuple(
@@ -150,7 +150,7 @@ class Labelling:
 
     def finish(self, collection: Collection) -> Topic:
         """Trains the topic on all examples and stores it."""
-        return relearned(collection, self._name)
+        return retrain(collection, self._name)
 
     def _anew(self) -> Topic:
         own = self._first.copy()
@@ -194,7 +194,7 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._open: Remembered[tuple[Path, str], _Session] = Remembered(SESSIONS)
+        self._open: LruCache[tuple[Path, str], _Session] = LruCache(SESSIONS)
 
     @contextlib.contextmanager
     def of(self, folder: Path, name: str, place: Path | str = "") -> Iterator[Labelling]:
@@ -203,7 +203,7 @@ class Sessions:
         place: address of the collection that the folder is a copy of. Raises UsageError.
         """
         file = topic_file(folder, name)
-        session = self._open.of((folder.resolve(), name), _Session)
+        session = self._open.get_or_make((folder.resolve(), name), _Session)
         with session.lock:
             stamp = file.stat().st_mtime_ns if file.exists() else 0
             if session.labelling is None or session.stamp != stamp:

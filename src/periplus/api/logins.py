@@ -251,7 +251,7 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
 # Secrets -------------------------------------------------------------------------------------------------------------
 
 
-def revealed(identity: Identity, folder: Path) -> Identity:
+def resolve_secrets(identity: Identity, folder: Path) -> Identity:
     """The identity with its secrets resolved. Raises UsageError for a secret that was masked when stored."""
     secrets: dict[str, Any] = {}
     for name in SECRETS:

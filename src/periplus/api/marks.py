@@ -27,9 +27,9 @@ FEW_PAGES = 10  # per section: below this, each page improves the evidence about
 OUTGROWN = 1.5  # growth of the evidence after which a page is marked again, above FEW_PAGES
 EVIDENCE_BYTES = 64_000_000  # cached evidence; a large site has 8 MB
 AT_ONCE = 200
-LOOKED_AT = 40  # sampled pages of the site of a requested page: 60 ms, as accurate as all of them
+SAMPLE_PAGES = 40  # sampled pages of the site of a requested page: 60 ms, as accurate as all of them
 
-Marked = tuple[PageBlocks, Sequence[Part]]
+PageParts = tuple[PageBlocks, Sequence[Part]]
 
 
 def _section(url: Url) -> str:
@@ -78,7 +78,7 @@ def parts_beside(
         return ()
     sample = (samples or {}).get(page.site_id)
     if sample is None:
-        siblings = text_rows.pages_of_site(connection, page.site_id, LOOKED_AT)
+        siblings = text_rows.pages_of_site(connection, page.site_id, SAMPLE_PAGES)
         sample = sample_of((other.url_id, other.blocks) for other in siblings)
         if samples is not None:
             samples[page.site_id] = sample
@@ -98,7 +98,7 @@ class Marks:
         self._changed: set[int] = set()
 
     @property
-    def changed(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether unstored changes exist."""
         return bool(self._changed)
 
@@ -155,7 +155,7 @@ class Marks:
                     evidence.learn(page.blocks)
             return evidence
 
-    def store(self, marked: Iterable[Marked]) -> None:
+    def store(self, marked: Iterable[PageParts]) -> None:
         """Stores marks of pages and evidence of sites. Call within a transaction."""
         text_rows.write_parts(
             self._connection,
@@ -173,7 +173,7 @@ class Marks:
         del self._early[site_id]
         return self._evidence.pop(site_id).size_bytes
 
-    def again(self, site_id: int) -> Iterator[Marked]:
+    def again(self, site_id: int) -> Iterator[PageParts]:
         """Yields early pages of the site whose marks have changed. `store` then clears their status as early."""
         if site_id not in self._evidence and not changes.evidence(self._connection, site_id, EARLY):
             return

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from periplus.api.archives import Imported
+from periplus.api.archives import ImportResult
 from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
@@ -44,14 +44,14 @@ def silent(what: str, rows: int) -> None:
 
 
 @frozen
-class Moved:
+class MoveResult:
     """Result of a move. place: target as the user knows it; rows: by table."""
 
     place: str
     rows: Mapping[str, int]
 
 
-def move(source: str, target: str, watch: Watch = silent) -> Moved:
+def move(source: str, target: str, watch: Watch = silent) -> MoveResult:
     """Moves a collection between a folder and a database address, in either direction.
 
     Raises UsageError, NoCollection and StoreError; the target then stays empty.
@@ -64,7 +64,7 @@ def move(source: str, target: str, watch: Watch = silent) -> Moved:
     return into_folder(source, Path(target), watch)
 
 
-def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
+def report_rows(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
     """Passes the rows through and reports progress."""
     count = 0
     for count, row in enumerate(rows, 1):
@@ -74,17 +74,17 @@ def watched(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
     watch(what, count)
 
 
-def compared(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
+def verify_rows(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
     """Raises StoreError unless each table equals what was sent. arrived: rows of a table, read back."""
     for name, total in sent.items():
         sums = Sum(has_bytes=total.has_bytes)
-        for row in watched(read_back(name), f"Comparing {name}", watch):
+        for row in report_rows(read_back(name), f"Comparing {name}", watch):
             sums.add(row)
         if sums != total:
             raise StoreError(f"the table {name} arrived incomplete: {total} sent, {sums} stored. Nothing was moved.")
 
 
-def into_database(folder: Path, store: str, watch: Watch) -> Moved:
+def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
     """See `move`."""
     address = address_of(store)
     if not exists(folder):
@@ -104,10 +104,10 @@ def into_database(folder: Path, store: str, watch: Watch) -> Moved:
         sent = _copy_to_database(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
-    return Moved(str(address), {name: total.rows for name, total in sent.items()})
+    return MoveResult(str(address), {name: total.rows for name, total in sent.items()})
 
 
-def imported_into_database(store: str, make: Callable[[Path], Imported]) -> Imported:
+def import_into_database(store: str, make: Callable[[Path], ImportResult]) -> ImportResult:
     """Imports into a temporary folder, then moves the result into a database. Creates nothing if no page was read.
     Raises as `move` and `make`.
     """
@@ -151,7 +151,7 @@ def _copy_to_database(
             database_copying.enter(
                 target,
                 table,
-                watched(
+                report_rows(
                     summed(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch
                 ),
             )
@@ -175,7 +175,7 @@ def _copy_to_database(
                 return (body.row for body in database_copying.bodies_out(target, reader))
             return database_copying.rows_out(target, tables[name])
 
-        compared(sent, read_back, watch)
+        verify_rows(sent, read_back, watch)
     return sent
 
 
@@ -200,7 +200,7 @@ def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
     return SegmentWriter(object_storage(address.segments), f"moved-{uuid4().hex}", note)
 
 
-def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
+def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
     """See `move`."""
     address, place = address_of(store), str(folder.resolve())
     with (
@@ -225,7 +225,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> Moved:
                     )
                 sent = _copy_to_folder(connection, folder, watch)
             stack.pop_all()
-    return Moved(str(folder), {name: total.rows for name, total in sent.items()})
+    return MoveResult(str(folder), {name: total.rows for name, total in sent.items()})
 
 
 def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
@@ -243,12 +243,14 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
                 folder_copying.enter(
                     draft,
                     table,
-                    watched(summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch),
+                    report_rows(
+                        summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch
+                    ),
                 )
             sent["body"] = Sum()
             folder_copying.enter_bodies(draft, _folder_bodies(connection, reader, sent["body"], watch))
             folder_copying.complete(draft, database_copying.last_seq(connection))
-            compared(
+            verify_rows(
                 sent,
                 lambda name: (
                     folder_copying.bodies_back(draft)

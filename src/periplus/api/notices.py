@@ -169,7 +169,9 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
         return made
 
 
-def failed(folder: Path, job: int, sentence: str, place: Path | str | None, now: float, epoch: int) -> Notice | None:
+def add_failure(
+    folder: Path, job: int, sentence: str, place: Path | str | None, now: float, epoch: int
+) -> Notice | None:
     """Stores a notice that a job failed. sentence: its command and its last message."""
     with book(folder) as opened:
         name = noticed_name(place) if place else ""

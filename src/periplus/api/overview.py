@@ -17,7 +17,7 @@ from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
-BROKEN = "broken-link"
+BROKEN_LINK = "broken-link"
 REPAIR = 3  # causes shown
 COMPARED_URLS = 50_000  # above this, runs are compared only on request: it reads all links of both
 
@@ -112,4 +112,4 @@ def changes_of(made: Comparison) -> RunChanges:
 
 
 def _broken_urls(issues: Iterable[Issue]) -> int:
-    return len({issue.related for issue in issues if issue.code == BROKEN})
+    return len({issue.related for issue in issues if issue.code == BROKEN_LINK})

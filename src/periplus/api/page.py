@@ -80,9 +80,9 @@ class Page:
     def source(self) -> bytes:
         """The body as received, without content coding. Raises UsageError if it is not stored."""
         sent = self._contents.sent(self._id) if self.row.rendered else None
-        return sent if sent is not None else self.rendered()
+        return sent if sent is not None else self.parsed_body()
 
-    def rendered(self) -> bytes:
+    def parsed_body(self) -> bytes:
         """The body as parsed: for a rendered page, the browser's DOM. Raises as `source`."""
         body = self._contents.body(self._id)
         return self._missing("bytes") if body is None else body
@@ -108,7 +108,7 @@ class Page:
         """
         from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
 
-        body, media_type = self.rendered(), self.row.media_type or "application/octet-stream"
+        body, media_type = self.parsed_body(), self.row.media_type or "application/octet-stream"
         if media_type not in ("text/css", "text/html", "application/xhtml+xml", "image/svg+xml"):
             return body, media_type
         text, _ = decode(body, self.row.charset or "", media_type)
@@ -163,7 +163,7 @@ class Page:
         return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown_blocks(parts))
 
     def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
-        return None if ALL_PARTS.issubset(parts) else shown(self.parts(), parts)
+        return None if ALL_PARTS.issubset(parts) else blocks_in_parts(self.parts(), parts)
 
     def headers(self) -> tuple[int, Headers]:
         """(status, headers) of the response that delivered the page, else of the last response.
@@ -235,7 +235,7 @@ class Page:
         )
 
 
-def shown(of_blocks: Sequence[Part], parts: Collection[Part]) -> list[bool] | None:
+def blocks_in_parts(of_blocks: Sequence[Part], parts: Collection[Part]) -> list[bool] | None:
     """Whether each block is in the parts; None: all are, also for the text of a page without content."""
     if Part.CONTENT not in of_blocks and TEXT_PARTS.issubset(parts):
         return None

@@ -14,7 +14,7 @@ from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
 from periplus.api.homes import editing, folder_of
-from periplus.api.logins import revealed
+from periplus.api.logins import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import (
@@ -48,7 +48,7 @@ def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: S
     """Inspects the certificate of each own host with https pages, and stores the result."""
     with reading.opened(folder_of(place)) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
-    identity = revealed(settings.identity, Path())
+    identity = resolve_secrets(settings.identity, Path())
     looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
     seen = [(host, certificate) for host, certificate in looks if certificate is not None]
     if seen:

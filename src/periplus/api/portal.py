@@ -17,8 +17,8 @@ from periplus.analyse.cascades import cascades_of_stories
 from periplus.analyse.edition import Selection, selection, without_sites
 from periplus.api.facts import run_name
 from periplus.api.homes import editing, folder_of
-from periplus.api.portal_entries import described
-from periplus.api.results import store_stories, when_stored, written
+from periplus.api.portal_entries import describe_entries
+from periplus.api.results import store_stories, when_stored, write_text
 from periplus.api.stories import ReadingRequest, influence, stories_and_state
 from periplus.api.topics import judge_of, text_of_page
 from periplus.errors import StoreError, UsageError
@@ -47,7 +47,7 @@ MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever repl
 
 
 @frozen
-class Published:
+class PublishResult:
     """Result of a publication: number of files written, unchanged and deleted."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Published:
     removed: int
 
 
-def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
+def publish(folder: Path, files: Mapping[str, bytes]) -> PublishResult:
     """Writes these files into a folder and deletes files of earlier calls that are no longer among them.
 
     files: relative path with slashes -> content, in an order in which link targets come before the links to them. Each
@@ -82,7 +82,7 @@ def publish(folder: Path, files: Mapping[str, bytes]) -> Published:
         raise UsageError(
             f"the portal cannot be written into {folder}: {error.strerror or error}. Choose another folder with -o."
         ) from None
-    return Published(folder, written, len(files) - written, len(gone))
+    return PublishResult(folder, written, len(files) - written, len(gone))
 
 
 def _ours(folder: Path) -> set[str]:
@@ -129,7 +129,7 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
             (folder / path).parent.rmdir()
 
 
-JUDGED_AT_ONCE = 500  # pages whose texts are in memory at a time
+JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
 PICTURE_BEGIN = 16  # bytes that identify the image format
 PICTURE_BYTES = 2_000_000  # limit for an editor's picture
 
@@ -145,7 +145,7 @@ def relevance_of(
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
     pages = text_rows.pages_of(connection, ids)
     scores: dict[Url, float] = {}
-    while batch := list(islice(pages, JUDGED_AT_ONCE)):
+    while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
         scores |= zip(
             [page.url for page in batch], judge.judge([text_of_page(page) for page in batch]).tolist(), strict=True
         )
@@ -275,7 +275,7 @@ def review_file(folder: Path, name: str) -> Path:
 def keep(folder: Path, edition: Edition) -> None:
     """Stores the entries for the editor, replacing earlier ones."""
     text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
-    written(review_file(folder, edition.portal.name), text)
+    write_text(review_file(folder, edition.portal.name), text)
 
 
 def review_of(folder: Path, name: str) -> PortalReview:
@@ -401,7 +401,7 @@ def portals(folder: Path) -> list[tuple[Portal, float]]:
         return portal_rows.portals(connection)
 
 
-def portal_named(folder: Path, name: str = "") -> Portal:
+def find_portal(folder: Path, name: str = "") -> Portal:
     """The portal with this name, or the only one. Raises UsageError that lists the portals."""
     by_name = {portal.name: portal for portal, _ in portals(folder)}
     if not by_name:
@@ -429,7 +429,7 @@ def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lam
         relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
         entries = _report_progress(
-            described(folder, connection, (*chosen.published, *chosen.waiting), state),
+            describe_entries(folder, connection, (*chosen.published, *chosen.waiting), state),
             len(chosen.published) + len(chosen.waiting),
             watch,
         )
@@ -554,10 +554,10 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 
 def build(
     place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
-) -> tuple[Edition, Published]:
+) -> tuple[Edition, PublishResult]:
     """Builds a portal and publishes it into out, by default portals/NAME in the folder of the collection or copy."""
     folder = folder_of(place)
-    portal = portal_named(folder, name)
+    portal = find_portal(folder, name)
     edition = edition_of(place, portal, now, watch)
     done = publish(out or folder / PORTAL_FOLDER / portal.name, portal_files(edition))
     with editing(place) as folder, schema.writing(folder) as connection:

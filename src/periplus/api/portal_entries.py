@@ -17,7 +17,7 @@ from periplus.analyse.keywords.choosing import keywords_of_all
 from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
 from periplus.analyse.keywords.reading import Counts, counted
 from periplus.api.keywords import readings, spread_pages
-from periplus.api.results import written
+from periplus.api.results import write_text
 from periplus.api.stories import StoriesState
 from periplus.errors import StoreError
 from periplus.model.page import Blocks
@@ -32,7 +32,7 @@ from periplus.urls.canonical import url_id
 VERSION = 1  # of the cache file and of the code that computes its contents
 # per story. Up to half of all keywords are dates, counts and the like; half of the printable ones are parts of others.
 KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
-PAGES_FOR_FRAME = 12  # pages of a site compared to find its repeated text
+FRAME_PAGES = 12  # pages of a site compared to find its repeated text
 # share of its text that a page has in common with an earlier one, above which it counts as a copy of it
 COPY = 0.5
 PAGES_READ = 3  # pages of a story used for its sentence and keywords
@@ -46,7 +46,7 @@ class EntryDescription(NamedTuple):
     provenance: Sequence[tuple[str, float]]  # (run, fetched) per page
 
 
-def described(
+def describe_entries(
     folder: Path, connection: reading.Connection, entries: Sequence[Entry], state: StoriesState
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
@@ -70,7 +70,7 @@ def described(
     if file and not stored.keys() >= descriptions.keys():
         head = {"version": VERSION, "state": state.digest}
         with contextlib.suppress(StoreError):  # read-only folder: no cache
-            written(file, json.dumps({**head, "entries": stored | descriptions}))
+            write_text(file, json.dumps({**head, "entries": stored | descriptions}))
 
 
 def _key(story: Story) -> str:
@@ -126,7 +126,7 @@ class _Describing:
     def _frame(self, site: int) -> frozenset[str]:
         """Texts that the pages of a site repeat."""
         if site not in self._frames:
-            pages = text_rows.pages_of_site(self._connection, site, PAGES_FOR_FRAME)
+            pages = text_rows.pages_of_site(self._connection, site, FRAME_PAGES)
             self._frames[site] = frame_texts([page.blocks.texts() for page in pages])
         return self._frames[site]
 

@@ -22,20 +22,20 @@ from periplus.urls.canonical import url_id
 from periplus.values import Row
 
 # issues without a position in a source
-OF_WHOLE_PAGES = HEADER_CODES | {
+WHOLE_PAGE_CODES = HEADER_CODES | {
     "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
-LOOKED_UP_BY = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
+POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
 _PAGES = 10_000  # pages per batch of issues in memory; each page is read once
 
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
-    """Like `placed`, for a collection's folder."""
+    """Like `locate_issues`, for a collection's folder."""
     with reading.opened(folder) as connection:
-        return placed(connection, issues)
+        return locate_issues(connection, issues)
 
 
-def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
+def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """Like `with_positions`, for a collection's folder."""
     with reading.opened(folder) as connection:
         return list(with_positions(connection, issues))
@@ -43,23 +43,23 @@ def some_looked_up(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
 
 def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Rows of ISSUES with line and column. names: of their columns, including LOOKED_UP_BY and these two."""
-    places = {name: names.index(name) for name in (*LOOKED_UP_BY, "line", "column")}
+    places = {name: names.index(name) for name in (*POSITION_KEYS, "line", "column")}
 
     def issue_of(row: Row) -> Issue:
-        code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in LOOKED_UP_BY)
+        code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in POSITION_KEYS)
         return Issue(code, issue_kinds()[code].severity, url, detail, related, anchor, position, cause)
 
-    for row, issue in zip(rows, some_looked_up(folder, map(issue_of, rows)), strict=True):
+    for row, issue in zip(rows, issues_with_positions(folder, map(issue_of, rows)), strict=True):
         values = list(row)
         values[places["line"]], values[places["column"]] = issue.line or None, issue.column or None
         yield tuple(values)
 
 
-def placed(connection: reading.Connection, issues: IssueTable) -> IssueTable:
+def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTable:
     """All issues, with line and column where they can be found in the stored page. Bounded memory."""
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
     sorted_kinds = [
-        (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in OF_WHOLE_PAGES
+        (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in WHOLE_PAGE_CODES
     ]
     pages = distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
     for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
@@ -81,7 +81,7 @@ def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> I
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
-        if issue.code not in OF_WHOLE_PAGES:
+        if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
     contents = Contents(connection)
     for url, places in by_page.items():

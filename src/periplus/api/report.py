@@ -22,12 +22,12 @@ from periplus.api.facts import (
     SiteRows,
     Start,
     about,
-    analysed,
+    analyse_site,
     chosen_start,
     read_site,
     site_starts,
 )
-from periplus.api.grading import trend_points, unmeasured
+from periplus.api.grading import trend_points, ungradable_fields
 from periplus.api.positions import with_positions
 from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
@@ -58,12 +58,12 @@ from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
 MAP_NODES = 400  # in the map, whose branches can be expanded
-BROKEN_NAMED = 2_000  # broken URLs listed with pages: each page costs two look-ups
-HOLDERS_NAMED = 50  # pages listed per broken URL: a broken link in a menu is on every page
-FAULTS_NAMED = 1_000  # per kind; `periplus check` lists all
-ISSUES_NAMED = 10  # per fault: a missing script affects every page
-ISSUES_PLACED = 2  # per fault with line and column: the first may be the cause itself
-CHAINS_NAMED = 100_000
+MOST_BROKEN_URLS = 2_000  # broken URLs listed with pages: each page costs two look-ups
+MOST_LINKING_PAGES = 50  # pages listed per broken URL: a broken link in a menu is on every page
+MOST_FAULTS = 1_000  # per kind; `periplus check` lists all
+MOST_ISSUES = 10  # per fault: a missing script affects every page
+MOST_POSITIONS = 2  # per fault with line and column: the first may be the cause itself
+MOST_CHAINS = 100_000
 HEAVIEST = 50
 SCREENSHOTS = 9  # about 30 KB each
 _SEVERITIES = list(Severity)
@@ -95,7 +95,7 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
     """Data of the report of a collection with several sites: a summary of each."""
     sums, notes = [], list[str]()
     with reading.snapshot(connection):
-        urls, blank = Urls(connection), unmeasured(connection)
+        urls, blank = Urls(connection), ungradable_fields(connection)
         for start in site_starts(connection):
             rows, analysis, audit = _analyse_site(connection, start, RankOrder(), now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
@@ -121,7 +121,7 @@ def _analyse_site(
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(connection, start.site)]
     rows = read_site(connection, start, now, _to_pages(links[0]))
-    analysis = analysed(rows, order)
+    analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
     # last reference: popping it lets the audit free the links before it allocates
@@ -194,7 +194,7 @@ def _build_report(
         languages=site_rows.tallies(connection, site, "language"),
         duplicates=audit.duplicates,
         notes=audit.notes,
-        grades=_grades(audit, groups, unmeasured(connection)),
+        grades=_grades(audit, groups, ungradable_fields(connection)),
         trends=trend_points(connection) if alone else (),
         screenshots=tuple(_screenshots(connection, rows.start, [facts.url[page] for page in ranked])),
     )
@@ -235,11 +235,11 @@ def _place_of_severity(group: IssueGroup) -> int:
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
     """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
-    placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:ISSUES_PLACED]])
+    placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]])
 
     def with_lines(fault: Fault) -> Fault:
-        first = islice(placed, min(ISSUES_PLACED, len(fault.issues)))
-        return replace(fault, issues=(*first, *fault.issues[ISSUES_PLACED:]))
+        first = islice(placed, min(MOST_POSITIONS, len(fault.issues)))
+        return replace(fault, issues=(*first, *fault.issues[MOST_POSITIONS:]))
 
     return [replace(group, faults=tuple(map(with_lines, group.faults))) for group in groups]
 
@@ -253,8 +253,8 @@ def _issue_group(
     url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
     if connection is not None:
-        words = faults(causes, ISSUES_NAMED, lambda shown: worded(with_anchors(connection, shown, audit.ids), url))
-        named = tuple(islice(words, FAULTS_NAMED))
+        words = faults(causes, MOST_ISSUES, lambda shown: worded(with_anchors(connection, shown, audit.ids), url))
+        named = tuple(islice(words, MOST_FAULTS))
     return IssueGroup(kind, kind.severity, len(distinct_sorted(columns.subjects)), len(causes), named)
 
 
@@ -268,15 +268,15 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
     count = len(audit.site.urls.url)
     starts = np.searchsorted(pairs, targets * count)
     counts = np.diff(np.append(starts, len(pairs)))
-    order = np.lexsort((targets, -counts))[:BROKEN_NAMED]
+    order = np.lexsort((targets, -counts))[:MOST_BROKEN_URLS]
     broken = []
     for target, start, pages in zip(
         targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
     ):
-        sources = (pairs[start : start + min(pages, HOLDERS_NAMED)] % count).tolist()
+        sources = (pairs[start : start + min(pages, MOST_LINKING_PAGES)] % count).tolist()
         broken.append(_broken_link(connection, audit, target, sources, pages))
     broken += [
-        _broken_link(connection, audit, target, [], 0) for target in unlinked[: BROKEN_NAMED - len(broken)].tolist()
+        _broken_link(connection, audit, target, [], 0) for target in unlinked[: MOST_BROKEN_URLS - len(broken)].tolist()
     ]
     return tuple(broken), len(targets) + len(unlinked)
 
@@ -345,7 +345,7 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
             bool(chains.loops[row]),
             int(count[row]),
         )
-        for row in rows[:CHAINS_NAMED].tolist()
+        for row in rows[:MOST_CHAINS].tolist()
     )
 
 

@@ -24,7 +24,7 @@ from periplus.values import frozen
 
 FOLDER = "results"
 STORIES = "stories.json"
-REMEMBERED = 4  # collections whose stories are cached, about 1 kB per page
+CACHED_COLLECTIONS = 4  # collections whose stories are cached, about 1 kB per page
 
 
 @frozen
@@ -35,7 +35,7 @@ class JudgedPage:
     label: bool | None
 
 
-def written(file: Path, text: str) -> Path:
+def write_text(file: Path, text: str) -> Path:
     """Writes a text file atomically. Raises StoreError."""
     draft = file.with_name(file.name + ".part")
     try:
@@ -64,7 +64,7 @@ def store_stories(folder: Path, stories: Stories) -> Path:
     """Replaces the stored stories."""
     out = StringIO()
     write_stories_json(stories, out)
-    return written(stories_file(folder), out.getvalue())
+    return write_text(stories_file(folder), out.getvalue())
 
 
 def stored_stories(folder: Path) -> Stories | None:
@@ -77,7 +77,7 @@ def stored_stories(folder: Path) -> Stories | None:
     return _read_stories(file, stamp)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_COLLECTIONS)
 def _read_stories(file: Path, stamp: int) -> Stories:
     """stamp: mtime of the file, part of the cache key."""
     try:
@@ -124,9 +124,9 @@ def judged_file(folder: Path, topic: str) -> Path:
     return topic_file(folder, topic).with_suffix(".judged.jsonl")
 
 
-def store_judged(folder: Path, topic: str, pages: Iterable[Judged]) -> Path:
+def store_classifications(folder: Path, topic: str, pages: Iterable[Judged]) -> Path:
     """Replaces the stored classifications of a topic."""
-    return written(
+    return write_text(
         judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
     )
 

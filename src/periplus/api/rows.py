@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows"]
 
-ROWS_SHOWN = 20  # in a notebook
+MOST_ROWS = 20  # in a notebook
 
 
 class Rows:
@@ -48,10 +48,10 @@ class Rows:
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, for notebooks."""
-        rows = list(islice(self, ROWS_SHOWN + 1))
+        rows = list(islice(self, MOST_ROWS + 1))
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows[:ROWS_SHOWN])
-        more = f"<p>The first {ROWS_SHOWN} rows.</p>" if len(rows) > ROWS_SHOWN else ""
+        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows[:MOST_ROWS])
+        more = f"<p>The first {MOST_ROWS} rows.</p>" if len(rows) > MOST_ROWS else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from periplus.urls.aliases import cores_shared
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import Applied, apply, rules_of
 
-SAMPLED = 4  # one shingle in four is compared: enough to recognise a print version
+SAMPLING = 4  # one shingle in four is compared: enough to recognise a print version
 
 
 def rules_text(folder: Path) -> str:
@@ -27,7 +27,7 @@ def rules_text(folder: Path) -> str:
     return text
 
 
-def checked(folder: Path, text: str) -> Applied:
+def explain_url(folder: Path, text: str) -> Applied:
     """Effect of the collection's rules on a URL, step by step.
 
     The folder needs to contain only periplus.toml.
@@ -50,4 +50,4 @@ def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
     text = contents.text(url_id)
     from periplus.analyse.duplicates import shingles  # imported here: crawls import this module without proposing rules
 
-    return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLED == 0)
+    return None if text is None else frozenset(number for number in shingles(text).tolist() if number % SAMPLING == 0)

@@ -252,7 +252,7 @@ class IndexWorker:
         changed = False
         for site_id in site_rows.site_names(self._connection):
             marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
-            if self._marks.changed:
+            if self._marks.has_changes:
                 with self._lock.transaction(self._connection):
                     self._marks.store(marked)
                     changes.note(self._connection, [page.url_id for page, _ in marked])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # what needs the extra `postgres`
 
 log = logging.getLogger(__name__)
 
-TAKEN_IN_S = 5.0  # longest wait of a search during a crawl for pages fetched so far
+INDEX_WAIT_S = 5.0  # longest wait of a search during a crawl for pages fetched so far
 ASK_LOOK_S = 0.1
 NEAR = 0.8  # share of equal content from which two hits are merged
 NOTHING_YET = "nothing is searchable yet: the index is being built"
@@ -104,7 +104,7 @@ class SearchedFolder:
         """
         folder, connection = self.folder, self._connection
         waiting, _ = standing_of(folder, connection)
-        goal, end = changes.newest(connection), time.monotonic() + TAKEN_IN_S
+        goal, end = changes.newest(connection), time.monotonic() + INDEX_WAIT_S
         if not ask(folder, now) or not is_written(folder):
             return waiting
         pages = text_rows.tally(connection)[0]
@@ -182,7 +182,7 @@ def pages_in(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def searched(
+def open_search(
     places: Mapping[str, Path | str], limit_s: float, copy: Callable[[Path | str], Path] = folder_of
 ) -> Iterator[Search]:
     """Opens collections (by name, which may be empty) for one search. A database with a shared index is searched

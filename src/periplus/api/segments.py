@@ -43,7 +43,7 @@ def rules_file(place: Path | str) -> Path:
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
 
 
-def rules_changed(folder: Path) -> int:
+def rules_mtime_ns(folder: Path) -> int:
     """mtime of the rules in ns, 0 without rules: invalidates results that depend on them."""
     path = rules_file(folder)
     return path.stat().st_mtime_ns if path.is_file() else 0
@@ -222,14 +222,14 @@ class SegmentedRows:
     segments: Segmentation | None
 
     @property
-    def made(self) -> Table:
+    def full_table(self) -> Table:
         """The table with segment columns; unchanged without rules."""
         return with_segments(self.table) if self.segments else self.table
 
     def rows(self, rows: Iterator[Row], only: str = "") -> Iterator[Row]:
         """only: keep the rows of this segment. Raises UsageError for a table without page URLs."""
         names = self.table.names
-        added = len(self.made.columns) - len(names)
+        added = len(self.full_table.columns) - len(names)
         places = [names.index(name) for name in ("url", "source", "target") if name in names][:added]
         if self.segments is None or not places:
             if only:

@@ -23,9 +23,9 @@ from periplus.api.facts import (
     SiteAnalysis,
     SiteRows,
     about,
-    analysed,
+    analyse_site,
     chosen_start,
-    linked_with_parts,
+    linked_bytes_and_resources,
     read_site,
     rows_from,
     run_name,
@@ -254,7 +254,7 @@ class Site:
         if LINKED not in values:
             return self.facts
         if self.parts is not None:
-            return replace(self.facts, linked=linked_with_parts(self.graph, self.facts, self.parts))
+            return replace(self.facts, linked=linked_bytes_and_resources(self.graph, self.facts, self.parts))
         return replace(self.facts, linked=linked_bytes(self.graph, self.facts.size_bytes, self.facts.media_type))
 
 
@@ -262,10 +262,10 @@ def site_of(connection: reading.Connection, key: str, order: RankOrder, now: flo
     """The map of the site with this key, or of the only one. Raises UsageError with the reason if there is none."""
     with reading.snapshot(connection):
         rows = read_site(connection, key, now)
-    return mapped(rows, analysed(rows, order), now)
+    return make_site(rows, analyse_site(rows, order), now)
 
 
-def mapped(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
+def make_site(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
     if analysis.site_map is None:
         raise UsageError(why_no_map(rows))
     origin = about(rows, analysis.ranking, now)
@@ -290,7 +290,7 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     now = time.time()
     with site_reader_of(store) as reader:
         rows = rows_from(reader, site, now)
-    return mapped(rows, analysed(rows, order), now).with_segments(segments_at(store))
+    return make_site(rows, analyse_site(rows, order), now).with_segments(segments_at(store))
 
 
 def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:

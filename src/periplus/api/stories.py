@@ -21,7 +21,7 @@ from periplus.analyse.stories import find_stories
 from periplus.api.story_pages import (
     CandidatePages,
     Readings,
-    Stored,
+    StoredReadings,
     pages_of,
     read,
     store_readings,
@@ -105,7 +105,7 @@ def _read(
     place: Path, connection: reading.Connection, pages: CandidatePages, file: ColumnFile | None, watch: Watch
 ) -> tuple[Readings, Articles, Ints]:
     """The result of `read` with the readings."""
-    stored = Stored(file)
+    stored = StoredReadings(file)
     readings = Readings(stored.sampling, place)
     with _left_to_the_next(place, readings, len(stored)):
         articles, links = read(connection, pages, stored, readings, watch)

@@ -79,7 +79,7 @@ class PageReading(NamedTuple):
     targets: Ints  # URL ids on other sites that its own text links to
 
 
-class Stored:
+class StoredReadings:
     """Readings from the file, by page."""
 
     def __init__(self, file: column_files.ColumnFile | None) -> None:
@@ -158,7 +158,7 @@ class Readings:
 
     def _thin(self, sampling: int) -> None:
         self.sampling = sampling
-        runs = self.ragged("shingles")
+        runs = self.list_column("shingles")
         rest = runs.values % np.uint64(sampling) == 0
         sizes = np.diff(np.concatenate(([0], np.cumsum(rest)))[runs.offsets])
         self._ragged["shingles"] = (
@@ -169,7 +169,7 @@ class Readings:
     def single(self, name: str) -> NDArray[Any]:
         return np.frombuffer(self._single[name], _SINGLE[name])[: self._pages]
 
-    def ragged(self, name: str) -> Ragged:
+    def list_column(self, name: str) -> Ragged:
         values, sizes = self._ragged[name]
         offsets = np.zeros(self._pages + 1, np.int64)
         np.cumsum(np.frombuffer(sizes, np.uint32)[: self._pages], out=offsets[1:])
@@ -178,7 +178,7 @@ class Readings:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Columns as stored in the file."""
-        ragged = {name: self.ragged(name) for name in _LIST_COLUMNS}
+        ragged = {name: self.list_column(name) for name in _LIST_COLUMNS}
         return {
             **{name: self.single(name) for name in _SINGLE},
             **{name: column.values for name, column in ragged.items()},
@@ -243,7 +243,7 @@ def _may_tell(page: PageRow) -> bool:
 
 
 def read(
-    connection: reading.Connection, pages: CandidatePages, stored: Stored, readings: Readings, watch: Watch
+    connection: reading.Connection, pages: CandidatePages, stored: StoredReadings, readings: Readings, watch: Watch
 ) -> tuple[Articles, Ints]:
     """(readings as articles, links between them: int64[k, 2], indices). Reads only changed pages.
 
@@ -256,14 +256,16 @@ def read(
             readings.add(page)
         for title in own:
             titles.append(title)
-    words = readings.ragged("words")
+    words = readings.list_column("words")
     articles = Articles(
         pages.urls, titles, pages.languages, pages.sites,
         np.repeat(np.arange(len(pages.sites), dtype=np.int32), np.diff(pages.offsets)),
         readings.single("when"), readings.single("origins"), readings.single("whole_days").astype(np.bool_),
-        pages.first_seen, readings.ragged("shingles"), words, readings.ragged("counts").values,
+        pages.first_seen, readings.list_column("shingles"), words, readings.list_column("counts").values,
     )  # fmt: skip
-    return articles, _follow_redirects(connection, *_own_links(readings.ragged("targets"), pages.offsets), pages.ids)
+    return articles, _follow_redirects(
+        connection, *_own_links(readings.list_column("targets"), pages.offsets), pages.ids
+    )
 
 
 class _Reader:
@@ -289,7 +291,7 @@ class _Reader:
 
 
 def _of_site(
-    reader: _Reader, pages: CandidatePages, site: range, titles: Sequence[str], stored: Stored, watch: Watch
+    reader: _Reader, pages: CandidatePages, site: range, titles: Sequence[str], stored: StoredReadings, watch: Watch
 ) -> Iterator[PageReading]:
     """Readings of a site's pages, in order. site: their indices; titles: without the site's name."""
     ids = list(map(UrlId, pages.ids[site.start : site.stop].tolist()))

@@ -12,7 +12,7 @@ from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
 from periplus.analyse.linkgraph import distinct_sorted
-from periplus.api.logins import revealed
+from periplus.api.logins import resolve_secrets
 from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
@@ -22,7 +22,7 @@ from periplus.urls.hosts import host_key
 from periplus.values import frozen
 
 DEAD = frozenset({"broken-link", "broken-resource", "soft-404"})
-MOST_ASKED = 1_000  # URLs per check: about eight minutes at half a second each
+MOST_URLS = 1_000  # URLs per check: about eight minutes at half a second each
 MOST_FAILURES = 3  # consecutive failures after which the archive is no longer asked
 LIMITS = FetchLimits(body_bytes=1 << 20, inflated_bytes=1 << 22, total_timeout_s=60.0, first_byte_timeout_s=60.0)
 
@@ -56,12 +56,12 @@ def with_copies(
     clock = SystemClock()
     host = host_key(address)
     delay_s = delay_for(settings.politeness, host in settings.politeness.mine, None)
-    transport = CurlTransport(Wire(LIMITS, revealed(settings.identity, folder), 1), clock)
+    transport = CurlTransport(Wire(LIMITS, resolve_secrets(settings.identity, folder), 1), clock)
     copies: dict[str, ArchivedCopy] = {}
     failures, fault, asked = 0, "", 0
     try:
         index = CdxServer(address, transport, clock, delay_s)
-        for text, first_seen in _first_seen_times(folder, dead[:MOST_ASKED]):
+        for text, first_seen in _first_seen_times(folder, dead[:MOST_URLS]):
             watch(asked, len(dead))
             answer = index.nearest(Url(text), first_seen)
             asked += 1

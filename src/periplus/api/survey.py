@@ -17,7 +17,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.webometrics import companions_worth_reading
 from periplus.api.changing import changing
-from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, judged, open_run, work
+from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, open_run, run_outcome, work
 from periplus.api.homes import folder_of, home_of, workable
 from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
@@ -109,7 +109,7 @@ def remove_sites(place: Place, names: Iterable[str]) -> tuple[Campaign, tuple[Un
     """Removes sites by name, short name or prefix; returns the survey and the removed sites. Keeps fetched pages."""
     asked, gone = list(names), dict[str, Unit]()
 
-    def changed(before: Campaign) -> Campaign:
+    def without_sites(before: Campaign) -> Campaign:
         for name in asked:
             units = [unit for unit in before.units if name in (unit.name, unit.short, unit.start, *unit.prefixes)]
             if not units:
@@ -117,7 +117,7 @@ def remove_sites(place: Place, names: Iterable[str]) -> tuple[Campaign, tuple[Un
             gone.update((unit.name, unit) for unit in units)
         return dataclasses.replace(before, units=tuple(unit for unit in before.units if unit.name not in gone))
 
-    return change(place, changed), tuple(gone.values())
+    return change(place, without_sites), tuple(gone.values())
 
 
 def stop(place: Place) -> None:
@@ -135,7 +135,7 @@ MOST_QUANTUM = 1_000_000  # the rule allocates pages, not the frontier
 
 
 @frozen
-class Watched:
+class RunProgress:
     """Progress of a survey for its watcher; `standing` computes details on demand because it is slow."""
 
     progress: Progress
@@ -143,7 +143,7 @@ class Watched:
     standing: Callable[[], CampaignProgress]
 
 
-def run(place: Place, settings: Settings, watch: Callable[[Watched], bool]) -> CrawlEnd:
+def run(place: Place, settings: Settings, watch: Callable[[RunProgress], bool]) -> CrawlEnd:
     """Runs a survey until its page budget or time is used up, no work is left, watch returns True, or `stop` is called.
 
     settings: as for a crawl, based on DEFAULTS; max_time_s limits this run. watch: called several times a second from
@@ -188,7 +188,7 @@ def policy_of(store: RunStore, order: CrawlOrder) -> SurveyPolicy:
 class _Run:
     """A run, divided into parts with an unchanged plan."""
 
-    def __init__(self, place: Place, home: CrawlHome, settings: Settings, watch: Callable[[Watched], bool]) -> None:
+    def __init__(self, place: Place, home: CrawlHome, settings: Settings, watch: Callable[[RunProgress], bool]) -> None:
         self._place, self._home, self._settings, self._watch = place, home, settings, watch
         self._began = self._looked_at = time.monotonic()
         self._limit_s = settings.budget.max_time_s  # for the whole run
@@ -208,7 +208,7 @@ class _Run:
                 break
             self._take_plan()
         pages = self._campaign.pages
-        state, text = judged(self._counts, self._waiting, self._why or note, self._first)
+        state, text = run_outcome(self._counts, self._waiting, self._why or note, self._first)
         if state == "stopped" and self._counts.fetched and not (self._why or note):
             text = f"{pages:,} pages are fetched" if pages else text
         self._home.end_run(run_id, state, text, clock.now())
@@ -269,7 +269,7 @@ class _Run:
         now = time.monotonic()
         progress = dataclasses.replace(progress, elapsed_s=now - self._began)
         pages = self._before + progress.counts.fetched
-        if self._watch(Watched(progress, pages, lambda: self._standing(progress.elapsed_s))):
+        if self._watch(RunProgress(progress, pages, lambda: self._standing(progress.elapsed_s))):
             return True
         if self._limit_s and progress.elapsed_s >= self._limit_s:
             self._why = f"max-time {self._limit_s:g} s is over"
@@ -504,7 +504,7 @@ def _place(units: tuple[Unit, ...], name: str) -> int | None:
 
 # Decisions on sites ---------------------------------------------------------------------------------------------------
 
-MOST_COMPARED = 20_000  # names compared to suggest one for an unknown name: a third of a second
+MOST_NAMES = 20_000  # names compared to suggest one for an unknown name: a third of a second
 
 
 def decide(
@@ -567,7 +567,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
         ):
             yield prefix
         else:
-            near = get_close_matches(prefix, dict.fromkeys([*noted, *named, *met][:MOST_COMPARED]))
+            near = get_close_matches(prefix, dict.fromkeys([*noted, *named, *met][:MOST_NAMES]))
             hint = f"; similar names are {', '.join(near)}" if near else ""
             raise UsageError(
                 f"no site {name} in the survey, and no known link leads to it{hint}. With the status `in` any address "

@@ -17,15 +17,15 @@ import numpy as np
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import Causes, IssueTable, by_severity, faults
 from periplus.api.audit import issue_rows, seen_since
-from periplus.api.cache import Background, Remembered
+from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
-from periplus.api.inlink_index import InlinkIndexes, narrowed
+from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import review_of
 from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
-from periplus.api.segments import pages_within, require_segment, rules_at, rules_changed, segments_of
+from periplus.api.segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import OutOfTime, UsageError
 from periplus.model.arrays import Ints, Mask
@@ -64,9 +64,9 @@ __all__ = [
     "TableFacet",
     "TablePage",
     "TableQuery",
-    "leafed",
+    "read_page",
     "table_of",
-    "written",
+    "write_table",
 ]
 
 
@@ -179,10 +179,10 @@ READ_S = 10.0  # CPU time limit for the rows of one screen
 FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
 AUDIT_S = 120.0  # time limit for loading the input of an audit
 WRITE_S = 600.0  # time limit for a file
-PAGES_REMEMBERED = 100  # cached table pages, for readers who go back or poll a finished run
-AUDITS_REMEMBERED = 2  # cached audits as columns: about 70 bytes per issue and 150 per URL
-SUMS_REMEMBERED = 100  # cached overviews, some kB each
-REMEMBERED = 4  # cached audits and results as tables: 100 to 400 bytes per row, large ones on disk
+CACHED_PAGES = 100  # cached table pages, for readers who go back or poll a finished run
+CACHED_AUDITS = 2  # cached audits as columns: about 70 bytes per issue and 150 per URL
+CACHED_SUMS = 100  # cached overviews, some kB each
+CACHED_TABLES = 4  # cached audits and results as tables: 100 to 400 bytes per row, large ones on disk
 
 
 @frozen
@@ -250,17 +250,17 @@ class NotedCauses:
 class Browser:
     """Pages through tables of any collection; caches audits, which take seconds. Thread-safe."""
 
-    _computed: Remembered[_Key, reading.Connection] = field(
-        default_factory=lambda: Remembered(REMEMBERED, reading.Connection.close)
+    _computed: LruCache[_Key, reading.Connection] = field(
+        default_factory=lambda: LruCache(CACHED_TABLES, reading.Connection.close)
     )
-    _pages: Remembered[_Key, TablePage] = field(default_factory=lambda: Remembered(PAGES_REMEMBERED))
-    _audited: Remembered[_Key, tuple[IssueTable, tuple[Causes, ...]]] = field(
-        default_factory=lambda: Remembered(AUDITS_REMEMBERED)
+    _pages: LruCache[_Key, TablePage] = field(default_factory=lambda: LruCache(CACHED_PAGES))
+    _audited: LruCache[_Key, tuple[IssueTable, tuple[Causes, ...]]] = field(
+        default_factory=lambda: LruCache(CACHED_AUDITS)
     )
-    _sums: Remembered[_Key, FaultSums] = field(default_factory=lambda: Remembered(SUMS_REMEMBERED))
-    _audits: Background[_Key, bool] = field(default_factory=lambda: Background(REMEMBERED))
-    _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(SUMS_REMEMBERED))
-    _segments: Remembered[_Key, Segmentation | None] = field(default_factory=lambda: Remembered(REMEMBERED))
+    _sums: LruCache[_Key, FaultSums] = field(default_factory=lambda: LruCache(CACHED_SUMS))
+    _audits: Background[_Key, bool] = field(default_factory=lambda: Background(CACHED_TABLES))
+    _overviews: Background[_Key, Overview] = field(default_factory=lambda: Background(CACHED_SUMS))
+    _segments: LruCache[_Key, Segmentation | None] = field(default_factory=lambda: LruCache(CACHED_TABLES))
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
     cpu_s: Callable[[], float] = time.thread_time
 
@@ -278,8 +278,8 @@ class Browser:
         read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
         with self._open(folder, name, only) as (connection, table):
             with reading.limited(connection, READ_S, self.cpu_s):
-                asked = narrowed(folder, connection, name, asked, self.indexes)
-            page = leafed(connection, table, asked, read, self.cpu_s)
+                asked = narrow_query(folder, connection, name, asked, self.indexes)
+            page = read_page(connection, table, asked, read, self.cpu_s)
         if name == ISSUES.name:
             page = _with_positions(folder, table, page, columns)
         if name == FAULTS.name and (segments := self.segments(folder)):
@@ -298,7 +298,7 @@ class Browser:
             with reading.opened(folder, READ_S) as connection:
                 return segments_of(connection, rules)
 
-        return self._segments.of(_version(folder), make)
+        return self._segments.get_or_make(_version(folder), make)
 
     def _faults_by_segment(self, folder: Path, segments: Segmentation) -> TableFacet:
         """Number of open causes in each segment."""
@@ -325,7 +325,7 @@ class Browser:
 
         return self._overviews.of(key, make, wait_s)
 
-    def audited(self, folder: Path, wait_s: float) -> bool:
+    def prepare_audit(self, folder: Path, wait_s: float) -> bool:
         """Whether faults and issues are ready; after wait_s the work continues in the background."""
 
         def make() -> bool:
@@ -385,7 +385,7 @@ class Browser:
                 (FAULTS, (fault_row(row.fault, issue_kinds(), row.note, row.since) for row in noted.faults(1))),
             )
 
-        return self._computed.of(key, make)
+        return self._computed.get_or_make(key, make)
 
     def _noted_causes(self, folder: Path) -> NotedCauses:
         """All causes with their notes. A changed note does not repeat the audit."""
@@ -397,10 +397,10 @@ class Browser:
                     table = table.of(by_severity(table.kinds))
                     return table, tuple(seen_since(connection, table, causes) for causes in table.causes())
 
-            audited = self._audited.of((folder.resolve(), *stored_tables.version(connection)), make)
+            audited = self._audited.get_or_make((folder.resolve(), *stored_tables.version(connection)), make)
             return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
 
-    def noted(self, folder: Path) -> tuple[NotedFault, ...]:
+    def noted_faults(self, folder: Path) -> tuple[NotedFault, ...]:
         """All causes with notes and their first issue, most severe first. Raises NoCollection, StoreError."""
         with self._computed.lock:
             return tuple(self._noted_causes(folder).faults(1))
@@ -418,7 +418,9 @@ class Browser:
         kind, _, which = name.partition(":")
         result = RESULT_TABLES[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
-        return self._computed.of(key, lambda: stored_tables.computed((result.table, result.rows(folder, which))))
+        return self._computed.get_or_make(
+            key, lambda: stored_tables.computed((result.table, result.rows(folder, which)))
+        )
 
 
 def _segment(segments: Segmentation, page: int) -> str:
@@ -451,7 +453,7 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 def _version(folder: Path) -> _Key:
     """Cache key that changes with the stored data and the rules."""
     with reading.opened(folder) as connection:
-        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_changed(folder))
+        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_mtime_ns(folder))
 
 
 def _stamp(folder: Path, name: str) -> object:
@@ -470,7 +472,7 @@ def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequen
     return replace(page, columns=chosen, rows=tuple(tuple(row[place] for place in places) for row in rows))
 
 
-def leafed(
+def read_page(
     connection: reading.Connection,
     table: Table,
     query: TableQuery,
@@ -498,7 +500,7 @@ def leafed(
     )
 
 
-def written(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
+def write_table(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
     """Writes all matching rows in the order shown to a file. Raises UsageError."""
     rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
     writer_named(format).write(table, rows, path)

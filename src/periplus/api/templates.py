@@ -55,7 +55,7 @@ class TemplateMarks:
     source_left: Callable[[int], str]
 
 
-def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> TemplateMarks:
+def shorkin_marks(source: Callable[[int], str], count: int, rules: TemplateRules, watch: Watch) -> TemplateMarks:
     """Shorkin's method. source: source of a page by number. Memory: 12 bytes per tag and text of the site."""
     length = rules.min_fragmenters_chain
     held: list[Chains] = []
@@ -72,13 +72,13 @@ def by_shorkin(source: Callable[[int], str], count: int, rules: TemplateRules, w
         for size, page_chains, picked in zip(parts, held, navigation, strict=True)
     ]
 
-    def marked(page: int) -> tuple[Fragments, Mask]:
+    def mark_page(page: int) -> tuple[Fragments, Mask]:
         pieces = fragments(source(page))
         return pieces, covered(chains(pieces, length), navigation[page], length)
 
     sizes = [int(size.sum()) for size in parts]
     return TemplateMarks(
-        clusters, gone, sizes, lambda page: marked_blocks(*marked(page)), lambda page: source_left(*marked(page))
+        clusters, gone, sizes, lambda page: marked_blocks(*mark_page(page)), lambda page: source_left(*mark_page(page))
     )
 
 
@@ -87,7 +87,7 @@ def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> lis
     return sorted(clusters, key=lambda cluster: -len(cluster.pages))
 
 
-def of_sources(
+def sampled_sources(
     connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
     """Shorkin's method on stored pages."""
@@ -97,10 +97,10 @@ def of_sources(
         row = rows[page]
         return decode(contents.body(row.url_id) or b"", row.charset, row.media_type)[0]
 
-    return by_shorkin(source, len(rows), rules, watch)
+    return shorkin_marks(source, len(rows), rules, watch)
 
 
-def of_marks(
+def template_marks(
     connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
     """Templates from the stored marks, by the same rules, with navigation blocks in place of chains.
@@ -109,7 +109,7 @@ def of_marks(
     a template.
     """
 
-    def marked(page: int) -> Iterator[tuple[Block, Part]]:
+    def blocks_with_parts(page: int) -> Iterator[tuple[Block, Part]]:
         for page_blocks in pages_of(connection, [rows[page].url_id]):
             parts = (part if part is Part.NAVIGATION else Part.CONTENT for part in page_blocks.parts or ())
             yield from zip(page_blocks.blocks, parts, strict=False)
@@ -118,7 +118,7 @@ def of_marks(
     sizes: list[int] = []
     for page in range(len(rows)):
         watch("Reading pages", page, len(rows))
-        blocks = list(marked(page))
+        blocks = list(blocks_with_parts(page))
         held.append(np.array([_chain(block) for block, part in blocks if part is Part.NAVIGATION], np.uint64))
         sizes.append(sum(_bytes(block) for block, _ in blocks))
     alike = replace(rules, duplicates=100)
@@ -127,7 +127,7 @@ def of_marks(
         _clusters(held, alike, watch),
         gone,
         sizes,
-        lambda page: (_marked_block(*pair) for pair in marked(page)),
+        lambda page: (_marked_block(*pair) for pair in blocks_with_parts(page)),
         _no_source,
     )
 
@@ -156,8 +156,8 @@ def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> boo
 
 
 METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {
-    "site": of_marks,
-    "shorkin": of_sources,
+    "site": template_marks,
+    "shorkin": sampled_sources,
 }
 
 
@@ -169,11 +169,11 @@ class Templates:
     _pages: Sequence[TemplatePage]
     _judged: TemplateMarks
 
-    def chosen(self, most: int = -1) -> list[tuple[TemplatePage, int]]:
+    def numbered_pages(self, most: int = -1) -> list[tuple[TemplatePage, int]]:
         """(page, template number), by template, then pages without template (-1). most: per template; -1: all."""
         return [(self._pages[page], template) for page, template in self._places(most)]
 
-    def marked(self, most: int = -1) -> Iterator[MarkedPage]:
+    def marked_pages(self, most: int = -1) -> Iterator[MarkedPage]:
         """The same pages in the same order, with content and navigation marked."""
         for page, template in self._places(most):
             yield MarkedPage(self._pages[page], template, tuple(self._judged.blocks(page)))

@@ -17,8 +17,8 @@ from periplus.api.crawling import (
     CrawlOrder,
     Progress,
     check_order,
-    judged,
     open_run,
+    run_outcome,
     work,
 )
 from periplus.api.homes import address_of_copy, editing, leave_nothing, workable
@@ -228,7 +228,7 @@ class _Run:
         finally:
             store.close()
         spent = f"max-pages {pages} reached" if pages and counts.fetched >= pages else ""
-        state, text = judged(counts, waiting, self._why or note or spent, first)
+        state, text = run_outcome(counts, waiting, self._why or note or spent, first)
         text = text or "no page is left to fetch"
         home.end_run(run_id, state, text, clock.now())
         tally = self._policy.tally

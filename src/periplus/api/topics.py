@@ -303,7 +303,7 @@ def judged_pages(
     ids = [url_id(Url(row.url)) for row in collection.pages(state="fetched", columns=("url",))]
     pages = []
     for count, page in enumerate(pages_of(collection, ids), 1):
-        pages.append(judged(judge, page))
+        pages.append(judge_page(judge, page))
         watch("judging", count, len(ids))
     pages.sort(key=lambda page: (-page.probability, page.url))
     return pages if limit < 0 else pages[:limit]
@@ -313,7 +313,7 @@ def judged_page(collection: Collection, name: str, url: str, topic_from: Path | 
     """Classifies one page. topic_from: as in `judged_pages`. Raises UsageError for an unknown page."""
     page_url = collection.resolve(url)
     for page in pages_of(collection, [url_id(page_url)]):
-        return judged(judge_of(topic_from or collection.folder, name), page)
+        return judge_page(judge_of(topic_from or collection.folder, name), page)
     raise UsageError(f"{page_url} is not a page of the collection: name a fetched page or a file")
 
 
@@ -330,7 +330,7 @@ def judged_target(collection: Collection, name: str, target: str, topic_from: Pa
     return Judged(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
 
 
-def judged(judge: Judge, page: PageBlocks) -> Judged:
+def judge_page(judge: Judge, page: PageBlocks) -> Judged:
     """Classifies a page."""
     text = text_of_page(page)
     return Judged(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
@@ -380,7 +380,7 @@ def stored_labels(folder: Path, name: str) -> list[Example]:
     return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
 
 
-def relearned(collection: Collection, name: str) -> Topic:
+def retrain(collection: Collection, name: str) -> Topic:
     """Trains the topic again on its examples and labels, and stores it."""
     from periplus.analyse.topic.judging import word_counts
 

@@ -71,7 +71,7 @@ FORMATS = {
     "fragment": ("xml", "json", "svg"),
 }
 """Drawings and documents of `write_survey`; tables are in `present.survey_report`."""
-CO_LINKS_SHOWN = 1_000
+MOST_CO_LINKS = 1_000
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 _WAITING = (Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE)
@@ -160,8 +160,8 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         matrix=counted,
         connectivity=_connectivity(pages, fragment, companions),
         companions=companions,
-        co_inlinks=co_inlinks(pages, fragment.chosen, left_out, CO_LINKS_SHOWN),
-        couplings=couplings(pages, fragment.chosen, left_out, CO_LINKS_SHOWN),
+        co_inlinks=co_inlinks(pages, fragment.chosen, left_out, MOST_CO_LINKS),
+        couplings=couplings(pages, fragment.chosen, left_out, MOST_CO_LINKS),
         suffixes_out=suffix_tallies(counted, fragment.units, fragment.chosen, inward=False),
         suffixes_in=suffix_tallies(counted, fragment.units, fragment.chosen, inward=True),
         harvest=harvest_of(*harvests(rows, order.item), order.item),

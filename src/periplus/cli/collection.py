@@ -208,9 +208,9 @@ def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, .
     times = ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
     place = collection or Path(site_name(begin[0]) + SUFFIX)
     if isinstance(place, str):
-        from periplus.api.moving import imported_into_database
+        from periplus.api.moving import import_into_database
 
-        done = imported_into_database(place, lambda draft: import_archives(draft, files, begin, settings, times=times))
+        done = import_into_database(place, lambda draft: import_archives(draft, files, begin, settings, times=times))
     else:
         done = import_archives(place, files, begin, settings, times=times)
     for damage in done.damages:

@@ -321,10 +321,10 @@ def sql(
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
     periplus sql "SELECT target, count(*) n FROM links WHERE target_status = 404 GROUP BY 1 ORDER BY n DESC" -n 20
     """
-    from periplus.api.exporting import asked
+    from periplus.api.exporting import run_query
 
     with (
-        asked(collection_folder(collection), question, time_limit, -1 if limit is None else limit) as answer,
+        run_query(collection_folder(collection), question, time_limit, -1 if limit is None else limit) as answer,
         opened(output, exact=format != "table") as out,
     ):
         write_table(answer.columns, answer.rows, format, out)

@@ -138,7 +138,7 @@ def _with_paths(reader: Collection, rows: Iterable[Row], format: str) -> Iterabl
     """For people local files by their paths; for programs every URL is the key that other tables have."""
     if format != "table" or not reader.folders():
         return rows
-    shown = reader.paths_shown()
+    shown = reader.path_shortener()
     return (tuple(shown(value) if isinstance(value, str) else value for value in row) for row in rows)
 
 
@@ -205,7 +205,7 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
         text = _written(
             stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty(), parts=parts
         )
-        text = text if as_json or form else reader.paths_shown()(text)
+        text = text if as_json or form else reader.path_shortener()(text)
         with opened(output, exact=as_json or form in ("text", "markdown")) as out:
             out.write(text)
 
@@ -215,7 +215,7 @@ def _bytes_of(page: Page, form: str) -> bytes:
         case "source":
             return page.source()
         case "rendered":
-            return page.rendered()
+            return page.parsed_body()
         case "screenshot":
             return page.screenshot()
         case _:

@@ -112,7 +112,7 @@ def change(name: str, place: Place, **fields: Any) -> None:
     from periplus.api import portal as portals
 
     made = replace(
-        portals.portal_named(collection_folder(place), name),
+        portals.find_portal(collection_folder(place), name),
         **{field: value for field, value in fields.items() if value is not None},
     )
     portals.change(place, made)
@@ -191,7 +191,7 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
     from periplus.api import portal as portals
     from periplus.present.stories import edition_values
 
-    edition = portals.edition_of(place, portals.portal_named(collection_folder(place), name), time.time(), Watch())
+    edition = portals.edition_of(place, portals.find_portal(collection_folder(place), name), time.time(), Watch())
     with opened(output, exact=format == "json") as out:
         if format == "json":
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
@@ -216,7 +216,7 @@ def _verb(verb: str, sentence: str) -> None:
                 subjects[0],
                 subjects[1:],
             )  # as the other commands are given it: `portal approve coast KEY`
-        chosen = portals.portal_named(folder, portal)
+        chosen = portals.find_portal(folder, portal)
         names = portals.decide(place, chosen, verb, subjects, time.time())
         say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
 
@@ -258,7 +258,7 @@ def edit(
         raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
     if words is None and picture is None and alt is None:
         raise UsageError("nothing to edit: use --words TEXT, --picture FILE or --alt TEXT")
-    chosen = portals.portal_named(collection_folder(place), portal or (arguments[0] if len(arguments) == 2 else ""))
+    chosen = portals.find_portal(collection_folder(place), portal or (arguments[0] if len(arguments) == 2 else ""))
     key = portals.edit(place, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
     say(f"edit: {key}. `periplus portal build` shows it.")
 
@@ -285,7 +285,7 @@ def remove(name: str, place: Place, yes: bool) -> None:
 
     if not name:
         raise UsageError("name the portal: periplus portal remove NAME")
-    portals.portal_named(collection_folder(place), name)
+    portals.find_portal(collection_folder(place), name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")
     portals.remove(place, name)

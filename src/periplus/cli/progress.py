@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from periplus.api.crawling import Progress
-    from periplus.api.survey import Watched
+    from periplus.api.survey import RunProgress
 
 HOSTS_SHOWN = 6  # on the panel
 SITES_SHOWN = 15
@@ -140,13 +140,13 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
 
 
 @contextlib.contextmanager
-def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[Watched], bool]]:
+def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[RunProgress], bool]]:
     """Watcher of a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user stopped
     it.
     """
     from periplus.present.harvest import completeness_text, standing_lines
 
-    def watch(watched: Watched) -> bool:
+    def watch(watched: RunProgress) -> bool:
         progress, counts = watched.progress, watched.progress.counts
         if progress.indexing is not None:
             display.show_indexing(progress.indexing, stopped=(is_stopped := stopped()))

@@ -116,7 +116,7 @@ def _searched(
     if len(places) < 2 and len(named) < 2:
         with opened_collection(places[0] if places else None) as reader:
             result = reader.search(words, like=_like(reader, words, *nearness), watch=_reporter(), **flags)
-            as_path = reader.paths_shown()
+            as_path = reader.path_shortener()
         return result, lambda hit: as_path(hit.url)
     from periplus.api.functions import open_collection, search_collections
 
@@ -126,7 +126,7 @@ def _searched(
     @cache
     def paths_shown(name: str) -> Callable[[str], str]:
         with open_collection(named[name]) as reader:
-            return reader.paths_shown()
+            return reader.path_shortener()
 
     like = _like(None, words, *nearness)
     return search_collections(
@@ -146,14 +146,14 @@ def _like(
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
     if vectors is not None and reader is not None:
-        embedding.brought_in(reader.folder, vectors, _rows_read)
+        embedding.ensure_vectors(reader.folder, vectors, _rows_read)
         if not like and not embed_with:
             raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
         return embedding.embedder(embed_with)(embedding.text_of(words))
     if like == "-":
         return parsed(sys.stdin.read())
-    return embedding.vector_at(like) if Path(like).is_file() else like
+    return embedding.read_vector(like) if Path(like).is_file() else like
 
 
 def _rows_read(rows: int) -> None:

@@ -153,15 +153,15 @@ def rules() -> None:
 @click.argument("url")
 def check(collection: Place | None, url: str) -> None:
     """Show how the rules change a URL, step by step, and the values that [extract] takes from its stored page."""
-    from periplus.api.extracting import extracted_of
-    from periplus.api.rules import checked
+    from periplus.api.extracting import page_values
+    from periplus.api.rules import explain_url
 
     folder = collection_folder(collection)
-    applied = checked(folder, url)
+    applied = explain_url(folder, url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
     click.echo(applied.url if applied.url else f"excluded: {visible(applied.rule)}")
-    for rule, value in extracted_of(folder, applied.url) if applied.url else ():
+    for rule, value in page_values(folder, applied.url) if applied.url else ():
         click.echo(f"  x:{rule.name} = {visible(value)}" if value else f"  x:{rule.name}: nothing on this page")
 
 

@@ -208,9 +208,9 @@ def _write_folders(templates: Templates, flags: dict[str, Any], below: str) -> N
 def _write_marked(templates: Templates, folder: Path, most: int) -> None:
     from periplus.present.template import INDEX, Shown, file_name, marked_page, template_index
 
-    chosen = templates.chosen(most)
+    chosen = templates.numbered_pages(most)
     names = [file_name(at, page.url, ".html") for at, (page, _) in enumerate(chosen, 1)]
-    for at, marked in enumerate(templates.marked(most)):
+    for at, marked in enumerate(templates.marked_pages(most)):
         before, after = names[at - 1] if at else "", names[at + 1] if at + 1 < len(names) else ""
         (folder / names[at]).write_text(marked_page(marked, before, after), "utf-8", errors="replace")
     shown = [Shown(page, template, name) for (page, template), name in zip(chosen, names, strict=True)]
@@ -286,7 +286,7 @@ def analyse(
     periplus analyse web.dataset --on spark://host:7077 --engine spark
     periplus analyse a.dataset b.dataset c.dataset ranks
     """
-    from periplus.api.engines import EngineRequest, StageParameters, analysed, one_dataset
+    from periplus.api.engines import EngineRequest, StageParameters, analyse_dataset, one_dataset
     from periplus.cli.progress import Watch
     from periplus.present.text import computed_json, computed_lines
 
@@ -299,7 +299,7 @@ def analyse(
         raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")
     analyses = [name for name in given[1:] if name in _NAMES]
     dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
-    done = analysed(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
+    done = analyse_dataset(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
     with opened(output, exact=as_json) as out:
         if as_json:

@@ -183,7 +183,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
     from periplus.api.homes import editing
-    from periplus.api.results import store_judged
+    from periplus.api.results import store_classifications
     from periplus.api.topics import judged_pages, judged_target
 
     limit, as_json = flags["limit"], flags["as_json"]
@@ -199,7 +199,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
         )
         if flags["keep"]:
             with editing(reader.place) as folder:
-                store_judged(folder, name, judged)
+                store_classifications(folder, name, judged)
     judged = judged if targets or limit < 0 else judged[:limit]
     with opened(output, exact=as_json) as out:
         for one in judged:
@@ -228,11 +228,11 @@ def remove(name: str, place: Place) -> None:
 def learn(name: str, place: Place) -> None:
     """Retrain a topic with its examples and all labels given since, and print its quality."""
     from periplus.api.functions import open_collection
-    from periplus.api.topics import relearned
+    from periplus.api.topics import retrain
 
     with open_collection(place) as reader:
         Watch()("learning", 0, 0)
-        _write(relearned(reader, name), False, None)
+        _write(retrain(reader, name), False, None)
 
 
 @topic.command()
@@ -266,7 +266,7 @@ def label(name: str, place: Place, limit: int | None) -> None:
 
 def _ask(session: Labelling, limit: int | None) -> None:
     while limit is None or session.answers < limit:
-        page = session.asked()
+        page = session.current_page()
         if page is None:
             click.echo("All pages are labelled.", err=True)
             return

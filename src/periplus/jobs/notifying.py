@@ -42,7 +42,7 @@ class Notifier:
         collections = notices.collections_of(folder, job.order.command)
         if job.state is JobState.FAILED:
             message = f"periplus {shlex.join(job.order.command)}: {job.note}"
-            notices.failed(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
+            notices.add_failure(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
         for collection in collections:
             with contextlib.suppress(PeriplusError):  # its job has already reported a damaged collection
                 notices.look(folder, collection, now)

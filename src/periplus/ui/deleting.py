@@ -122,7 +122,7 @@ def take(request: Request) -> Response:
         _call_off(state_of(request), folder)
         return RedirectResponse("/", 303)
     deletion = deletion_of(form, tuple(map(_number, form.get("pages", "").split())))
-    if deleting.chosen(folder, deletion) <= deleting.BATCH:
+    if deleting.count_urls(folder, deletion) <= deleting.BATCH:
         deleted = deleting.delete(place, deletion)
         return rendering.to_screen(name, f"delete?deleted={deleted.urls}")
     state_of(request).add_job(

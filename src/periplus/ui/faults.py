@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.analyse.audit import issue_kinds
 from periplus.api import homes
-from periplus.api.positions import some_looked_up
+from periplus.api.positions import issues_with_positions
 from periplus.errors import NoCollection
 from periplus.jobs.forms import choice
 from periplus.model.audit import FaultDecision, FaultNote
@@ -27,7 +27,7 @@ def fault(request: Request) -> Response:
     name, folder = folder_of(request)
     browser, asked = state_of(request).browser, request.query_params
     code, cause = asked.get("code", ""), asked.get("cause", "")
-    if not rendering.wants_json(request) and not browser.audited(folder, WAIT_S):
+    if not rendering.wants_json(request) and not browser.prepare_audit(folder, WAIT_S):
         return waiting(request, name, "A fault")
     noted = browser.fault(folder, code, cause, SHOWN)
     if noted is None:
@@ -36,7 +36,7 @@ def fault(request: Request) -> Response:
     values = {
         "title": kind.title, "name": name, "code": code, "cause": cause, "severity": one.severity, "why": kind.why,
         "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
-        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in some_looked_up(folder, one.issues)],
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(folder, one.issues)],
         "total": one.total,
     }  # fmt: skip
     return rendering.answer(request, "fault.html", values)

@@ -75,7 +75,7 @@ def _part(request: Request, key: str, make: Callable[[Request], str]) -> str:
     """The moving part of the screen: made once a second for all browsers."""
     parts = state_of(request).parts
     with parts.lock:
-        part = parts.of(key, MovingPart)
+        part = parts.get_or_make(key, MovingPart)
         if time.monotonic() - part.made > SHARED_S:
             try:
                 part.html = make(request)

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
 from periplus.api.page import Page
-from periplus.api.searching import searched
+from periplus.api.searching import open_search
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.forms import whole
@@ -85,7 +85,7 @@ def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Se
         if view == "blocks":
             return _blocks(page, parts)
         if view == "source":
-            return _source(page, page.rendered(), line)
+            return _source(page, page.parsed_body(), line)
         if view == "sent":
             return _source(page, page.source(), 0)
         if view == "xml":
@@ -167,7 +167,7 @@ def _raw(page: Page, view: str) -> Response:
     """As a download; a picture as a part of our own page."""
     if view == "screenshot":
         return Response(page.screenshot(), media_type="image/webp")
-    content = page.xml()[0] if view == "xml" else page.source() if view == "sent" else page.rendered()
+    content = page.xml()[0] if view == "xml" else page.source() if view == "sent" else page.parsed_body()
     ending = "xml" if view == "xml" else "txt"
     policy = "default-src 'none'; sandbox"
     headers = {"content-disposition": f'attachment; filename="page.{ending}"', "content-security-policy": policy}
@@ -247,7 +247,7 @@ def _all_searched(request: Request, at: int) -> list[PageSearch]:
     folders, faults = shown.collections(), list[PageSearch]()
     for name, folder in list(folders.items()):
         try:
-            with searched({name: shown.place(folder)}, SEARCH_READ_S, shown.copy):
+            with open_search({name: shown.place(folder)}, SEARCH_READ_S, shown.copy):
                 pass
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
@@ -275,7 +275,7 @@ def _searched(request: Request, name: str, folders: Mapping[str, Path], at: int,
     try:
         done = state_of(request).indexing.is_done(list(filter(shown.is_read, folders.values())), CATCH_UP_S)
         near = url_id(canonical(like)) if like else None
-        with searched(places, SEARCH_READ_S, shown.copy) as search:
+        with open_search(places, SEARCH_READ_S, shown.copy) as search:
             behind = search.catch_up(now(), _until(CATCH_UP_S))
             result = search.find(_query(request), HITS, at, facets=True, behind=behind, like=near)
         return PageSearch(name, result, indexing=not done)

@@ -181,7 +181,7 @@ def edit(request: Request) -> Response:
     changes = work.Edit(form.get("words", ""), files_of(request).get("picture"), form.get("alt", ""))
     if form.get("without"):
         changes = changes._replace(picture=b"", alt=None)
-    one = work.portal_named(folder, request.path_params["portal"])
+    one = work.find_portal(folder, request.path_params["portal"])
     try:
         work.edit(place, one, key, changes, now())
     except UsageError as error:
@@ -192,7 +192,7 @@ def edit(request: Request) -> Response:
 def entry_picture(request: Request) -> Response:
     """The editor's picture of an entry."""
     _, folder = folder_of(request)
-    one = work.portal_named(folder, request.path_params["portal"])
+    one = work.find_portal(folder, request.path_params["portal"])
     picture = work.picture_of(folder, one, EntryKey(request.query_params.get("key", "")))
     if not picture:
         raise NoCollection("the entry has no picture")
@@ -212,7 +212,7 @@ def act(request: Request) -> Response:
     """Actions of a portal's screen: build, gather, schedule, change, remove."""
     state, form = state_of(request), form_of(request)
     name, folder, place = place_of(request)
-    chosen, what = work.portal_named(folder, request.path_params["portal"]), form.get("what", "")
+    chosen, what = work.find_portal(folder, request.path_params["portal"]), form.get("what", "")
     word = state.folder_word(folder)
     match what:
         case "build":
@@ -255,7 +255,7 @@ def _schedule(state: AppState, folder: Path, made: Portal) -> None:
 def preview(request: Request) -> Response:
     """A file of the portal as it was built last; nothing else of its folder."""
     _, folder = folder_of(request)
-    chosen, path = work.portal_named(folder, request.path_params["portal"]), request.path_params["path"]
+    chosen, path = work.find_portal(folder, request.path_params["portal"]), request.path_params["path"]
     if not path:
         return RedirectResponse(request.url.path.rstrip("/") + "/index.html", 303)
     out = folder / work.PORTAL_FOLDER / chosen.name
@@ -273,7 +273,7 @@ def preview(request: Request) -> Response:
 def packed(request: Request) -> Response:
     """All files of the portal as it was built last, to be put on any web server."""
     name, folder = folder_of(request)
-    chosen = work.portal_named(folder, request.path_params["portal"])
+    chosen = work.find_portal(folder, request.path_params["portal"])
     out = folder / work.PORTAL_FOLDER / chosen.name
     paths = published_files(out)
     if not paths:

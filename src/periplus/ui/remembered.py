@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api import search_index, survey
-from periplus.api.cache import Remembered
+from periplus.api.cache import LruCache
 from periplus.api.collection import Collection
-from periplus.api.segments import rules_changed
+from periplus.api.segments import rules_mtime_ns
 from periplus.api.site import Site
 from periplus.api.survey import PLAN, LinkChoice
-from periplus.api.tables import TablePage, TableQuery, leafed, written
+from periplus.api.tables import TablePage, TableQuery, read_page, write_table
 from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.survey import SURVEY_LINKS, SiteMark
@@ -41,25 +41,25 @@ class Maps:
     """The latest maps, recomputed when a collection has changed. Thread-safe; one map is computed at a time."""
 
     def __init__(self) -> None:
-        self._sites: Remembered[_Key, Site] = Remembered(MAPS)
+        self._sites: LruCache[_Key, Site] = LruCache(MAPS)
 
     def at_hand(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
         with reading.opened(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
             is_small = stored_tables.urls_seen(connection) <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
         with reading.opened(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_changed(folder))
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
 
         def make() -> Site:
             with Collection(folder, time_limit_s=READ_S) as collection:
                 return collection.map(site)
 
-        return self._sites.of(key, make)
+        return self._sites.get_or_make(key, make)
 
 
 class Indexing:
@@ -142,11 +142,11 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
 class Surveys:
     """The latest surveys that were looked at. For many threads; one is counted at a time."""
 
-    _counted: Remembered[_Key, Counted] = field(default_factory=lambda: Remembered(SURVEYS))
+    _counted: LruCache[_Key, Counted] = field(default_factory=lambda: LruCache(SURVEYS))
     # the last that were read: of a million pages they take half a gigabyte
-    _rows: Remembered[_Key, SurveyRows] = field(default_factory=lambda: Remembered(1))
-    _tables: Remembered[_Key, reading.Connection] = field(
-        default_factory=lambda: Remembered(TABLES, reading.Connection.close)
+    _rows: LruCache[_Key, SurveyRows] = field(default_factory=lambda: LruCache(1))
+    _tables: LruCache[_Key, reading.Connection] = field(
+        default_factory=lambda: LruCache(TABLES, reading.Connection.close)
     )
 
     def of(self, folder: Path, order: SurveyOrder) -> Counted:
@@ -164,7 +164,7 @@ class Surveys:
             if counted is not None and (counted.key[-1] == version or time.monotonic() <= counted.good_until):
                 return counted
             began = time.monotonic()
-            rows = self._rows.of(
+            rows = self._rows.get_or_make(
                 (folder.resolve(), plan, order.choice, version),
                 lambda: survey_rows_of(connection, campaign.units, order),
             )
@@ -177,13 +177,13 @@ class Surveys:
     def page(self, lazy: LazyTable, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError."""
         with self._tables.lock:
-            return leafed(self._stored(lazy), lazy.table, query, columns)
+            return read_page(self._stored(lazy), lazy.table, query, columns)
 
     def write(self, lazy: LazyTable, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, as a file. Raises UsageError."""
         with self._tables.lock:
-            written(self._stored(lazy), lazy.table, query, format, path)
+            write_table(self._stored(lazy), lazy.table, query, format, path)
 
     def _stored(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
-        return self._tables.of(key, lambda: stored_tables.computed((lazy.table, lazy.rows())))
+        return self._tables.get_or_make(key, lambda: stored_tables.computed((lazy.table, lazy.rows())))

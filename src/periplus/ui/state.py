@@ -11,7 +11,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from periplus.api.cache import Background, Remembered
+from periplus.api.cache import Background, LruCache
 from periplus.api.functions import open_collection
 from periplus.api.homes import collections_at, copy_folder
 from periplus.api.homes import folder_of as folder_of_place
@@ -154,7 +154,7 @@ class AppState:
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
     labelling: Sessions = field(default_factory=Sessions)
     layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(LAYOUTS_REMEMBERED))
-    parts: Remembered[str, MovingPart] = field(default_factory=lambda: Remembered(PARTS_REMEMBERED))
+    parts: LruCache[str, MovingPart] = field(default_factory=lambda: LruCache(PARTS_REMEMBERED))
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:

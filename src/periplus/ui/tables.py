@@ -111,7 +111,7 @@ def table(request: Request) -> Response:
     usual = tuple(condition for condition in screen.usual if condition[0] not in asked)
     query, at = query_of(asked, (*screen.fixed, *usual))
     is_shown = not ending and not rendering.wants_json(request)
-    if screen.table in AUDITED and is_shown and not browser.audited(folder, WAIT_S):
+    if screen.table in AUDITED and is_shown and not browser.prepare_audit(folder, WAIT_S):
         return waiting(request, name, screen.title)
     if ending:
         file = f"{name}-{shown}"

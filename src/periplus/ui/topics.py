@@ -208,13 +208,13 @@ def label(request: Request) -> Response:
     name, folder, place = place_of(request)
     chosen = request.path_params["topic"]
     with state_of(request).labelling.of(folder, chosen, place) as session:
-        page, report = session.asked(), session.report
+        page, report = session.current_page(), session.report
         values: JsonObject = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
             "scores": report and report.scores, "f_interval": report and report.f_interval,
             "answers": session.answers,
             "left": session.left,
-            "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.given[:GIVEN]],
+            "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.history[:GIVEN]],
         }  # fmt: skip
     labels = stored_labels(folder, chosen)
     values |= {"labels_total": len(labels), "labels_positive": sum(example.positive for example in labels)}
@@ -249,7 +249,7 @@ def answer(request: Request) -> Response:
 
 
 def _answered(session: Labelling, what: str, url: str) -> None:
-    page = session.asked()
+    page = session.current_page()
     if what == "undo":
         session.undo()
     elif what not in (*ANSWERS, "skip"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from periplus.api.cache import Remembered
+from periplus.api.cache import LruCache
 from periplus.api.collection import Collection, Status
 from periplus.api.survey import PLAN, depth_settings, standing
 from periplus.model.webometrics import CampaignProgress
@@ -233,11 +233,11 @@ class Watchers:
     """Reads collections for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: Remembered[Path, _Watch] = Remembered(REMEMBERED)
+        self._watches: LruCache[Path, _Watch] = LruCache(REMEMBERED)
 
     def look(self, folder: Path) -> Moment:
         """The collection's moment, not older than LOOK_S. Raises NoCollection, StoreError."""
-        watch = self._watches.of(folder.resolve(), _Watch)
+        watch = self._watches.get_or_make(folder.resolve(), _Watch)
         with watch.lock:
             if watch.moment is None or time.monotonic() - watch.made > LOOK_S:
                 watch.moment = _moment(folder, watch, time.time())
@@ -327,11 +327,11 @@ class SurveyWatchers:
     """Reads surveys for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: Remembered[Path, _SurveyWatch] = Remembered(SURVEY_REMEMBERED)
+        self._watches: LruCache[Path, _SurveyWatch] = LruCache(SURVEY_REMEMBERED)
 
     def look(self, folder: Path) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
-        watch = self._watches.of(folder.resolve(), _SurveyWatch)
+        watch = self._watches.get_or_make(folder.resolve(), _SurveyWatch)
         with watch.lock, reading.opened(folder) as connection:
             plan = survey.note(connection, PLAN)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
