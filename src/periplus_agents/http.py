@@ -24,8 +24,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError
-from periplus.mcp.server import ROLE
 from periplus.ui.safety import Locks, is_ours, is_own_origin, serve_until_stopped, visitor
+from periplus_agents.server import ROLE
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000
