@@ -25,7 +25,7 @@ NAMES_LEFT: dict[str, int] = {
     "periplus/document": 95,
     "periplus/document/formats": 11,
     "periplus/jobs": 7,
-    "periplus/mcp": 11,
+    "periplus_agents": 11,
     "periplus/model": 30,
     "periplus/present": 72,
     "periplus/schedule": 24,

@@ -12,8 +12,8 @@ from interface import client
 from json_keys import documented, keys_in_code, keys_of, properties_of, undocumented
 from periplus.api.homes import collections_at
 from periplus.cli.main import main
-from periplus.mcp.answers import Served
-from periplus.mcp.tools import TOOLS, answered
+from periplus_agents.answers import Served
+from periplus_agents.tools import TOOLS, answered
 from stored import page, stored
 
 START = "https://e.org/"

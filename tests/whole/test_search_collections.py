@@ -16,10 +16,10 @@ from periplus.api.homes import collections_at
 from periplus.api.search_index import catch_up
 from periplus.cli.main import main
 from periplus.errors import NoCollection, UsageError
-from periplus.mcp.answers import Served
-from periplus.mcp.tools import answered
 from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
+from periplus_agents.answers import Served
+from periplus_agents.tools import answered
 from stored import page, stored
 
 WORDS = ["harbour", "light", "sailor", "storm", "tide", "quay", "rope", "anchor", "chart", "pilot", "buoy", "wreck"]

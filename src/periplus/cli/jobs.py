@@ -35,7 +35,6 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
-from periplus.extras import extra_needed
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
@@ -326,12 +325,10 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     periplus serve --add-user anna --role work      prints a token of her own
     """
     from periplus.cli.main import command_names
-
-    with extra_needed():
-        from periplus.ui import app
     from periplus.store.sqlite.job_file import DATABASE as JOBS
     from periplus.store.sqlite.job_file import remove_unused
     from periplus.store.sqlite.notices import DATABASE as NOTICES
+    from periplus.ui import app
     from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users

@@ -3,117 +3,126 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import signal
 import sys
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import PeriplusError, UsageError
-from periplus.extensions import extensions
+from periplus.extensions import extensions, value_at
+from periplus.features import features
 from periplus.masking import masked_command, without_secrets
 from periplus.values import PIPES
 
-# of the help, each with its commands: name: (module, sentence); the sentence is here so that
+# of the help, each with the core's commands: name: (place, sentence); the sentence is here so that
 # `--help` imports nothing
 _SECTIONS = {
     "Fetch": {
         "crawl": (
-            "periplus.cli.crawl",
+            "periplus.cli.crawl:crawl",
             "Fetch a site politely and store it; the same command continues an interrupted crawl.",
         ),
-        "refresh": ("periplus.cli.crawl", "Bring a collection up to date: fetch again only what changed."),
-        "check": ("periplus.cli.check", "Find broken links and other faults of a site; fail a build on them."),
-        "faults": ("periplus.cli.faults", "List faults by cause; accept, ignore or assign them."),
-        "pause": ("periplus.cli.status", "Pause a running crawl."),
-        "resume": ("periplus.cli.status", "Resume a paused crawl."),
-        "import": ("periplus.cli.collection", "Make a collection of WARC, ARC or WACZ files, without fetching."),
+        "refresh": ("periplus.cli.crawl:refresh", "Bring a collection up to date: fetch again only what changed."),
+        "check": ("periplus.cli.check:check", "Find broken links and other faults of a site; fail a build on them."),
+        "faults": ("periplus.cli.faults:faults", "List faults by cause; accept, ignore or assign them."),
+        "pause": ("periplus.cli.status:pause", "Pause a running crawl."),
+        "resume": ("periplus.cli.status:resume", "Resume a paused crawl."),
+        "import": (
+            "periplus.cli.collection:imports",
+            "Make a collection of WARC, ARC or WACZ files, without fetching.",
+        ),
     },
     "Look": {
-        "trends": ("periplus.cli.status", "Show how a collection changed over all of its runs: size, health, grades."),
-        "status": ("periplus.cli.status", "Say what a collection holds and how its runs ended."),
-        "map": ("periplus.cli.map", "Show the structure of a crawled site as a tree."),
-        "report": ("periplus.cli.map", "Write one page that shows what was found."),
-        "pages": ("periplus.cli.listing", "List URLs with their state, status and title."),
-        "links": ("periplus.cli.listing", "List links, with anchors and positions."),
-        "page": ("periplus.cli.listing", "Show one stored page, or its metadata."),
-        "search": ("periplus.cli.search", "Find pages by their words."),
-        "index": ("periplus.cli.search", "Update or rebuild the search index."),
-        "diff": ("periplus.cli.map", "Compare two runs: pages, links, the map, issues."),
+        "trends": (
+            "periplus.cli.status:trends",
+            "Show how a collection changed over all of its runs: size, health, grades.",
+        ),
+        "status": ("periplus.cli.status:status", "Say what a collection holds and how its runs ended."),
+        "map": ("periplus.cli.map:site_map", "Show the structure of a crawled site as a tree."),
+        "report": ("periplus.cli.map:report", "Write one page that shows what was found."),
+        "pages": ("periplus.cli.listing:pages", "List URLs with their state, status and title."),
+        "links": ("periplus.cli.listing:links", "List links, with anchors and positions."),
+        "page": ("periplus.cli.listing:page", "Show one stored page, or its metadata."),
+        "search": ("periplus.cli.search:search", "Find pages by their words."),
+        "index": ("periplus.cli.search:index", "Update or rebuild the search index."),
+        "diff": ("periplus.cli.map:diff", "Compare two runs: pages, links, the map, issues."),
     },
     "Study": {
-        "duplicates": ("periplus.cli.study", "List pages with the same or nearly the same text."),
-        "template": ("periplus.cli.study", "Tell navigation from content, by what a site's pages share."),
+        "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
+        "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
         "analyse": (
-            "periplus.cli.study",
+            "periplus.cli.study:analyse",
             "Compute ranks, maps, duplicates of a large web: from disk, or on a cluster.",
         ),
-        "keywords": ("periplus.cli.study", "Say what a page, a story or a site is about, in a few words."),
-        "survey": ("periplus.cli.survey", "Read many sites with a budget of pages, for the most new external links."),
-        "topic": ("periplus.cli.topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.study", "Find stories that several sites published, and how they spread."),
-        "influence": ("periplus.cli.study", "Choose the few sites that see most of the stories."),
-        "portal": ("periplus.cli.portal", "Make a site of what matters: weightiest stories, their sources, feeds."),
+        "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
+        "survey": (
+            "periplus.cli.survey:survey",
+            "Read many sites with a budget of pages, for the most new external links.",
+        ),
+        "topic": ("periplus.cli.topic:topic", "Tell the pages of a topic from all others, by examples."),
+        "stories": ("periplus.cli.study:stories", "Find stories that several sites published, and how they spread."),
+        "influence": ("periplus.cli.study:influence", "Choose the few sites that see most of the stories."),
+        "portal": (
+            "periplus.cli.portal:portal",
+            "Make a site of what matters: weightiest stories, their sources, feeds.",
+        ),
     },
     "Take along": {
         "export": (
-            "periplus.cli.export",
+            "periplus.cli.export:export",
             "Write tables as CSV, JSON lines, Parquet or Excel; the pages as WARC or WACZ, or a copy.",
         ),
         "delete": (
-            "periplus.cli.delete",
+            "periplus.cli.delete:delete",
             "Delete pages, a site, a run or a whole collection; lists first what it deletes.",
         ),
-        "sql": ("periplus.cli.export", "Ask a collection a question in SQL."),
+        "sql": ("periplus.cli.export:sql", "Ask a collection a question in SQL."),
     },
     "Run": {
         "move": (
-            "periplus.cli.collection",
+            "periplus.cli.collection:move",
             "Move a collection from a folder into PostgreSQL, or back; a crawl can continue there.",
         ),
         "split": (
-            "periplus.cli.collection",
+            "periplus.cli.collection:split",
             "Split a collection into several that crawl one web together, by registered domain.",
         ),
         "segments": (
-            "periplus.cli.collection",
+            "periplus.cli.collection:segments",
             "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",
         ),
-        "serve": ("periplus.cli.jobs", "Show collections in a browser; start and watch crawls there."),
-        "mcp": (
-            "periplus.cli.mcp",
-            "Offer collections to language models: search, pages, links, map, faults as tools.",
-        ),
-        "jobs": ("periplus.cli.jobs", "Ask for work, see how far it is, call it off; once or every so often."),
-        "worker": ("periplus.cli.jobs", "Do the jobs that wait, until Ctrl-C."),
+        "serve": ("periplus.cli.jobs:serve", "Show collections in a browser; start and watch crawls there."),
+        "jobs": ("periplus.cli.jobs:jobs", "Ask for work, see how far it is, call it off; once or every so often."),
+        "worker": ("periplus.cli.jobs:worker", "Do the jobs that wait, until Ctrl-C."),
         "notices": (
-            "periplus.cli.notices",
+            "periplus.cli.notices:notices",
             "Send notices of changes by mail, webhook or feed: broken links, vanished pages, new sites.",
         ),
-        "rules": ("periplus.cli.settings", "Decide which addresses are one page."),
-        "settings": ("periplus.cli.settings", "List every setting, its default and its range."),
+        "rules": ("periplus.cli.settings:rules", "Decide which addresses are one page."),
+        "settings": ("periplus.cli.settings:settings", "List every setting, its default and its range."),
         "help": (
-            "periplus.cli.start",
+            "periplus.cli.start:help_command",
             "Explain a command with all of its flags, or a topic.",
         ),
-        "demo": ("periplus.cli.start", "Serve small example webs on this machine, to try the commands on."),
-        "completion": ("periplus.cli.start", "Write what makes a shell complete commands and flags."),
+        "demo": ("periplus.cli.start:demo", "Serve small example webs on this machine, to try the commands on."),
+        "completion": ("periplus.cli.start:completion", "Write what makes a shell complete commands and flags."),
     },
 }
-_COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
-_RARE = frozenset([
+_RARE = {
     "pause", "resume", "import", "trends", "index", "template", "analyse", "keywords", "influence", "delete", "move",
-    "split", "segments", "mcp", "worker", "notices", "rules", "completion",
-])  # fmt: skip
+    "split", "segments", "worker", "notices", "rules", "completion",
+}  # fmt: skip
 """Commands that only `--help-all` shows."""
-_FUNCTIONS = {
-    "map": "site_map",
-    "import": "imports",
-    "help": "help_command",
-}  # of commands whose names Python has taken
+_COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
+for _command in chain.from_iterable(feature.commands for feature in features().values()):
+    if _command.name not in _COMMANDS:
+        _COMMANDS[_command.name] = _command.place, _command.sentence
+        _SECTIONS.setdefault(_command.section, {})[_command.name] = _COMMANDS[_command.name]
+        _RARE.update([_command.name] if _command.is_rare else [])
 
 
 def _added() -> dict[str, str]:
@@ -195,7 +204,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _added() else None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name][0]), _FUNCTIONS.get(cmd_name, cmd_name))
+        command = value_at(_COMMANDS[cmd_name][0])
         assert isinstance(command, click.Command)
         return command
 

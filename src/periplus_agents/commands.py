@@ -10,7 +10,6 @@ import click
 from periplus.cli.options import option
 from periplus.cli.progress import say
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.extras import extra_needed
 from periplus.store.postgres.address import is_address
 
 ADDRESS = "127.0.0.1:8322"
@@ -70,12 +69,11 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     """
     from periplus.api.embedding import embedder
     from periplus.api.homes import collections_at
-    from periplus.mcp.answers import Served
-    from periplus.mcp.crawling import CrawlBudget
     from periplus.urls.scope import own_hosts
+    from periplus_agents import server
+    from periplus_agents.answers import Served
+    from periplus_agents.crawling import CrawlBudget
 
-    with extra_needed():
-        from periplus.mcp import server
     places = [text if is_address(text) else Path(text) for text in collection]
     folders = [place for place in places if isinstance(place, Path)]
     for path in folders:
@@ -90,10 +88,10 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     if not http:
         server.serve_stdio(served)
         return
-    from periplus.mcp.http import PATH, serve_http
     from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import places as places_of
     from periplus.ui.users import Users
+    from periplus_agents.http import PATH, serve_http
 
     host, port = host_and_port(http)
     locks = Locks(token, tuple(name.lower() for name in names), Users(places_of(folders).base), host)

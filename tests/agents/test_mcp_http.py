@@ -13,7 +13,7 @@ import pytest
 
 from periplus.api.homes import collections_at
 from periplus.errors import UsageError
-from periplus.mcp.answers import Served
+from periplus_agents.answers import Served
 from stored import page, stored
 
 pytest.importorskip("mcp", reason="the extra mcp")
@@ -22,12 +22,12 @@ import anyio
 import httpx2
 from starlette.testclient import TestClient
 
-from periplus.cli.mcp import host_and_port
-from periplus.mcp import http
-from periplus.mcp.crawling import CrawlBudget
-from periplus.mcp.server import server_of
 from periplus.ui.safety import Locks, require_locks
 from periplus.ui.users import Role, Users
+from periplus_agents import http
+from periplus_agents.commands import host_and_port
+from periplus_agents.crawling import CrawlBudget
+from periplus_agents.server import server_of
 
 HOST = "127.0.0.1:8322"
 ASK = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "collections", "arguments": {}}}

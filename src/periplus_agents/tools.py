@@ -17,27 +17,6 @@ from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection, search_collections
 from periplus.api.tables import RESULT_TABLES, TABLES
 from periplus.errors import UsageError
-from periplus.mcp.answers import (
-    BRANCHES,
-    BRANCHES_MOST,
-    INDEXING_S,
-    QUESTION_S,
-    ROWS,
-    ROWS_MOST,
-    TEXT_CHARS,
-    TEXT_CHARS_MOST,
-    Arguments,
-    Schema,
-    Served,
-    Tool,
-    ToolAnswer,
-    bounded,
-    count_schema,
-    first_of,
-    row_schema,
-    text_schema,
-)
-from periplus.mcp.crawling import CALL_S, URLS_MOST, crawl_urls
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
 from periplus.model.search import OPERATORS
@@ -57,6 +36,27 @@ from periplus.model.visit import State, urls_by_state
 from periplus.present.wording import iso
 from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.store.sqlite.tables import TableQuery
+from periplus_agents.answers import (
+    BRANCHES,
+    BRANCHES_MOST,
+    INDEXING_S,
+    QUESTION_S,
+    ROWS,
+    ROWS_MOST,
+    TEXT_CHARS,
+    TEXT_CHARS_MOST,
+    Arguments,
+    Schema,
+    Served,
+    Tool,
+    ToolAnswer,
+    bounded,
+    count_schema,
+    first_of,
+    row_schema,
+    text_schema,
+)
+from periplus_agents.crawling import CALL_S, URLS_MOST, crawl_urls
 
 _COLLECTION = {"collection": text_schema("name of the collection; optional if there is only one")}
 _CURSOR = {"cursor": text_schema("`next` of the previous answer, to continue after it", pattern="^[0-9]{1,9}$")}

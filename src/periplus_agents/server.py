@@ -17,11 +17,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from periplus.errors import PeriplusError
-from periplus.mcp.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, shown
-from periplus.mcp.tools import answered, tools_of
 from periplus.settings import VERSION
 from periplus.ui.users import Role
 from periplus.values import JsonObject
+from periplus_agents.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, shown
+from periplus_agents.tools import answered, tools_of
 
 AT_ONCE = 4  # requests answered at a time, each with its own database connection
 ABOUT = (

@@ -23,8 +23,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Scope
 
 from periplus.errors import StoreError
-from periplus.mcp.server import ROLE
 from periplus.ui.safety import Guard, Locks, body_of, is_ours, is_own_origin, serve_until_stopped, visitor
+from periplus_agents.server import ROLE
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000

@@ -9,12 +9,12 @@ import pytest
 from periplus.api.functions import crawl
 from periplus.api.homes import collections_at
 from periplus.errors import UsageError
-from periplus.mcp.answers import Served
-from periplus.mcp.crawling import CALL_S, CrawlBudget, order_of
-from periplus.mcp.tools import TOOLS, answered, tools_of
 from periplus.model.ports import RunRecord
 from periplus.settings import Settings, as_values
 from periplus.store.postgres.address import Address
+from periplus_agents.answers import Served
+from periplus_agents.crawling import CALL_S, CrawlBudget, order_of
+from periplus_agents.tools import TOOLS, answered, tools_of
 from stored import page, stored
 from testweb import Page, Server, Web, serve
 

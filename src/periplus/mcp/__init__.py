@@ -1,1 +1,0 @@
-"""Tools for language models, and a server for them (Model Context Protocol)."""

@@ -1,0 +1,129 @@
+"""Each feature can be uninstalled: the core is imported, explains itself and works without it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from periplus.features import Feature, features
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DECLARED: dict[str, str] = PROJECT["entry-points"]["periplus.features"]
+IMPORT_ALL = """
+import importlib, pathlib, sys, periplus
+for path in sorted(pathlib.Path(periplus.__file__).parent.rglob("*.py")):
+    name = ".".join(path.relative_to(pathlib.Path(periplus.__file__).parents[1]).with_suffix("").parts)
+    if not name.endswith("__main__"):
+        importlib.import_module(name.removesuffix(".__init__"))
+for name in periplus.__all__:
+    try:
+        getattr(periplus, name)
+    except periplus.errors.PeriplusError as error:
+        print(name, error)
+print("features:", *sorted(name for name in sys.modules if name.startswith("periplus_")))
+"""
+
+
+def site_without(folder: Path, *hidden: str) -> Path:
+    """A site-packages folder with links to all packages of this environment, and Periplus without some features."""
+    for place in Path(sysconfig.get_path("purelib")).iterdir():
+        if place.suffix != ".pth" and not place.name.startswith("periplus-"):
+            (folder / place.name).symlink_to(place)
+    for place in (ROOT / "src").iterdir():
+        if place.name not in {f"periplus_{name}" for name in hidden}:
+            (folder / place.name).symlink_to(place)
+    metadata = folder / "periplus-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: periplus\nVersion: 0\n")
+    rows = [f"{name} = {place}\n" for name, place in DECLARED.items() if name not in hidden]
+    (metadata / "entry_points.txt").write_text("[periplus.features]\n" + "".join(rows))
+    return folder
+
+
+def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter (-S: without this environment's own packages) with the packages of a folder."""
+    env = os.environ | {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-S", *arguments], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return site_without(tmp_path_factory.mktemp("core"), *DECLARED)
+
+
+def test_every_folder_of_a_feature_is_declared_and_installed():
+    folders = {path.parent.name.removeprefix("periplus_") for path in (ROOT / "src").glob("periplus_*/feature.py")}
+    assert folders == set(DECLARED)
+    installed = {
+        point.name: point.value for point in distribution("periplus").entry_points if point.group == "periplus.features"
+    }
+    assert installed == DECLARED, "the installed package is older than pyproject.toml: make setup"
+    assert len(features()) >= len(DECLARED)
+    assert all(isinstance(feature, Feature) for feature in features().values())
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declaration_imports_the_contract_alone(name):
+    tree = ast.parse((ROOT / "src" / f"periplus_{name}" / "feature.py").read_text("utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [node.module for node in nodes if isinstance(node, ast.ImportFrom)] == ["periplus.features"]
+    assert len(nodes) == 1
+    package = ast.parse((ROOT / "src" / f"periplus_{name}" / "__init__.py").read_text("utf-8"))
+    assert [type(node) for node in package.body] == [ast.Expr]  # its docstring
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_the_places_that_a_feature_declares_exist(name):
+    code = (
+        "import sys; from periplus.extensions import value_at; from periplus.features import features\n"
+        "for place in (row.place for row in features()[sys.argv[1]].commands): value_at(place)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_core_is_imported_without_any_feature(core):
+    ran = run(core, "-c", IMPORT_ALL)
+    assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
+
+
+def test_help_lists_the_commands_of_features_without_importing_more_than_their_declarations(core):
+    ran = run(core, "-m", "periplus", "--help-all")
+    assert ran.returncode == 0 and ran.stderr == ""
+    code = (
+        "import sys\nfrom periplus.cli.main import main\nmain(['--help'], standalone_mode=False)\n"
+        "print('MODULES', *sorted(name for name in sys.modules if name.startswith('periplus_')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = ran.stdout.splitlines()[-1].split()[1:]
+    assert loaded == sorted(part for name in DECLARED for part in (f"periplus_{name}", f"periplus_{name}.feature"))
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_the_command_line_works_without_a_feature(name, tmp_path):
+    site = site_without(tmp_path, name)
+    listed = run(site, "-m", "periplus", "--help-all")
+    assert listed.returncode == 0 and listed.stderr == ""
+    for command in features()[name].commands:
+        assert f"\n  {command.name} " not in listed.stdout
+        ran = run(site, "-m", "periplus", command.name)
+        assert ran.returncode == 2 and f"No such command '{command.name}'" in ran.stderr
+
+
+def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
+    site = site_without(tmp_path)
+    (site / "broken-1.dist-info").mkdir()
+    (site / "broken-1.dist-info" / "entry_points.txt").write_text("[periplus.features]\nbroken = broken:FEATURE\n")
+    ran = run(site, "-m", "periplus", "--help")
+    assert ran.returncode == 0 and "broken 1" in ran.stderr and "crawl" in ran.stdout
