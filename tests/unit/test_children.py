@@ -106,14 +106,14 @@ def test_the_least_recently_used_value_is_removed_first() -> None:
 
 
 def test_a_value_that_could_not_be_made_is_made_again() -> None:
-    remembered: LruCache[str, int] = Remembered(2)
+    remembered: LruCache[str, int] = LruCache(2)
     with pytest.raises(ZeroDivisionError):
         remembered.get_or_make("a", lambda: 1 // 0)
     assert remembered.get_or_make("a", lambda: 1) == 1
 
 
 def test_a_cached_value_is_returned_while_another_is_made() -> None:
-    remembered: LruCache[str, int] = Remembered(2)
+    remembered: LruCache[str, int] = LruCache(2)
     remembered.put("a", 1)
     answers: list[int | None] = []
 
