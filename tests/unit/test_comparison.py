@@ -122,7 +122,7 @@ def test_a_view_does_not_differ_from_itself():
     assert found.is_empty
     assert found.branches == ()
     assert "Nothing differs" in "\n".join(diff_lines(found))
-    assert "Nothing differs" in diff_page(found)
+    assert "There are no differences" in diff_page(found)
 
 
 def test_issues_are_the_same_by_code_page_and_related_url_not_by_their_words():
