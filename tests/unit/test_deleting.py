@@ -245,11 +245,11 @@ def asked(*words: str, folder: Path, stdin: str = "") -> tuple[int, str]:
 def test_the_command_says_what_goes_and_asks(folder: Path) -> None:
     code, said = asked(f"{START}a", folder=folder)
     assert code == 2
-    assert "1 page, with what was read of it" in said
+    assert "1 page, with its contents" in said
     assert "no terminal to ask on" in said
     assert reasons(folder)[f"{START}a"] == Reason.OK
     code, said = asked(f"{START}a".partition("://")[2], "--dry-run", folder=folder)
-    assert (code, "1 page, with what was read of it" in said) == (0, True)
+    assert (code, "1 page, with its contents" in said) == (0, True)
     code, said = asked("--site", "e.org", "--dry-run", "-f", "json", folder=folder)
     assert json.loads(said)["plan"]["pages"] == 2
     assert asked("-i", "-", "--yes", folder=folder, stdin=f"{START}a\n")[0] == 0
@@ -263,7 +263,7 @@ def test_in_the_browser_ticked_pages_go_after_it_was_said_what_goes(folder: Path
     table = asking.get("/c/e/t/pages").text
     number = table.partition('aria-label="Select https://e.org/a"')[0].rpartition('value="')[2].partition('"')[0]
     address = f"/c/e/delete?page={number}"
-    assert "1 page, with what was read of it" in asking.get(address).text
+    assert "1 page, with its contents" in asking.get(address).text
     assert reasons(folder)[f"{START}a"] == Reason.OK
     done = asking.post("/c/e/delete", data={"csrf_token": token_of(asking, address), "pages": number})
     assert done.status_code == 303
