@@ -1,7 +1,7 @@
 """Cost of a crawl into PostgreSQL compared with a folder, for 1, 2 and 4 workers: CPU, statements, WAL.
 
-Generated sites of 100 pages of 4 KB with 21 links each, delay 0, no index. The server uses the same cores and waits for its
-disk, as in production. CPU seconds depend on other load: rounds alternate and the minimum counts. Statements and
+Generated sites of 100 pages of 4 KB with 21 links each, delay 0, no index. The server uses the same cores and waits for
+its disk, as in production. CPU seconds depend on other load: rounds alternate and the minimum counts. Statements and
 WAL do not depend on load.
 """
 

@@ -2,8 +2,8 @@
 
 Each address is requested in turn, in this process and without a socket (a second round measures cached answers). The
 collection of made_rows.py is created if it is missing, with a visit per page. The index of its links is created too, as
-for the first user who opens a page; its time is listed separately. First requests count like later ones. Aims: 300 ms at
-the median, 1 s at the 95th percentile.
+for the first user who opens a page; its time is listed separately. First requests count like later ones. Aims: 300 ms
+at the median, 1 s at the 95th percentile.
 """
 
 from __future__ import annotations
