@@ -1,6 +1,6 @@
-"""Does `periplus check` find every dead reference and broken fragment of real manuals, and no other?
+"""Does `periplus check` find every dead reference and broken fragment of real manuals, and nothing else?
 
-The truth comes from a scan of its own: the files on the disk, another HTML parser, and a file that is there or is not.
+The expected results come from a separate scan: the files on disk, another HTML parser, and whether a file exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 from serving import Host, Server, Site, serve
 from sites import DOC, MANUALS, PAGES, base_of, file_of, files_of, local_target, prepared
 
-# the English tree: the others are asked for, not read
+# the English tree: other trees are only checked, not crawled
 APACHE = Site("apache.test", DOC / "apache2-doc/manual", "/en/index.html")
 READ_BELOW = {APACHE.name: "/en/"}
 IN_PLACE = {
@@ -30,16 +30,16 @@ IN_PLACE = {
 }
 LINKS = "a[href], area[href]"
 PARTS = 'img[src], script[src], frame[src], iframe[src], link[rel~="stylesheet" i][href], link[rel~="icon" i][href]'
-RECHECK_S = 1.0  # between two failures: nothing on this server comes back
+RECHECK_S = 1.0  # delay before a recheck: nothing on this server recovers
 
 
 @dataclass(slots=True)
 class Found:
-    """What is wrong with a site. Each reference counts once for its page and target, queries kept."""
+    """Faults of a site. Each reference counts once per page and target, with its query."""
 
     links: set[tuple[str, str]] = field(default_factory=set)  # (page, dead target)
-    parts: set[tuple[str, str]] = field(default_factory=set)  # the same of images, scripts, styles, icons and frames
-    fragments: set[tuple[str, str, str]] = field(default_factory=set)  # (page, target, fragment that it lacks, decoded)
+    parts: set[tuple[str, str]] = field(default_factory=set)  # the same for images, scripts, styles, icons and frames
+    fragments: set[tuple[str, str, str]] = field(default_factory=set)  # (page, target, missing fragment, decoded)
 
     def sizes(self) -> tuple[int, ...]:
         """Dead links, their targets, dead parts, their targets, broken fragments."""
@@ -51,18 +51,18 @@ class Found:
         return (*counts, len(self.fragments))
 
     def without(self, other: Found) -> list[tuple[str, ...]]:
-        """Everything of this that the other lacks."""
+        """Faults of this that the other lacks."""
         return sorted([*(self.links - other.links), *(self.parts - other.parts), *(self.fragments - other.fragments)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What one page says."""
+    """Links and anchors of a page."""
 
     links: frozenset[tuple[str, str]]  # (path with query, fragment)
     parts: frozenset[str]
     frames: frozenset[str]
-    names: frozenset[str]  # of places
+    names: frozenset[str]  # of anchors
 
 
 def read(root: Path, page: str, file: Path) -> _Page:
@@ -91,9 +91,7 @@ def read(root: Path, page: str, file: Path) -> _Page:
 
 
 def scan(site: Site, below: str = "/") -> tuple[Found, int]:
-    """What is wrong with the pages that links lead to from the start, as far as their paths begin with below;
-    and how many they are.
-    """
+    """Faults of the pages reachable from the start with paths that begin with `below`, and their number."""
     known: dict[str, _Page] = {}
 
     def page_at(path: str, file: Path) -> _Page:
@@ -121,12 +119,12 @@ def scan(site: Site, below: str = "/") -> tuple[Found, int]:
 
 
 def _leads(fragment: str, names: frozenset[str]) -> bool:
-    """As browsers have it: as written, then decoded; `top` is always there."""
+    """Whether browsers find the fragment: as written, then decoded; `top` always exists."""
     return fragment in names or unquote(fragment) in names or unquote(fragment).lower() == "top"
 
 
 def checked(host: Host, folder: Path, below: str = "/") -> tuple[Found, Cost]:
-    """What the command finds, read from its list."""
+    """Faults that the command reports, from its list."""
     crawl = product.by_name([host], folder / "kept")
     kept, issues = folder / "kept", folder / "issues.jsonl"
     more = [
@@ -158,13 +156,13 @@ def checked(host: Host, folder: Path, below: str = "/") -> tuple[Found, Cost]:
 
 
 def _path(url: str) -> str:
-    """As the truth writes it: the standard library's urljoin drops empty segments, and so does the server."""
+    """Path in the form of the expected results: urljoin drops empty segments, as the server does."""
     parts = urlsplit(url)
     return re.sub("/{2,}", "/", parts.path) + (f"?{parts.query}" if parts.query else "")
 
 
 def audit(server: Server, host: Host, site: Site) -> tuple[list[object], list[str]]:
-    """One row of the table, and the differences by name."""
+    """A row of the table, and the differences."""
     below = READ_BELOW.get(site.name, "/")
     truth, pages = scan(site, below)
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
@@ -184,7 +182,7 @@ def audit(server: Server, host: Host, site: Site) -> tuple[list[object], list[st
 
 
 def in_place(site: Site, base: str) -> tuple[int, int]:
-    """(dead links of `a`, each occurrence; their targets) of all files as if they stood at base:
+    """(dead links of `a`, each occurrence; their targets) of all files as if they were served at base:
     links to the site's own name count too.
     """
     home, dead = urlsplit(base), []
@@ -216,7 +214,7 @@ def main() -> None:
     parser.add_argument(
         "--in-place",
         action="store_true",
-        help="only count what would be dead if two manuals stood under their own names; nothing is crawled",
+        help="only count what would be dead if two manuals were served under their own names; nothing is crawled",
     )
     options = parser.parse_args()
     if options.in_place:

@@ -1,7 +1,4 @@
-"""What does a page cost us, and what does it cost the peers, in one run over the same served pages?
-
-(`make bench-peers`)
-"""
+"""Cost of a page for us and for other crawlers, in one run over the same pages (`make bench-peers`)."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ CRAWLERS = {
     PAIR: "two workers on both cores, no index",
     **{name: peer.note for name, peer in peers.PEERS.items()},
 }
-LIMIT_S = 900.0  # LinkChecker and HTTrack are slow; whoever takes longer is judged by the pages that it got
+LIMIT_S = 900.0  # LinkChecker and HTTrack are slow; after the limit the pages fetched so far count
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One crawl by one crawler: its cost and what the server saw of it."""
+    """A crawl by a crawler: its cost, and the requests according to the server."""
 
     cost: Cost
     pages: int
@@ -38,13 +35,13 @@ class Trial:
 
     @property
     def cpu_per_1000(self) -> float:
-        """Seconds of the crawler's CPU for 1,000 pages."""
+        """CPU seconds of the crawler per 1,000 pages."""
         return self.cost.cpu_s / self.pages * 1000 if self.pages else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How one crawler is run: its command from an empty folder, and on how many cores."""
+    """How to run a crawler: its command in an empty folder, and the number of cores."""
 
     command: Callable[[Path], list[str]]
     core: int | None = CLIENT_CORE
@@ -55,23 +52,23 @@ def ours(hosts: tuple[Host, ...], *, workers: int = 1, index: bool = False) -> C
 
 
 def crawlers(hosts: tuple[Host, ...], only: set[str]) -> dict[str, Wish]:
-    """What can be run here, in the order of CRAWLERS."""
+    """The available crawlers, in the order of CRAWLERS."""
     starts = [one.by_address for one in hosts]
     found: dict[str, Wish] = {}
     if product.is_there():
         found[OURS] = Wish(ours(hosts))
         found[INDEXED] = Wish(ours(hosts, index=True))
-        if len(hosts) > 1:  # a host is asked by one worker at a time
+        if len(hosts) > 1:  # a host is crawled by one worker at a time
             found[PAIR] = Wish(ours(hosts, workers=2), core=None)
     for name, peer in peers.PEERS.items():
         if peer.is_there():
-            # the loop's own value
+            # bind the loop variable
             found[name] = Wish(lambda folder, peer=peer: peer.command(starts, folder / "files"))  # type: ignore[misc]
     return {name: wish for name, wish in found.items() if not only or name in only}
 
 
 def trials(server: Server, rounds: int, only: set[str]) -> dict[str, list[Trial]]:
-    """Each crawler `rounds` times, in alternation, each time into a fresh folder."""
+    """Runs each crawler `rounds` times, in alternation, each time in a new folder."""
     seen: dict[str, list[Trial]] = {}
 
     def trial(name: str, wish: Wish) -> Cost:
@@ -88,7 +85,7 @@ def trials(server: Server, rounds: int, only: set[str]) -> dict[str, list[Trial]
 
 
 def report(title: str, results: dict[str, list[Trial]]) -> str:
-    """Medians; the last column but one is the peer's CPU per page against ours."""
+    """Table of medians; the last column but one is the peer's CPU per page relative to ours."""
     own = median(one.cpu_per_1000 for one in results.get(OURS, []))
     rows = []
     for name, found in ((name, results[name]) for name in CRAWLERS if name in results):
@@ -130,7 +127,7 @@ def compare(title: str, sites: list[Site], rounds: int, only: set[str]) -> None:
 
 
 def roll_call() -> None:
-    """Who takes part, in which version and how; who is absent."""
+    """Prints the crawlers with version and options, and the missing ones."""
     for name, peer in peers.PEERS.items():
         print(
             f"{name}: {peer.version_said()}, {peer.note}"

@@ -1,4 +1,4 @@
-"""How much memory does a gzip bomb cost the crawler: 0.8 MB that grow to 800 MB?"""
+"""How much memory does a gzip bomb (0.8 MB that decompress to 800 MB) cost the crawler?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT_S = 120.0
 
 
 def site(root: Path, *, bomb: bool) -> Site:
-    """Twenty pages and, with bomb, one more that is the bomb."""
+    """Twenty pages and, with bomb, the bomb."""
     names = [f"/{number}.html" for number in range(20)] + (["/bomb.html"] if bomb else [])
     links = "".join(f'<li><a href="{name}">{name}</a>' for name in names)
     for name in ["/index.html", *names[:20]]:
@@ -46,7 +46,7 @@ def crawl(one: Site, folder: Path) -> tuple[Cost, dict[str, object]]:
 
 
 def peers_rows(sites: dict[str, Site], home: Path) -> list[tuple[object, ...]]:
-    """What it costs each peer that is there: (peer, MiB without, MiB with, MiB more, exit codes)."""
+    """Memory of each installed peer: (peer, MiB without, MiB with, MiB more, exit codes)."""
     rows: list[tuple[object, ...]] = []
     for name, peer in peers.PEERS.items():
         if not peer.is_there():
@@ -65,7 +65,7 @@ def peers_rows(sites: dict[str, Site], home: Path) -> list[tuple[object, ...]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peers", action="store_true", help="those that are there, too")
+    parser.add_argument("--peers", action="store_true", help="also measure the installed peers")
     options = parser.parse_args()
     if not product.is_there():
         sys.exit("periplus crawl is not there yet")

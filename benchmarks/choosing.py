@@ -1,4 +1,4 @@
-"""How long does a rule take to choose among many sites, beside taking the first of them?"""
+"""How long does a selection rule take with many sites, compared with taking the first site?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ AIM_MS = 0.2
 
 
 def ms_a_page(name: str, ready: int) -> float:
-    """Processor time of one choice among `ready` hosts and of learning what came of it,
-    in a campaign of SITES sites.
-    """
+    """CPU time to choose among `ready` hosts and to learn the result, in a campaign of SITES sites."""
     policy = SitePolicy(rule_named(name, 10 * SITES, SITES), Novelty("page", SiteKey), seed=1)
     keys = [SiteKey(f"s{number}.test") for number in range(SITES)]
     rng = np.random.default_rng(1)

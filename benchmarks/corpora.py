@@ -1,8 +1,8 @@
-"""Which pages are the crawlers measured on?
+"""Pages for benchmarks of crawlers.
 
 (a) real pages of some 64 KB: Python's manual and the C part of cppreference, two hosts;
 (b) generated pages of 25 KB with 40 links each, one host, the same for the same seed;
-(c) generated pages that link to ever new addresses beyond the depth that is crawled;
+(c) generated pages with links to always new addresses beyond the crawl depth;
 (d) real pages of some 265 KB: the large ones of the manuals, on four hosts.
 """
 
@@ -17,11 +17,11 @@ from sites import DOC
 CPPREFERENCE = Path("/usr/share/cppreference/doc/html")
 SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnprstvz" for vowel in "aeiou"]
 CACHE = Path("/tmp/periplus-benchmarks")
-EDITION = 2  # of the generators below: part of each folder's name, raised when their pages change
+EDITION = 2  # of the generators below: part of each folder's name, increment if their pages change
 
 
 def real(cache: Path = CACHE) -> list[Site]:
-    """Corpus (a): 527 + 546 = 1,073 pages of 64 KB in the mean (sites.truth), and 452 addresses that are dead."""
+    """Corpus (a): 527 + 546 = 1,073 pages of 64 KB in the mean (sites.truth), and 452 dead addresses."""
     python = compressed_copy(DOC / "python3.11/html", cache / "python")
     cpp = compressed_copy(CPPREFERENCE, cache / "cpp-c", only=("en/c.html", "en/c"))
     return [Site("python.test", python), Site("cpp.test", cpp, "/en/c.html")]
@@ -30,8 +30,8 @@ def real(cache: Path = CACHE) -> list[Site]:
 def generated(
     cache: Path = CACHE, *, pages: int = 5000, links: int = 40, page_bytes: int = 25_600, seed: int = 1
 ) -> list[Site]:
-    """Corpus (b): every page is reached from the start: page n links to n // 2 + 1's children first,
-    the rest at random.
+    """Corpus (b): all pages are reachable from the start: the first links of page n go to the children of n // 2 + 1,
+    the rest are random.
     """
     root = cache / f"generated{EDITION}-{pages}-{links}-{page_bytes}-{seed}"
     if not (root / ".complete").exists():
@@ -52,9 +52,9 @@ def generated(
 
 def leafy(cache: Path = CACHE, *, pages: int = 5000, leaves: int = 200, seed: int = 1) -> list[Site]:
     """Corpus (c): the start, hubs below it, pages below those;
-    each page links to `leaves` addresses that no other page names.
+    each page links to `leaves` unique addresses.
 
-    Crawled to depth 2 it has about `pages` pages and pages * leaves known addresses, which no file stands behind.
+    Crawled to depth 2 it has about `pages` pages and pages * leaves known addresses, which do not exist as files.
     """
     root = cache / f"leafy{EDITION}-{pages}-{leaves}-{seed}"
     if not (root / ".complete").exists():
@@ -73,8 +73,8 @@ def leafy(cache: Path = CACHE, *, pages: int = 5000, leaves: int = 200, seed: in
 
 
 def large(cache: Path = CACHE, *, hosts: int = 4) -> list[Site]:
-    """Corpus (d): pages of 150 to 500 KB, the same on each host but for a comment;
-    no page beyond them is to be asked for (depth 1).
+    """Corpus (d): pages of 150 to 500 KB, the same on each host except for a comment;
+    crawl them with depth 1.
     """
     manuals = [DOC / name for name in ("python3.11/html", "sqlite3", "postgresql-doc-15/html")]
     found = sorted(
@@ -109,7 +109,7 @@ def vocabulary(rng: random.Random) -> list[str]:
 
 
 def html(title: str, links: list[str], page_bytes: int, rng: random.Random, words: list[str]) -> str:
-    """A page of about page_bytes: a menu of the first links, paragraphs with the others in their text."""
+    """A page of about page_bytes: a menu of the first links, and paragraphs with the other links."""
     menu, rest = links[:10], links[10:]
     parts = [
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>\n<nav><ul>'

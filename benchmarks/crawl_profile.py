@@ -1,12 +1,11 @@
-"""Which part of our program does the time of a crawl go to?
+"""Profiles a crawl by parts of the program.
 
 (Not called profile.py: cProfile imports a module of that name.)
 
-Corpus (a) is crawled by one worker in this process under cProfile. Each function's own time belongs to the part whose
-module it stands in; what stands elsewhere (C functions, libraries) belongs to the parts that call it, as their calls
-share it. Waiting for the server is left out of the shares (the CPU's clock instead of the wall's would double the
-profiler's own cost). The profiler makes Python calls dearer than C calls, so shares show where to look and are no
-measure of cost: that is beside_peers.py.
+One worker crawls corpus (a) in this process under cProfile. The own time of a function counts for the part of its
+module; the time of C functions and libraries is split among the calling parts, in proportion to their calls. Waiting
+for the server is excluded (CPU time instead of wall time would double the overhead of the profiler). The profiler makes
+Python calls more expensive than C calls, so shares show where to look; for costs see beside_peers.py.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import product
 from measure import CLIENT_CORE, table
 from serving import pages, serve
 
-PARTS = (  # the first that fits a function's file, seen from src/periplus
+PARTS = (  # the first that matches a function's file, relative to src/periplus
     ("acquire/transport", "transport"),
     ("acquire/inflate", "inflate"),
     ("acquire/frontier", "frontier"),
@@ -44,14 +43,14 @@ PARTS = (  # the first that fits a function's file, seen from src/periplus
     ("cli/", "start and end"),
 )
 ELSEWHERE = "elsewhere"
-# in the names of functions that wait
+# in the names of waiting functions
 IDLE = ("select.epoll", "select.poll", "built-in method select.", "built-in method time.sleep")
-ROUNDS = 60  # of handing time from callee to caller; deeper stacks of libraries than this end as ELSEWHERE
+ROUNDS = 60  # of passing time from callee to caller; deeper library stacks count as ELSEWHERE
 Function = tuple[str, int, str]
 
 
 def part_of(function: Function) -> str | None:
-    """None: not ours, its callers pay."""
+    """Part of a function, or None: its time counts for its callers."""
     _, mark, path = function[0].replace(os.sep, "/").partition("/periplus/")
     if not mark:
         return None
@@ -83,7 +82,7 @@ def shares(stats: dict[Function, Any]) -> dict[str, float]:
 
 
 def command_of_ours() -> Callable[..., object]:
-    """The click command behind `periplus`."""
+    """The click command of `periplus`."""
     try:
         found: Callable[..., object] = import_module("periplus.cli.main").main
     except ImportError:
@@ -92,7 +91,7 @@ def command_of_ours() -> Callable[..., object]:
 
 
 def profiled(call: Callable[[], object]) -> cProfile.Profile:
-    """Whatever the call ends with; a click command ends with SystemExit."""
+    """Profile of a call, even if it raises; a click command ends with SystemExit."""
     profile = cProfile.Profile()
     profile.enable()
     try:

@@ -1,8 +1,8 @@
-"""What does a crawl into PostgreSQL cost beside one into a folder, by 1, 2 and 4 workers: CPU, statements, WAL?
+"""Cost of a crawl into PostgreSQL compared with a folder, for 1, 2 and 4 workers: CPU, statements, WAL.
 
-Generated sites of 100 pages of 4 KB with 21 links each, delay 0, no index. The server waits for its disk, as in real
-life, and runs on the same cores. CPU seconds suffer from what else the machine does: rounds take turns and the least
-of each counts; statements and WAL do not depend on it.
+Generated sites of 100 pages of 4 KB with 21 links each, delay 0, no index. The server uses the same cores and waits for
+its disk, as in production. CPU seconds depend on other load: rounds alternate and the minimum counts. Statements and
+WAL do not depend on load.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STATEMENTS = "SELECT calls, rows, total_exec_time, query FROM pg_stat_statement
 
 
 class Trial(NamedTuple):
-    """One crawl. Of a folder the server's figures are 0."""
+    """A crawl. For a folder the figures of the server are 0."""
 
     wall_s: float
     worker_s: float
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
 
 
 def sites(hosts: int) -> list[Site]:
-    """Each another one; no link leads from one to another."""
+    """Different sites without links to each other."""
     made = [corpora.generated(pages=PAGES - 1, links=21, page_bytes=4096, seed=seed)[0] for seed in range(1, hosts + 1)]
     return [Site(f"d{number}.test", one.root) for number, one in enumerate(made)]
 
@@ -65,7 +65,7 @@ def in_folder(server: Server, workers: int) -> Trial:
 
 
 def in_database(database: postgres_server.Server, server: Server, workers: int, show: int = 0) -> Trial:
-    """show: how many of its dearest statements are printed."""
+    """show: number of most expensive statements to print."""
     name = f"bench_{workers}"
     with psycopg.connect(database.dsn(), autocommit=True) as connection:
         if show:
@@ -92,7 +92,7 @@ def one(connection: psycopg.Connection[tuple[object, ...]], query: str) -> objec
 
 
 def shown(connection: psycopg.Connection[tuple[object, ...]], most: int) -> int:
-    """Prints the dearest statements; returns how many there were in all."""
+    """Prints the most expensive statements; returns the number of all statements."""
     rows = connection.execute(f"{_STATEMENTS} ORDER BY total_exec_time DESC".encode()).fetchall()
     cells = [(calls, affected, f"{ms:.0f}", " ".join(str(text).split())[:150]) for calls, affected, ms, text in rows]
     print(table(("calls", "rows", "ms", "statement"), cells[:most]))
@@ -100,7 +100,7 @@ def shown(connection: psycopg.Connection[tuple[object, ...]], most: int) -> int:
 
 
 def server_cpu_s(pid: int) -> float:
-    """Of a database's processes, those that ended included."""
+    """CPU seconds of the database's processes, including ended ones."""
     used = 0
     for process in descendants(pid):
         with contextlib.suppress(OSError):

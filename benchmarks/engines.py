@@ -1,4 +1,4 @@
-"""What do the same analyses of 1 M pages and 10 M links cost with links on disk and on Spark: CPU, time, memory?"""
+"""Cost of the same analyses of 1 M pages and 10 M links with links on disk and on Spark: CPU, time, memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ("duplicates", "near", "templates", "cascades")
 
 
 def write_tables(folder: Path, columns_of: dict[str, dict[str, object]]) -> None:
-    """Columns that a table lacks have no value. In files of 2 M rows."""
+    """Writes tables in files of 2 M rows; missing columns are null."""
     notes = []
     for name, given in columns_of.items():
         columns = TABLES[name].columns
@@ -82,7 +82,7 @@ def graph_dataset(folder: Path, pages: int, links: int) -> None:
 
 
 def text_dataset(folder: Path, pages: int) -> None:
-    """Of 600 words a page; one page in five nearly says what another does, one in twenty just that; ten templates."""
+    """Pages of 600 words; one page in five is a near duplicate, one in twenty an exact duplicate; ten templates."""
     rng = np.random.default_rng(1)
     words = np.array([f"word{number}" for number in range(20_000)])
     shown: list[str] = []
@@ -111,8 +111,8 @@ def text_dataset(folder: Path, pages: int) -> None:
 
 
 def family_cost(command: Sequence[str]) -> tuple[float, float, int, str]:
-    """(wall s, CPU s, peak resident bytes, output) of a command with all that came of it,
-    those included that nobody waited for.
+    """(wall s, CPU s, peak resident bytes, output) of a command with all descendants,
+    including orphans.
     """
     with tempfile.TemporaryFile("w+") as out:
         began = time.monotonic()
@@ -125,7 +125,7 @@ def family_cost(command: Sequence[str]) -> tuple[float, float, int, str]:
             for pid in family:
                 try:
                     cpu[pid] = process_cpu_s(pid)
-                except OSError:  # it ended while we looked
+                except OSError:  # the process ended in the meantime
                     continue
             threading.Event().wait(0.1)
         out.seek(0)
@@ -133,7 +133,7 @@ def family_cost(command: Sequence[str]) -> tuple[float, float, int, str]:
 
 
 def dataset(kind: str, *size: int) -> Path:
-    """`graph` of so many pages and links, or `texts` of so many pages; made where it is not there yet."""
+    """`graph` of a number of pages and links, or `texts` of a number of pages; created if missing."""
     folder = CACHE / f"dataset-{kind}-{'-'.join(map(str, size))}"
     if not (folder / "manifest.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -144,14 +144,14 @@ def dataset(kind: str, *size: int) -> Path:
 def analysed(
     data: Path, name: str, engine: str, options: argparse.Namespace, results: str
 ) -> tuple[float, float, int, str]:
-    """What the analysis costs, as family_cost."""
+    """Cost of the analysis, as in family_cost."""
     command = [options.python, "-m", "periplus.cli", "analyse", str(data), name, "--engine", engine, "-r", results]
     flags = ["--on", options.on, "--tolerance", options.tolerance, "--memory", options.memory, "--json"]
     return family_cost([*command, *flags])
 
 
 def row_costs(data: Path, took_s: dict[str, float], cpu_s: float) -> list[tuple[str, float]]:
-    """(stage, us of CPU for each row of the table that it reads); stages share the CPU seconds as those they took."""
+    """(stage, CPU us per row of the table that it reads); CPU seconds are split by the time of the stages."""
     counts = {note.name: note.rows for note in manifest_in(data).tables}
     each_s = cpu_s / max(sum(took_s.values()), 1e-9)
     return [(stage, each_s * own_s / max(counts[ROWS[stage]], 1) * 1e6) for stage, own_s in took_s.items()]

@@ -1,4 +1,4 @@
-"""How many addresses, pages and moves of the frontier can one core take in a second?"""
+"""How many addresses, pages and frontier operations can one core process per second?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hrefs_of(pages: list[tuple[Url, bytes]]) -> list[tuple[str, Url]]:
 
 
 def per_second(count: int, call: Callable[[], object], rounds: int) -> float:
-    """Median over rounds, by the CPU's clock: other work on the machine costs little."""
+    """Median over rounds in CPU time, which depends little on other load."""
     rates = []
     for _ in range(rounds):
         started = time.process_time()
@@ -89,21 +89,21 @@ def page_rows(pages: list[tuple[Url, bytes]], rounds: int) -> list[tuple[object,
 
 
 def links_by_lxml(url: Url, body: bytes) -> tuple[str | None, list[str]]:
-    """What a crawler written by hand does with a page: the baseline."""
+    """Baseline: the parsing of a simple hand-written crawler."""
     tree = lxml_html.fromstring(body)
-    # a list, for this expression
+    # always a list for this expression
     return tree.findtext(".//title"), [urldefrag(urljoin(url, href)).url for href in tree.xpath("//a/@href")]  # type: ignore[union-attr]
 
 
 def offered(number: int) -> Candidate:
-    """The number-th URL of a made web of 1,000 hosts, waiting to be fetched."""
+    """The number-th waiting URL of a generated web of 1,000 hosts."""
     url = Url(f"http://h{number % 1000:03}.test/section-{number % 37}/page-{number}.html")
     host = host_key(url)
     return Candidate(url, url_id(url), host, SiteKey(host), Reason.WAITING, 1)
 
 
 def frontier_rows(known: int) -> list[tuple[str, int, float]]:
-    """URLs offered, and URLs given out and done, each per CPU second. A done URL is one skipped: no page is stored."""
+    """URLs offered, and URLs leased and completed, per CPU second. Completed URLs are skipped: no page is stored."""
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as temp:
         folder = Path(temp)
         schema.create(folder)

@@ -1,6 +1,4 @@
-"""How long do PageRank and the hierarchical map of a large site take, how much memory do they need,
-and is the tree right?
-"""
+"""Time and memory of PageRank and of the hierarchical map of a large site, and a check of the tree."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ Value = TypeVar("Value")
 
 
 class Numbered(Sequence[Url]):
-    """URLs as a sequence that holds none of them: /00000000, /00000001, ... ascending."""
+    """A lazy ascending sequence of URLs: /00000000, /00000001, ..."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -51,14 +49,14 @@ class Numbered(Sequence[Url]):
 
 
 def power_law(pages: int, links: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """(offsets, targets) of about `links` distinct links: 70 % to pages near by,
-    the others to targets as popular as their rank's power -0.75 says.
+    """(offsets, targets) of about `links` distinct links: 70 % to nearby pages,
+    the others with a popularity of (rank)^-0.75.
 
     Out-degrees follow a power law too (1 to 600). Page 0 is the home page and links to 50 pages.
     """
     rng = np.random.default_rng(seed)
     weights = (rng.pareto(1.5, pages) + 1).clip(max=600)
-    # 9 % are doubles and fall away
+    # 9 % are duplicates and are dropped
     counts = np.maximum(1, np.rint(weights * links * 1.09 / weights.sum())).astype(np.int64)
     sources = np.repeat(np.arange(pages, dtype=np.int64), counts)
     near = sources + np.rint(rng.standard_cauchy(len(sources)) * 20).clip(-pages, pages).astype(np.int64)
@@ -74,8 +72,8 @@ def power_law(pages: int, links: int, seed: int) -> tuple[NDArray[np.int64], NDA
 
 
 def kept_graph(pages: int, links: int, seed: int) -> LinkGraph:
-    """The graph from the cache; made by another process when it is not there,
-    so that ours measures the analyses' memory only.
+    """The graph from the cache; another process creates it if it is missing,
+    so that the memory of this process is that of the analyses only.
     """
     file = CACHE / f"graph-{pages}-{links}-{seed}.npz"
     if not file.exists():
@@ -100,7 +98,7 @@ def keep_graph(file: Path, pages: int, links: int, seed: int) -> None:
 
 
 def plain_round_s(graph: LinkGraph) -> float:
-    """Baseline of the run: one multiplication with the same links in SciPy, float64, the best of five."""
+    """Baseline: one multiplication with the same links in SciPy, float64, the best of five."""
     count = len(graph.pages)
     links = sparse.csr_array(
         (np.ones(len(graph.targets)), graph.targets, graph.offsets.astype(np.int32)), shape=(count, count)
@@ -117,8 +115,8 @@ def timed(call: Callable[[], Value]) -> tuple[Value, float]:
 
 
 def faults_of(graph: LinkGraph, tree: SiteMap, rank: NDArray[np.float64]) -> list[str]:
-    """What the tree breaks of the map's rules, found by SciPy's breadth-first search and by each link looked at;
-    none is right.
+    """Violations of the rules of the map, found with SciPy's breadth-first search and a check of every link; empty
+    if correct.
     """
     count = len(graph.pages)
     links = sparse.csr_array(

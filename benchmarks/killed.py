@@ -1,7 +1,7 @@
-"""Killed with SIGKILL in the middle and started again with the same command: who gets all pages, and how many twice?
+"""Crawls killed with SIGKILL and restarted with the same command: which get all pages, and how many twice?
 
-Ours keeps what it has as always; Scrapy with JOBDIR, Crawlee with its file storage unpurged, minet with its persistent
-queue and resume. The others have nothing to go on from, or begin anew.
+Ours without options; Scrapy with JOBDIR, Crawlee with unpurged file storage, minet with its persistent queue and
+resume. Other crawlers have no stored state, or start from the beginning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMIT_S = 300.0
 
 
 def trial(server: Server, made: Callable[[Path], list[str]], after: int) -> tuple[object, ...]:
-    """(pages before the kill, in all, asked for twice, exit code of the second start)"""
+    """(pages before the kill, total, requested twice, exit code of the second start)"""
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
         environment = os.environ | {"PEER_KEEPS": f"{folder}/state"}
         command = pinned(made(Path(folder)), CLIENT_CORE)
@@ -67,7 +67,7 @@ def main() -> None:
             commands["periplus"] = lambda folder: product.command(product.by_address(server.hosts, folder / "kept"))
         for name in RESUMING:
             if peers.PEERS[name].is_there():
-                # the loop's own
+                # bind the loop variable
                 commands[name] = lambda folder, peer=peers.PEERS[name]: peer.command(starts, folder / "files")  # type: ignore[misc]
         for name, made in commands.items():
             rows += [(name, *trial(server, made, after)) for after in options.after]

@@ -1,9 +1,8 @@
-"""How many URLs a second do 1, 2 and 4 processes lease, complete and find, on SQLite and on PostgreSQL?
+"""URLs per second that 1, 2 and 4 processes lease, complete and discover, on SQLite and on PostgreSQL.
 
-A made web: hosts of 50 pages, 10 links a page, a fifth of them to other hosts; nothing is fetched, no page is stored. A
-worker leases 50 hosts, takes up to 4 URLs of each, and completes them in one transaction with the links that it has not
-offered before. PostgreSQL runs here too, on the same cores. A figure far below one process's is a deadlock that came
-back: see docs/decisions/0040.
+A generated web: hosts of 50 pages, 10 links per page, a fifth of them to other hosts; nothing is fetched, no page is
+stored. A worker leases 50 hosts, takes up to 4 URLs of each, and completes them in one transaction with new links.
+PostgreSQL runs on the same cores. A rate far below that of one process indicates deadlocks: see docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from periplus.urls.hosts import host_key
 TESTS = Path(__file__).parent.parent / "tests"
 PAGES, LINKS, FOREIGN = 50, 10, 0.2  # of a host; of a page; of these, to other hosts
 HELD, TAKEN = 50, 4  # hosts leased at once; URLs taken of each
-SEEN = 50_000  # links remembered by a worker, as a crawl's own remembers them
+SEEN = 50_000  # links cached by a worker, as in a crawl
 PAGE = Fetched(200, Headers(), b"")
 
 
@@ -55,7 +54,7 @@ def state(lease: Lease) -> HostState:
 
 
 def work(store: RunStore, hosts: int) -> int:
-    """Until nothing is left; how many URLs were completed."""
+    """Runs until no URL is left; returns the number of completed URLs."""
     name, done, seen = store.join(os.getpid(), time.time()), 0, set[int]()
     while True:
         now = time.time()
@@ -83,7 +82,7 @@ def work(store: RunStore, hosts: int) -> int:
 
 
 def measured(place: Path | str, workers: int, hosts: int) -> tuple[int, float]:
-    """(URLs, seconds) of so many processes on a new collection."""
+    """(URLs, seconds) of a number of processes on a new collection."""
     home, now = home_of(place), time.time()
     home.prepare("", now)
     run_id = home.begin_run("crawl", (), Settings(), now)
@@ -97,7 +96,7 @@ def measured(place: Path | str, workers: int, hosts: int) -> tuple[int, float]:
 
 
 def cpu_s(server: int = 0) -> float:
-    """CPU seconds of the children that ended, and of a server's processes."""
+    """CPU seconds of ended children and of a server's processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     fields = Path(f"/proc/{server}/stat").read_text().rpartition(") ")[2].split()[11:15] if server else []
     return used.ru_utime + used.ru_stime + sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")

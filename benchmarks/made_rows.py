@@ -1,7 +1,7 @@
-"""A collection of a site with a million pages and ten million links, made by direct inserts, without a crawl.
+"""Creates a collection of a site with a million pages and ten million links by direct inserts, without a crawl.
 
 Pages with titles and sizes, links by `graph.power_law`, dead links, redirects, other sites, a sitemap; no texts. It is
-kept in /tmp/periplus-benchmarks and used again.
+cached in /tmp/periplus-benchmarks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from periplus.urls.canonical import url_id
 
 HOME = Url("https://million.test/")
 NOW = 1_790_000_000.0
-DEAD, MOVED, OUTSIDE = 0.004, 0.004, 0.01  # of the pages: so many further URLs of each kind
-BROKEN_LINKS = 0.002  # of the links lead to one of each kind instead
-NO_TITLE, SAME_TITLE, NO_DESCRIPTION, SAME_TEXT = 97, 89, 7, 101  # every so manieth page
+DEAD, MOVED, OUTSIDE = 0.004, 0.004, 0.01  # further URLs of each kind, as a share of the pages
+BROKEN_LINKS = 0.002  # share of links that lead to a URL of each kind instead
+NO_TITLE, SAME_TITLE, NO_DESCRIPTION, SAME_TEXT = 97, 89, 7, 101  # interval between pages with each fault
 
 
 def page_url(number: int) -> Url:
@@ -35,7 +35,7 @@ def page_url(number: int) -> Url:
 
 
 def other_urls(pages: int) -> list[tuple[Url, Reason, int]]:
-    """(URL, reason, host) of what is no page."""
+    """(URL, reason, host) of URLs that are not pages."""
     dead = [(Url(f"{HOME}gone/{n}.html"), Reason.NOT_FOUND, 1) for n in range(int(pages * DEAD))]
     moved = [(Url(f"{HOME}old/{n}.html"), Reason.REDIRECT, 1) for n in range(int(pages * MOVED))]
     hosts = max(1, int(pages * OUTSIDE) // 10)
@@ -47,7 +47,7 @@ def other_urls(pages: int) -> list[tuple[Url, Reason, int]]:
 
 
 def page_row(number: int) -> dict[str, object]:
-    """What a page says; sizes and times vary with its number."""
+    """Row of a page; sizes and times vary with its number."""
     title = (
         ""
         if number % NO_TITLE == 96
@@ -71,7 +71,7 @@ f"{number} before you sail there"
 
 
 def inserted(connection: sqlite3.Connection, name: str, rows: Iterable[dict[str, object]]) -> None:
-    """Columns that a row lacks get a value of nothing."""
+    """Inserts rows; missing columns get an empty value."""
     columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
     nothing = {
         column[1]: (0 if column[2] in ("INTEGER", "REAL") else "" if column[2] == "TEXT" else b"")
@@ -99,7 +99,7 @@ def link_rows(pages: int, links: int, others: list[tuple[Url, Reason, int]]) -> 
 
 
 def generate(folder: Path, pages: int, links: int) -> None:
-    """Appears whole: it is made beside its place."""
+    """Creates the collection beside its final place, then renames it."""
     draft = folder.with_suffix(".new")
     shutil.rmtree(draft, ignore_errors=True)
     schema.create(draft)
@@ -151,7 +151,7 @@ def generate(folder: Path, pages: int, links: int) -> None:
 
 
 def collection_of(pages: int, links: int) -> Path:
-    """The collection of so many, made unless an earlier run did."""
+    """The cached collection of this size, created if missing."""
     folder = CACHE / f"million-{schema.SCHEMA_VERSION}-{pages}-{links}.periplus"
     if not folder.exists():
         generate(folder, pages, links)

@@ -1,4 +1,4 @@
-"""What did a command cost: time, CPU, memory?"""
+"""Measures the cost of commands: time, CPU, memory."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from pathlib import Path
 
 SERVER_CORE = 0
 CLIENT_CORE = 1
-# between two looks at the memory of a family of processes; shorter costs the server's core more than 2 %
+# interval between memory samples of a process tree; a shorter one costs more than 2 % of the server's core
 SAMPLE_S = 0.05
-SHARED_SAMPLE_S = 0.5  # the same where the kernel adds up who shares what: 5 ms for half a gigabyte
+SHARED_SAMPLE_S = 0.5  # the same for PSS, which the kernel computes in 5 ms for half a gigabyte
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one command took, its children included."""
+    """Cost of a command, including its children."""
 
     wall_s: float
-    cpu_s: float  # user + system, of the command and every child that it waited for
-    rss_bytes: int  # largest resident size of one process; with family or shared: of all of them at one moment
+    cpu_s: float  # user + system, of the command and the children that it waited for
+    rss_bytes: int  # largest resident size of one process; with family or shared: of all processes together
     exit_code: int
-    said: str  # the end of what it printed
+    said: str  # end of its output
 
 
 def pinned(command: Sequence[str], core: int | None) -> list[str]:
-    """The command bound to one core; None: free."""
+    """The command pinned to a core; None: not pinned."""
     return list(command) if core is None else ["taskset", "-c", str(core), *command]
 
 
 def as_installed() -> dict[str, str]:
-    """The environment without the wish that Python compile its modules at each start: pip compiled the peers',
-    ours may keep theirs too.
+    """The environment without PYTHONDONTWRITEBYTECODE: pip compiled the modules of the peers, so ours may be cached
+    too.
     """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def descendants(pid: int) -> list[int]:
-    """The process and all that came of it, as far as they live."""
+    """The process and its living descendants."""
     found, waiting = [], [pid]
     while waiting:
         one = waiting.pop()
@@ -55,13 +55,13 @@ def descendants(pid: int) -> list[int]:
                 for task in Path(f"/proc/{one}/task").iterdir()
                 for word in (task / "children").read_text().split()
             ]
-        except OSError:  # it ended while we looked
+        except OSError:  # the process ended in the meantime
             continue
     return found
 
 
 def resident_bytes(pid: int) -> int:
-    """0 when the process is gone."""
+    """0 if the process has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -69,7 +69,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Its own memory, and of what it shares its part; 0 when the process is gone."""
+    """Proportional set size (PSS); 0 if the process has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
@@ -78,9 +78,9 @@ def proportional_bytes(pid: int) -> int:
 
 
 class Family:
-    """The largest memory of a process and its descendants together, looked at every so many seconds.
+    """Peak memory of a process and its descendants together, sampled periodically.
 
-    By resident_bytes shared pages count once for each process, so the sum errs to our disadvantage.
+    resident_bytes counts shared pages once per process, so the sum is an upper bound.
     """
 
     def __init__(self, pid: int, of: Callable[[int], int] = resident_bytes, every_s: float = SAMPLE_S) -> None:
@@ -109,9 +109,9 @@ def run(
     shared: bool = False,
     limit_s: float = 600.0,
 ) -> Cost:
-    """Runs the command to its end, or for limit_s seconds, then ends it by its own id (exit code -15 then).
+    """Runs the command; after limit_s seconds it is terminated (exit code -15).
 
-    shared: memory is that of the family, of what several processes share each one's part (PSS), looked at more seldom.
+    shared: memory is the sum of PSS over the process tree, sampled less often.
     """
     output = Path(os.devnull) if cwd is None else cwd / ".said"
     with output.open("wb") as sink:
@@ -125,7 +125,7 @@ def run(
         )
         try:
             _, status, usage = os.wait4(child.pid, 0)
-        except BaseException:  # whoever stops this script stops the command
+        except BaseException:  # stopping this script stops the command
             child.terminate()
             child.wait()
             raise
@@ -147,27 +147,25 @@ def process_cpu_s(pid: int) -> float:
 
 
 def family_cpu_s(pid: int) -> float:
-    """User + system seconds of a living process and all that came of it, the ended ones too."""
+    """User + system seconds of a living process and its descendants, including ended ones."""
     seconds = 0.0
     for one in descendants(pid):
         try:
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended while we looked
+        except OSError:  # the process ended in the meantime
             continue
         seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return seconds
 
 
 def median(values: Iterable[float]) -> float:
-    """nan for none."""
+    """The median; nan without values."""
     found = list(values)
     return statistics.median(found) if found else float("nan")
 
 
 def alternated(rounds: int, trials: dict[str, Callable[[], Cost]]) -> dict[str, list[Cost]]:
-    """Each trial once a round, in turn, the order turned about each round:
-    a load that drifts meets all of them alike.
-    """
+    """Runs each trial once per round, in alternating order, so that drifting load affects all of them equally."""
     results: dict[str, list[Cost]] = {name: [] for name in trials}
     for number in range(rounds):
         names = list(trials) if number % 2 == 0 else list(reversed(trials))
@@ -177,7 +175,7 @@ def alternated(rounds: int, trials: dict[str, Callable[[], Cost]]) -> dict[str, 
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Markdown, columns aligned; floats with three significant digits."""
+    """A Markdown table with aligned columns; floats with three significant digits."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [
         max(len(head), *(len(row[place]) for row in cells)) if cells else len(head) for place, head in enumerate(heads)
@@ -197,5 +195,5 @@ def _cell(value: object) -> str:
 
 
 def load() -> str:
-    """How busy the machine is: a figure measured beside other work says so."""
+    """The load of the machine, to be printed with the figures."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

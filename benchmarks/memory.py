@@ -1,9 +1,7 @@
-"""How much memory does a crawl need, with 5,000 pages, with a million known addresses,
-and with --known more that it did not meet itself?
+"""Memory of a crawl with 5,000 pages, with a million known addresses, and with --known further addresses.
 
-Those more are written straight into the store before the crawl begins (as parts of pages on 1,000 hosts,
-which nobody asks for), for to find 10 million addresses by crawling would take an hour. The crawl then
-meets many of its own beside them.
+The further addresses are inserted into the store before the crawl (as page parts on 1,000 hosts, which are never
+requested), because discovering 10 million addresses would take an hour. The crawl discovers its own addresses too.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ from periplus.model.web import Url
 from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 
-HOSTS = 1000  # of the addresses known before
+HOSTS = 1000  # of the addresses inserted before
 LOT = 1_000_000  # written in one transaction
 LIMIT_S = 3600.0
 
 
 def known_before(folder: Path, count: int) -> None:
-    """A collection that knows so many URLs already. Each lot is sorted by its key, for the tree's sake."""
+    """Creates a collection with known URLs. Each batch is sorted by key, for fast inserts into the tree."""
     schema.create(folder)
     connection = schema.connect(folder)
     connection.executemany("INSERT INTO site (key) VALUES (?)", [(f"h{number:03}.test",) for number in range(HOSTS)])
@@ -56,7 +54,7 @@ def crawl(sites: list[Site], max_depth: int | None, known: int = 0) -> tuple[obj
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as temp, serve(sites, Path(temp)) as server:
         kept = Path(temp) / "kept"
         if known:
-            # a process of its own: what is run later would inherit this one's peak
+            # a separate process: later commands would inherit the peak memory of this one
             with ProcessPoolExecutor(1) as pool:
                 pool.submit(known_before, kept, known).result()
         wanted = replace(product.by_name(server.hosts, kept), max_depth=max_depth, index=not known)

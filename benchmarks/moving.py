@@ -1,8 +1,7 @@
-"""What do exporting a collection as Parquet, moving it into PostgreSQL and moving it back cost: time, CPU,
-memory, room?
+"""Cost of exporting a collection as Parquet, moving it into PostgreSQL and back: time, CPU, memory, disk space.
 
-The collection is that of `made_rows.py`: pages and links without bodies. The server is the one that
-PERIPLUS_TEST_POSTGRES names, else one of our own; its CPU is not in the figures, the time that it takes is.
+The collection is that of `made_rows.py`: pages and links without bodies. The server is PERIPLUS_TEST_POSTGRES, or a
+temporary one; the figures include its time but not its CPU.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def size_of(place: Path) -> int:
 
 def measured(pages: int, links: int, store: str) -> list[tuple[str, ...]]:
     """store: the address of an empty collection."""
-    with ProcessPoolExecutor(1) as pool:  # a process of its own: what is run later would inherit this one's peak
+    with ProcessPoolExecutor(1) as pool:  # a separate process: later commands would inherit the peak memory of this one
         source = pool.submit(collection_of, pages, links).result()
     work = CACHE / "moving"
     shutil.rmtree(work, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""With a delay for each of many hosts, how near to the ideal time is the crawl, and is any gap too short?
+"""Crawl of many hosts with a delay: how close is its time to the ideal, and is any gap between requests too short?
 
-The server is our own: it notes the moment at which each request's head has arrived, by the monotonic clock (nginx notes
-the end, in milliseconds). It runs in this process, on the server's core.
+The server logs the arrival of each request head by the monotonic clock (nginx logs the end, in milliseconds). It runs
+in this process, on the server's core.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import product
 from measure import SERVER_CORE, Cost, run, table
 from serving import free_port
 
-PAGES = 21  # for each host: the start and 20 that it links to
-SLACK_S = 0.005  # a gap this much under the limit may be the server's own lateness; it is counted apart
+PAGES = 21  # per host: the start and the 20 pages that it links to
+SLACK_S = 0.005  # a gap shorter by less than this may be the delay of the server; counted separately
 
 
 @dataclass
 class Watching:
-    """A server on many loopback addresses and its log: (moment in s, path) for each host."""
+    """A server on many loopback addresses, with a log per host: (time in s, path)."""
 
     port: int
     addresses: list[str]
@@ -68,14 +68,14 @@ class Watching:
 
 
 def answer(path: str) -> bytes:
-    """The start links to all pages, a page to the start; 404 for the rest, robots.txt among it."""
+    """The start links to all pages, a page to the start; 404 for all other paths, including robots.txt."""
     known = path == "/" or path in {f"/{number}.html" for number in range(1, PAGES)}
     links = (
         "".join(f'<a href="/{number}.html">page {number}</a> ' for number in range(1, PAGES))
         if path == "/"
         else '<a href="/">start</a>'
     )
-    # no two pages of a host alike
+    # all pages of a host differ
     words = " ".join(f"{word}{path[1:-5]}" for word in ("alpha", "beta", "gamma", "delta"))
     body = f"<!DOCTYPE html><title>{path}</title><h1>Page {path}</h1><p>{words}</p><p>{links}</p>".encode()
     line = b"HTTP/1.1 200 OK" if known else b"HTTP/1.1 404 Not Found"
@@ -83,7 +83,7 @@ def answer(path: str) -> bytes:
 
 
 def judge(starts: dict[str, list[tuple[float, str]]], delay_s: float, cost: Cost) -> list[object]:
-    """ideal: what the delay alone takes for the pages of one host. Gaps count every request, robots.txt included."""
+    """Row of a crawl. ideal: time that the delay alone takes for the pages of a host. Gaps include robots.txt."""
     gaps = [later - earlier for log in starts.values() for (earlier, _), (later, _) in pairwise(log)]
     paths = [[one for one in log if one[1] == "/" or one[1].endswith(".html")] for log in starts.values()]
     moments = [moment for log in paths for moment, _ in log]
@@ -93,7 +93,7 @@ def judge(starts: dict[str, list[tuple[float, str]]], delay_s: float, cost: Cost
     under = sum(1 for gap in gaps if gap < delay_s)
     badly = sum(1 for gap in gaps if gap < delay_s - SLACK_S)
     fetched = sum(len({path for _, path in log}) for log in paths)
-    whole = fetched == len(starts) * PAGES  # a crawl that leaves pages out is no faster for it
+    whole = fetched == len(starts) * PAGES  # an incomplete crawl does not count as faster
     real = ideal / span if span and whole else float("nan")
     command = (requests - 1) * delay_s / cost.wall_s if cost.wall_s and whole else float("nan")
     return [
@@ -112,7 +112,7 @@ def judge(starts: dict[str, list[tuple[float, str]]], delay_s: float, cost: Cost
 
 
 def trial(addresses: list[str], delay_s: float, made: Callable[[int, Path], list[str]]) -> list[object]:
-    """A fresh server, one crawl, its row."""
+    """The row of one crawl with a new server."""
     watching = Watching(free_port(), addresses)
     thread = threading.Thread(target=watching.serve, daemon=True)
     thread.start()

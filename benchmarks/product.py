@@ -1,4 +1,4 @@
-"""How is our own command called? The one place that knows its flags."""
+"""Command lines of our own crawler; the only module with its flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMAND = Path(sys.executable).with_name("periplus")
 
 @dataclass(frozen=True, slots=True)
 class Crawl:
-    """One crawl as the benchmarks ask for it. The hosts crawled are declared our own: only then is delay 0 taken."""
+    """Options of a crawl. The crawled hosts are declared our own, because only then delay 0 is accepted."""
 
     starts: tuple[str, ...]
     folder: Path | str  # str: the address of a database
@@ -51,7 +51,7 @@ def by_name(hosts: Sequence[Host], folder: Path | str, workers: int = 1) -> Craw
 
 
 def arguments(crawl: Crawl) -> list[str]:
-    """What follows the command's name."""
+    """Arguments after the name of the command."""
     said = ["crawl", *crawl.starts, "-o", str(crawl.folder), "--allow-private", "--no-progress", "-q"]
     said += ["--delay", f"{crawl.delay_s:g}", "--per-host", str(crawl.per_host), "--workers", str(crawl.workers)]
     for host in crawl.hosts:
@@ -73,7 +73,7 @@ def command(crawl: Crawl) -> list[str]:
 
 
 def check_command(crawl: Crawl, folder: Path) -> list[str]:
-    """The crawl and the check of its links in one."""
+    """One command that crawls and checks links."""
     words = arguments(crawl)
     said = words[1 : words.index("-o")] + words[words.index("-o") + 2 :]
     return [str(COMMAND), "check", "-c", str(folder), *said]
@@ -84,7 +84,7 @@ def map_command(folder: Path) -> list[str]:
 
 
 def status(folder: Path | str) -> dict[str, object]:
-    """What the collection says of itself; why not, when it does not."""
+    """Status of the collection, or the error."""
     done = subprocess.run(
         [COMMAND, "status", "-c", folder, "--format", "json"], capture_output=True, text=True, check=False
     )
@@ -96,14 +96,14 @@ def status(folder: Path | str) -> dict[str, object]:
 
 
 def is_there() -> bool:
-    """Whether the command can crawl yet."""
+    """Whether the command exists and can crawl."""
     if not COMMAND.exists():
         return False
     return subprocess.run([COMMAND, "crawl", "--help"], capture_output=True, check=False).returncode == 0
 
 
 def leaves(mapping: dict[str, object], before: str = "") -> list[tuple[str, object]]:
-    """A JSON object as (dotted name, value), for printing whatever it holds."""
+    """A JSON object as (dotted name, value), for printing."""
     found: list[tuple[str, object]] = []
     for name, value in mapping.items():
         found += leaves(value, f"{before}{name}.") if isinstance(value, dict) else [(before + name, value)]

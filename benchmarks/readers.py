@@ -1,9 +1,8 @@
-"""How much do fifty readers slow a crawl, and how soon are they answered meanwhile?
+"""How much do fifty users of the interface slow a crawl, and how fast are their answers?
 
-Sites are crawled by one worker, once with nobody looking and once with readers of `periplus serve`, in turn.
-Each reader watches the live screen, and opens one screen after another, PAUSE_S apart. Crawl, web server,
-interface and readers share the machine's cores, so the readers' own program, which is elsewhere in life, stands
-back (nice 19). Aim: a tenth at most.
+One worker crawls sites, alternately without users and with users of `periplus serve`. Each user watches the live
+screen and opens further screens, PAUSE_S apart. Crawl, web server, interface and users share the cores; the program of
+the users, which usually runs elsewhere, has nice 19. Aim: at most a tenth slower.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from measure import Cost, alternated, load, process_cpu_s, run, table
 from serving import Host, free_port, serve
 
 NAME = "watched"
-PAUSE_S = 10.0  # between two screens of one reader: to read one takes longer
+PAUSE_S = 10.0  # between two screens of a user; reading one takes longer
 READERS = "--as-readers"
 SCREENS = (
     "live",
@@ -68,7 +67,7 @@ def interface(folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def asked(port: int, path: str) -> float:
-    """Seconds until it was answered."""
+    """Seconds until the answer."""
     started = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", path)
@@ -78,7 +77,7 @@ def asked(port: int, path: str) -> float:
 
 
 def read(port: int, number: int, start: str, ended: threading.Event, took: list[float]) -> None:
-    """One reader, until the crawl has ended."""
+    """A user, until the crawl ends."""
     watching = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     watching.request("GET", f"/c/{NAME}/events")
     stream = threading.Thread(target=drain, args=(watching,), daemon=True)
@@ -97,7 +96,7 @@ def drain(watching: http.client.HTTPConnection) -> None:
 
 
 def as_readers(port: int, readers: int, start: str) -> None:
-    """In a process of its own: reads until its input ends, then tells how long answers took."""
+    """A separate process: runs users until its input ends, then prints the response times."""
     os.nice(19)
     ended, took = threading.Event(), []
     for number in range(readers):
@@ -105,7 +104,7 @@ def as_readers(port: int, readers: int, start: str) -> None:
     sys.stdin.read()
     ended.set()
     print(json.dumps(took), flush=True)
-    os._exit(0)  # the streams never end by themselves
+    os._exit(0)  # event streams do not end on their own
 
 
 def crawl(base: Path, hosts: tuple[Host, ...]) -> tuple[list[str], Path]:
@@ -122,7 +121,7 @@ def watched(base: Path, hosts: tuple[Host, ...], port: int, readers: int, answer
         stdout=subprocess.PIPE,
         text=True,
     )
-    folder.mkdir()  # readers come when there is something to see
+    folder.mkdir()  # users start once the collection exists
     cost = run(command, core=None)
     told, _ = child.communicate("")
     answers += json.loads(told)
@@ -145,7 +144,7 @@ def main() -> None:
         with interface(base) as (port, pid):
             before, began = process_cpu_s(pid), time.monotonic()
             trials = {
-                "nobody looks": lambda: run(crawl(base, server.hosts)[0], core=None),
+                "no users": lambda: run(crawl(base, server.hosts)[0], core=None),
                 f"{chosen.readers} readers": lambda: watched(base, server.hosts, port, chosen.readers, answers),
             }
             costs = alternated(chosen.rounds, trials)
@@ -175,7 +174,7 @@ def report(costs: dict[str, list[Cost]], answers: list[float], used: float) -> N
     ordered = sorted(answers) or [0.0]
     median, late = ordered[len(ordered) // 2], ordered[int(0.95 * (len(ordered) - 1))]
     print(
-        f"{len(answers)} screens opened meanwhile: {1000 * median:,.0f} ms at the median, "
+        f"{len(answers)} screens opened: {1000 * median:,.0f} ms at the median, "
         f"{1000 * late:,.0f} ms at the 95th percentile"
     )
 

@@ -1,4 +1,4 @@
-"""Does a whole crawl of a real site find what is there, no less and no more?"""
+"""Does a complete crawl of a real site find exactly the pages that exist?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sites import Truth, installed, prepared, truth
 
 
 def crawl(server: Server, host: Host, known: Truth, folder: Path) -> tuple[list[object], list[str]]:
-    """One site crawled and mapped: its row of the table, and what else is to be said."""
+    """Crawls and maps a site: its row of the table, and remarks."""
     mark = server.mark()
     cost = run(product.command(product.by_name([host], folder / "kept")), cwd=folder, family=True)
     seen = server.hits(mark)
@@ -34,14 +34,14 @@ def crawl(server: Server, host: Host, known: Truth, folder: Path) -> tuple[list[
 
 
 def addresses(hits: list[Hit], status: int) -> set[str]:
-    """Paths of the HTML pages that were sent with this status; whatever the type for errors."""
+    """Paths of HTML pages sent with this status; errors of any type."""
     return {one.path for one in hits if one.status == status and (status != 200 or one.media_type == "text/html")}
 
 
 def remarks(
     known: Truth, found: set[str], dead: set[str], costs: tuple[Cost, Cost], status: dict[str, object]
 ) -> list[str]:
-    """Differences by name (five of each), failed commands, and what the collection says of itself."""
+    """Differences (five of each kind), failed commands, and the status of the collection."""
     said = [f"  not crawled: {path}" for path in sorted(known.pages.keys() - found)[:5]]
     said += [f"  crawled, not in the truth: {path}" for path in sorted(found - known.pages.keys())[:5]]
     said += [f"  dead, not in the truth: {path}" for path in sorted(dead - known.dead_targets)[:5]]

@@ -1,6 +1,5 @@
-"""What does a refresh of a site cost, against its first crawl?
-
-Bytes, requests, seconds of processor; unchanged, and with some pages changed.
+"""Cost of a refresh of a site, compared with its first crawl: bytes, requests, CPU seconds; unchanged, and with some
+changed pages.
 
 python benchmarks/refresh.py FOLDER     # an empty folder for copies, collections and the server's files
 """
@@ -23,17 +22,17 @@ from product import COMMAND, by_name, command
 from serving import Server, Site, compress, compressed_copy
 from sites import MANUALS
 
-CHANGED_EVERY = 50  # one page of so many gets another title and paragraph before the last refresh
+CHANGED_EVERY = 50  # one page in this many gets a new title and paragraph before the last refresh
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run took."""
+    """Cost of a run."""
 
     what: str
     requests: int
     not_modified: int
-    sent_bytes: int  # bodies, by the server's log
+    sent_bytes: int  # bodies, from the server log
     cpu_s: float  # of our process and its children
     collection_bytes: int
     said: str
@@ -63,7 +62,7 @@ def run(what: str, words: Sequence[str], server: Server, folder: Path) -> Cost:
 
 
 def change(root: Path) -> int:
-    """Another title and paragraph on one page of CHANGED_EVERY; returns how many."""
+    """Changes title and a paragraph on every CHANGED_EVERY-th page; returns the number of changed pages."""
     pages = sorted(root.rglob("*.html"))[::CHANGED_EVERY]
     for page in pages:
         text = page.read_text("utf-8", "surrogateescape")
@@ -87,7 +86,7 @@ def main(work: Path) -> None:
     root = compressed_copy(manual.root, work / "manual")
     folder = work / "collection"
     port = serving.free_port()
-    # the same hosts for both servers; a server that goes on would not look at its files again
+    # the same hosts for both servers; a running server would not reread its files
     serving.free_port = lambda: port
     again = [str(COMMAND), "refresh", "-c", str(folder), "-q"]
     site = [Site(manual.name, root, manual.start)]

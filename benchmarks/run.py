@@ -1,4 +1,4 @@
-"""Every benchmark with short defaults, in at most five minutes: `make bench`."""
+"""Runs all benchmarks with short defaults, in at most five minutes: `make bench`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""How long does a search take, and how fast are pages indexed?
-
-At 10,000 pages and at a million, of words as frequent as in real texts.
+"""Time of a search, and speed of indexing, with 10,000 pages or a million, of words with realistic frequencies.
 
     python benchmarks/search.py [--pages 10000] [--words 400] [--folder KEEP]
 
-Pages are made of 200,000 words by Zipf's law, seeded. Queries: one word, two words, a title, a phrase, a word with its
-site; each drawn from a page at random, so frequent words are asked for as often as they stand there. Times are of
+Pages consist of 200,000 words by Zipf's law, with a fixed seed. Queries: a word, two words, a title, a phrase, a word with
+its site; each drawn from a random page, so words are queried as often as they occur. Times are of
 `Searcher.search` alone, top ten, without facets.
 """
 
@@ -29,11 +27,11 @@ from periplus.retrieval.index import IndexWriter
 from periplus.settings import Searching
 
 VOCABULARY = 200_000
-QUERIES = 200  # of each kind
+QUERIES = 200  # per kind
 
 
 class Words:
-    """Made-up words, the n-th as frequent as 1 / (n + 2)."""
+    """Invented words; the frequency of the n-th is proportional to 1 / (n + 2)."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -49,7 +47,7 @@ class Words:
 
 
 def pages(words: Words, count: int, length: int) -> Iterator[PageToIndex]:
-    """Paragraphs of 40 words, a heading over each five."""
+    """Pages of paragraphs of 40 words, with a heading before every fifth."""
     for number in range(count):
         blocks = []
         for place in range(0, length, 40):
@@ -119,8 +117,8 @@ def main() -> None:
             writer.close()
             took = time.process_time() - begun - spent["making"]
             print(
-                f"{given.pages} pages of {given.words} words: {given.pages / took:.0f} pages a second of "
-                "one core, making them left out"
+                f"{given.pages} pages of {given.words} words: {given.pages / took:.0f} pages per second on "
+                "one core, without generating them"
             )
         else:
             writer.close()

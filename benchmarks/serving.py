@@ -1,4 +1,4 @@
-"""How are folders served as web sites on loopback, cheaply, and what did the server see?"""
+"""Serves folders as web sites on loopback with nginx, and reads its log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ http {{
   sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; server_tokens off;
   gzip_static on; gzip_vary on; charset off; absolute_redirect on; port_in_redirect on;
   open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
-  add_header LinkChecker fast;  # by this header a server tells that program that it need not wait
+  add_header LinkChecker fast;  # lets LinkChecker crawl without a delay
   client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
   uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;
   log_format seen '$msec\\t$request_time\\t$host\\t$request\\t$status\\t$body_bytes_sent\\t$sent_http_content_type';
@@ -43,7 +43,7 @@ SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A folder as one host. Peers that take no name table reach it by its address."""
+    """A folder as a host. Crawlers without a host table use its address."""
 
     name: str
     root: Path
@@ -52,8 +52,8 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a site is served: each on a loopback address of its own,
-    so that every crawler takes them for different hosts.
+    """Where a site is served: each on a separate loopback address,
+    so that crawlers treat them as different hosts.
     """
 
     site: Site
@@ -76,7 +76,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of the server's log. ended: seconds since the epoch, when the answer was sent, to the millisecond."""
+    """A line of the server log. ended: time when the answer was sent, seconds since the epoch, to the millisecond."""
 
     ended: float
     host: str
@@ -98,7 +98,7 @@ class Server:
         return process_cpu_s(self.pid)
 
     def mark(self) -> int:
-        """A place in the log, for hits(since)."""
+        """Position in the log, for hits(since)."""
         return self.log.stat().st_size if self.log.exists() else 0
 
     def hits(self, since: int = 0) -> list[Hit]:
@@ -108,7 +108,7 @@ class Server:
 
 
 def hit(line: str) -> Hit:
-    """One log line read. A broken request line (no method, no path) has an empty path."""
+    """Parses a log line. An invalid request line (no method, no path) has an empty path."""
     ended, _took, host, request, status, sent, media_type = line.split("\t")
     words = request.split(" ")
     return Hit(
@@ -117,7 +117,7 @@ def hit(line: str) -> Hit:
 
 
 def pages(hits: Sequence[Hit]) -> int:
-    """Distinct HTML pages that were sent whole with status 200: what every crawler is paid for."""
+    """Number of distinct HTML pages sent completely with status 200: the pages that count for a crawler."""
     return len({(one.host, one.path) for one in hits if one.status == 200 and one.media_type == "text/html"})
 
 
@@ -131,11 +131,11 @@ def free_port() -> int:
 def serve(
     sites: Sequence[Site], temp: Path, *, core: int | None = SERVER_CORE, log: bool = True, tls: bool = False
 ) -> Iterator[Server]:
-    """Serves the sites with nginx, a direct child that is ended by its own id. temp: an empty folder, ours alone.
+    """Serves the sites with nginx, a child process. temp: an empty private folder.
 
-    tls: over HTTPS, with a certificate of its own for all of them, temp/CERTIFICATE.
+    tls: over HTTPS, with one self-signed certificate for all sites, temp/CERTIFICATE.
 
-    The child runs as whoever calls, in one process, touches nothing outside temp, and listens on loopback only.
+    The child runs as the calling user, in one process, writes only to temp, and listens on loopback only.
     """
     port = free_port()
     hosts = tuple(
@@ -165,7 +165,7 @@ def serve(
 
 
 def certify(names: Sequence[str], folder: Path) -> None:
-    """A certificate for the names that vouches for itself, and its key."""
+    """Writes a self-signed certificate for the names, and its key."""
     said = [
         "openssl",
         "req",
@@ -202,10 +202,10 @@ def _wait(hosts: Sequence[Host], child: subprocess.Popen[bytes], errors: Path) -
 
 
 def compressed_copy(source: Path, target: Path, only: Sequence[str] = ()) -> Path:
-    """The folder again with a .gz beside each text, so that the server compresses nothing while it is measured.
+    """A copy of the folder with a .gz file for each text, so that the server does not compress during measurements.
 
-    only: files and folders below source to take; none: all. Links are followed. Done once: a
-    finished copy is used again.
+    only: files and folders below source to copy; default: all. Symbolic links are followed. A finished copy is
+    reused.
     """
     done = target / ".complete"
     if done.exists():
@@ -224,14 +224,12 @@ def compressed_copy(source: Path, target: Path, only: Sequence[str] = ()) -> Pat
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    """Links to nothing, and pages that the source holds only compressed:
-    a server that takes .gz files would send them as pages.
-    """
+    """Broken symbolic links, and pages that exist only compressed: the server would send the .gz files as pages."""
     return {name for name in names if not (Path(folder) / name).exists() or name.endswith(".html.gz")}
 
 
 def compress(root: Path) -> None:
-    """A .gz beside each text of the folder, level 6 as servers do."""
+    """Writes a .gz file for each text of the folder, with the usual level 6."""
     files = [path for path in root.rglob("*") if path.suffix in COMPRESSED and path.is_file()]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(_compress, files, chunksize=64))

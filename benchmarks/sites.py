@@ -1,6 +1,6 @@
-"""Which real sites are crawled, and what is the truth about them?
+"""Real sites for benchmarks, with the expected results of a crawl.
 
-The truth is found without the product: the files are read from the disk with another HTML parser (selectolax), URLs are
+These are computed without the product: files are read from disk with another HTML parser (selectolax), and URLs are
 resolved by the standard library.
 """
 
@@ -31,13 +31,13 @@ MARK = "http://truth.test"
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a whole crawl from the start page must find. depth counts clicks from the start, which has 0."""
+    """Expected result of a complete crawl from the start page. depth: clicks from the start, which has 0."""
 
     files: int  # HTML files in the folder
     reached: int  # distinct HTML files among the pages
-    pages: dict[str, int]  # address (path and query) of each page reached by plain links -> its depth
-    others: frozenset[str]  # paths of files of other kinds that are linked
-    dead: tuple[tuple[str, str], ...]  # (page, target) once each: the target is no file
+    pages: dict[str, int]  # address (path and query) of each page reachable by plain links -> depth
+    others: frozenset[str]  # paths of linked files of other types
+    dead: tuple[tuple[str, str], ...]  # distinct (page, target) with a missing target
 
     @property
     def depth(self) -> int:
@@ -49,11 +49,11 @@ class Truth:
 
 
 def truth(root: Path, start: str) -> Truth:
-    """Breadth first over the files, from the start's path, by the links of LINKS; fragments dropped,
-    queries kept apart.
+    """Breadth-first search over the files from the start, by the links of LINKS, without fragments; addresses with
+    different queries are different pages.
 
-    A folder stands for its index.html, at its path with the slash, as the server has it. A file under two addresses is
-    two pages and one file reached.
+    A folder is its index.html, with a slash at the end of the path, as on the server. A file with two addresses is two
+    pages and one reached file.
     """
     pages = {start: 0}
     others: set[str] = set()
@@ -82,7 +82,7 @@ def files_of(root: Path) -> Iterator[Path]:
 
 def local_links(root: Path, page: str) -> list[str]:
     """Paths (with query) of the same site that the page links to, distinct, in order;
-    with the slash where a folder is meant.
+    folders end with a slash.
     """
     file = file_of(root, page)
     if file is None:
@@ -99,14 +99,14 @@ def local_links(root: Path, page: str) -> list[str]:
 
 
 def base_of(tree: LexborHTMLParser, page: str) -> str:
-    """What the page's links are relative to."""
+    """Base URL of the page's links."""
     based = tree.css_first("base[href]")
     return urljoin(MARK + page, _address(based.attributes["href"])) if based else MARK + page
 
 
 def local_target(root: Path, base: str, text: str | None) -> tuple[str, str] | None:
-    """(path with query, fragment) that an attribute names on the same site, with the slash where a folder is meant;
-    None: elsewhere, or no URL.
+    """(path with query, fragment) of an attribute on the same site, folders with a slash;
+    None: another site, or not a URL.
     """
     try:
         parts = urlsplit(urljoin(base, _address(text)))
@@ -121,7 +121,7 @@ def local_target(root: Path, base: str, text: str | None) -> tuple[str, str] | N
 
 
 def _address(text: str | None) -> str:
-    """An attribute's value as the URL standard takes it: no white space around, no line ends or tabs within,
+    """An attribute's value normalised as in the URL standard: white space stripped, no line ends or tabs,
     \\ as / in the path.
     """
     whole = (text or "").strip(" \t\r\n\f").translate({9: None, 10: None, 13: None})
@@ -140,12 +140,12 @@ def file_of(root: Path, path: str) -> Path | None:
 
 
 def installed() -> list[Site]:
-    """The manuals that this machine has."""
+    """The manuals installed on this machine."""
     return [site for site in MANUALS if site.root.is_dir()]
 
 
 def prepared(sites: list[Site], cache: Path) -> list[Site]:
-    """The same sites from copies with compressed files beside."""
+    """The same sites from copies with compressed files."""
     return [Site(site.name, compressed_copy(site.root, cache / site.name), site.start) for site in sites]
 
 

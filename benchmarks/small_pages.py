@@ -1,9 +1,9 @@
-"""A web of any number of small pages on several hosts, made as they are asked for: no file stands behind them.
+"""A web of any number of small pages on several hosts, generated on request.
 
-A page follows from its host and its number alone. Of each host page 0 is the start, and page n leads to 4 n + 1 ...
-4 n + 4, so that all are reached; its other links lead to pages at random, to those with low numbers more often, a fifth
-of them on other hosts. Some lead to nothing, through a redirect, or out of the web; some pages lack a title, share it
-with another, or tell, in a text that differs by some words, a story that four other hosts tell too.
+A page depends only on its host and number. Page 0 of a host is the start; page n links to 4 n + 1 ... 4 n + 4, so that
+all pages are reachable. Its other links lead to random pages, low numbers more often, a fifth of them on other hosts.
+Some links are dead, redirect, or leave the web. Some pages lack a title, share it with another page, or have a story
+that four other hosts have with small changes.
 
     .venv/bin/python benchmarks/small_pages.py --pages 1000 --port 8900     # until Ctrl-C: http://127.0.0.11:8900/
 """
@@ -24,20 +24,20 @@ from corpora import SYLLABLES
 FIRST_ADDRESS = 11  # 127.0.0.11 is the first host
 DOMAIN = "large.test"  # of all hosts
 CHILDREN = 4
-MENU = 2  # links: to the start, and up
-FOREIGN = 0.2  # of the links that are no children
-DEAD, MOVED, OUTSIDE = 250, 250, 50  # one page in so many has a link of that kind
+MENU = 2  # number of menu links: start and parent
+FOREIGN = 0.2  # share of the other links that lead to other hosts
+DEAD, MOVED, OUTSIDE = 250, 250, 50  # one page in this many has a link of that kind
 NO_TITLE, SAME_TITLE, NO_DESCRIPTION = 97, 89, 31
-STORY, TELLERS, CHANGED = 400, 5, 0.05  # one page in so many tells a story; hosts that tell one; words that differ
-WORDS, DRAWN = 20_000, 1 << 16  # different words; the table they are drawn from, where frequent ones stand more often
+STORY, TELLERS, CHANGED = 400, 5, 0.05  # one page in this many has a story; hosts per story; share of changed words
+WORDS, DRAWN = 20_000, 1 << 16  # distinct words; size of the sampling table, in which frequent words are repeated
 PATH = re.compile(rb"/(?:s(\d+)/p(\d+)\.html)?")
 MOVED_PATH = re.compile(rb"/old/(\d+)\.html")
 
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """pages: of all hosts together; first: the share of the first host, the others are alike; links, page_bytes: of a
-    page, about; the two of its menu are among the links.
+    """pages: total of all hosts; first: share of the first host, the rest is shared equally; links, page_bytes:
+    approximate values per page; links include the two of the menu.
     """
 
     pages: int
@@ -61,7 +61,7 @@ def path_of(number: int) -> str:
 
 @functools.cache
 def vocabulary() -> list[str]:
-    """Words as frequent as in texts: the nth 1 / (n + 10) as often as the first."""
+    """Words with a frequency of the nth word proportional to 1 / (n + 10)."""
     rng = random.Random(1)
     words = list(dict.fromkeys("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(2 * WORDS)))[:WORDS]
     weights = list(accumulate(1 / (place + 10) for place in range(len(words))))
@@ -69,7 +69,7 @@ def vocabulary() -> list[str]:
 
 
 def told(rng: random.Random, host: int, number: int) -> list[str]:
-    """The words of the story that this page tells; five hosts tell the same one, each with words of its own in it."""
+    """Words of the story of this page; five hosts have the same story, each with its own changes."""
     words = random.Random(f"story {host // TELLERS} {number}").choices(vocabulary(), k=200)
     return [word if rng.random() > CHANGED else rng.choice(vocabulary()) for word in words]
 
@@ -130,7 +130,7 @@ def response(status: str, body: bytes, more: str = "") -> bytes:
 
 
 def answer(web: Web, host: int, target: bytes, port: int) -> bytes:
-    """The whole response to a GET of this path."""
+    """The complete response to a GET of this path."""
     if (named := PATH.fullmatch(target)) is not None:
         number = int(named[2] or 0)
         if number < web.pages_of(host) and target == path_of(number).encode():
@@ -141,7 +141,7 @@ def answer(web: Web, host: int, target: bytes, port: int) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection that is kept alive: an answer for each head of a request that has come."""
+    """A kept-alive connection; answers each complete request head."""
 
     def __init__(self, web: Web, host: int, port: int) -> None:
         self._web, self._host, self._port, self._rest = web, host, port, b""
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
 
 
 async def served(web: Web, port: int) -> None:
-    """Until it is ended."""
+    """Serves until it is cancelled."""
     loop = asyncio.get_running_loop()
     for host in range(web.hosts):
         await loop.create_server(

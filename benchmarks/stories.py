@@ -1,16 +1,16 @@
-"""What do the stories of 20,000, 60,000, 150,000, a million pages of news cost, and are they those that were planted?
+"""Cost and accuracy of stories in 20,000, 60,000, 150,000 and a million generated news pages.
 
     .venv/bin/python benchmarks/stories.py                           three sizes
     .venv/bin/python benchmarks/stories.py --pages 1000000           one
-    .venv/bin/python benchmarks/stories.py --collection FOLDER       the stories of a collection that is there
+    .venv/bin/python benchmarks/stories.py --collection FOLDER       the stories of an existing collection
 
-The news is made and put straight into a collection, without a crawl: sites of unlike sizes, words as frequent as in
-texts. A third of the pages tell stories of 2 to 60 pages, word for word, cut, edited, or as a comment that links; some
-are digests of several; one page in five ends with a note of an agency that some 200 pages have; each has its site's own
-lines. Half of the sites have the day in their URLs, a quarter in their texts. A page follows from its number and the
-seed. Collections are kept in /tmp/periplus-benchmarks and used again; of each run the file `stories.read` is deleted.
+The news is inserted into a collection without a crawl: sites of different sizes, words with realistic frequencies. A
+third of the pages belong to stories of 2 to 60 pages: verbatim, cut, edited, or as a comment with a link; some are
+digests of several stories; one page in five ends with an agency note that about 200 pages share; each site has its own
+boilerplate. Half of the sites have dates in their URLs, a quarter in their texts. A page depends only on its number and
+the seed. Collections are cached in /tmp/periplus-benchmarks; each run deletes the file `stories.read`.
 
-A run is a process of its own: CPU seconds, the peak of its memory (all, and without mapped files), in stages.
+Each run is a separate process and reports CPU seconds and peak memory (total, and without mapped files) by stage.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from periplus.urls.canonical import url_id
 SIZES = (20_000, 60_000, 150_000)
 BEGAN, DAY_S, DAYS = 1_704_067_200.0, 86_400.0, 365  # 2024-01-01
 NOW = BEGAN + (DAYS + 20) * DAY_S
-SITE_PAGES = 250  # of a site on the average
-TOLD, DIGESTS, NOTED = 0.33, 0.004, 0.2  # of the pages: tell a story; speak of several; end with a note
-NOTE_PAGES = 200  # that have the same one
-WORDS, DRAWN = 100_000, 1 << 18  # different words; the table they are drawn from, where frequent ones stand more often
-SENTENCES = (10, 26)  # of a text
+SITE_PAGES = 250  # mean per site
+TOLD, DIGESTS, NOTED = 0.33, 0.004, 0.2  # shares of pages with a story; with several stories; with an agency note
+NOTE_PAGES = 200  # pages that share a note
+WORDS, DRAWN = 100_000, 1 << 18  # distinct words; size of the sampling table, in which frequent words are repeated
+SENTENCES = (10, 26)  # per text
 COMMENT = "comment"
-LOOKED_S = 0.05  # between two looks at the memory
+LOOKED_S = 0.05  # interval between memory samples
 
 
 class Post(NamedTuple):
-    """What is known of a page before it is written."""
+    """Attributes of a page before its text is generated."""
 
     url: Url
     site: int
     when: float
     story: int  # -1: none
-    part: int  # of its story: 0 the source
+    part: int  # number within its story: 0 is the source
     number: int
 
 
 class News:
-    """All posts of a web of news, and their texts as they are asked for."""
+    """All posts of a news web; texts are generated on demand."""
 
     def __init__(self, pages: int, seed: int = 1) -> None:
         rng = random.Random(seed)
@@ -93,7 +93,7 @@ class News:
         return rng.choices(range(len(self.sites)), cum_weights=self._sizes)[0]
 
     def _plant(self, rng: random.Random) -> None:
-        """A story: half have 2 or 3 pages, few 60."""
+        """Adds a story; half of the stories have 2 or 3 pages, few have 60."""
         when, story = BEGAN + rng.random() * DAYS * DAY_S, len(self.stories)
         self.stories.append([])
         for part in range(min(60, int(rng.paretovariate(1.1)) + 1)):
@@ -115,14 +115,14 @@ class News:
         return " ".join(words).capitalize() + "."
 
     def told(self, story: int) -> tuple[list[str], str, list[str]]:
-        """(names, title, sentences) of a story; of a number below 0 those of a page that tells none."""
+        """(names, title, sentences) of a story; a negative number: of a page without a story."""
         rng = random.Random(f"{self.seed} {story}")
         names = ["".join(rng.choices(SYLLABLES, k=4)) for _ in range(9)]
         title = " ".join([*names[:3], *rng.choices(self.words, k=3)]).capitalize()
         return names, title, [self.sentence(rng, names) for _ in range(rng.randint(*SENTENCES))]
 
     def page(self, post: Post) -> tuple[str, str, list[tuple[UrlId, str]]]:
-        """(title, text with a line a block, links with their words)."""
+        """(title, text with one line per block, links with their texts)."""
         rng = random.Random(f"{self.seed} page {post.number}")
         links: list[tuple[UrlId, str]] = []
         if post.story < 0 and self.stories and rng.random() < DIGESTS:
@@ -166,7 +166,7 @@ class News:
 
 
 def generate(folder: Path, news: News) -> None:
-    """Appears whole: it is made beside its place."""
+    """Creates the collection beside its final place, then renames it."""
     draft = folder.with_suffix(".new")
     shutil.rmtree(draft, ignore_errors=True)
     schema.create(draft)
@@ -223,7 +223,7 @@ def _link_rows(written: list[tuple[UrlId, Post, str, str, list[tuple[UrlId, str]
 
 
 def collection_of(pages: int) -> Path:
-    """The collection of so many, made unless an earlier run did."""
+    """The cached collection of this size, created if missing."""
     folder = CACHE / f"news-{schema.SCHEMA_VERSION}-{pages}.periplus"
     if not folder.exists():
         generate(folder, News(pages))
@@ -235,9 +235,9 @@ def status_kib(name: str) -> int:
 
 
 def measure(folder: Path) -> None:
-    """Prints what the stories of a collection cost in this process, as JSON: each stage, then all."""
+    """Prints the cost of the stories of a collection in this process as JSON: each stage, then the total."""
     (folder / column_files.STORIES).unlink(missing_ok=True)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak of whoever began this process is none of ours
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory, which is inherited from the parent process
     anonymous_kib, stages, ended = [0], dict[str, float](), threading.Event()
 
     def look() -> None:
@@ -268,7 +268,7 @@ def measure(folder: Path) -> None:
 
 
 def planted(news: News, told: list[list[str]]) -> tuple[float, float]:
-    """(precision, recall) of pairs of pages of one story, as planted."""
+    """(precision, recall) of pairs of pages in the same story."""
     story_of = {str(post.url): post.story for post in news.posts if post.story >= 0}
     right = pairs = 0
     for urls in told:

@@ -1,11 +1,9 @@
-"""What does a campaign over real documentation sites find under each rule of choice,
-against the best that could be found?
+"""Yield of a campaign over real documentation sites with each selection rule, compared with the optimum; and the cost of
+a kill.
 
-And what does a kill cost?
-
-Manuals of Debian packages are served on loopback by nginx, each as a host of its own. Every rule gets the same
-pages. The optimum is the best choice of breadth-first prefixes by somebody who knows every page, reckoned from
-the files (survey_optimum).
+Manuals of Debian packages are served on loopback by nginx, each as its own host. Every rule gets the same number of
+pages. The optimum is the best choice of breadth-first prefixes with full knowledge, computed from the files
+(survey_optimum).
 
     python benchmarks/survey.py --root / --pages 1000 --svg survey.svg     the packages as they are installed; or where they are unpacked
 """  # noqa: E501
@@ -41,14 +39,14 @@ from periplus.settings import settings_from
 
 RULES = ("r1", "r2:20", "r3", "quantum", "scout", "scout learned")
 DELAY_S = 0.02  # between two requests to one host; all are our own
-CLOCK_S = 0.002  # the server's log tells times to the millisecond, start and end
+CLOCK_S = 0.002  # resolution of the server log: a millisecond at start and end
 SELF_LINKING = frozenset({"cppreference"})  # a link to its own address on the web on each page: no external links
 KILLED = "scout"  # this rule is killed twice and resumed
 
 
 @dataclass(slots=True)
 class Outcome:
-    """One campaign."""
+    """Result of a campaign."""
 
     rule: str
     links: int
@@ -100,7 +98,7 @@ def serving(sites: list[Site], temp: Path) -> Iterator[Server]:
 
 
 def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -> Outcome:
-    """By the real command. kills: how often it is killed on its way, at equal distances."""
+    """Runs a campaign by the real command. kills: number of kills during the run, at equal intervals."""
     folder = temp / f"{rule.replace(' ', '-').replace(':', '-')}-{kills}"
     name, _, within = rule.partition(" ")
     starts = [host.by_name for host in server.hosts]
@@ -124,7 +122,7 @@ def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -
 
 
 def killed_at(server: Server, command: list[str], mark: int, requests: int) -> None:
-    """Runs the command and kills it when the server has seen so many requests."""
+    """Runs the command and kills it after a number of requests to the server."""
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     while len(server.hits(mark)) < requests and child.poll() is None:
         time.sleep(0.05)
@@ -134,7 +132,7 @@ def killed_at(server: Server, command: list[str], mark: int, requests: int) -> N
 
 
 def politeness(made: Outcome, server: Server, mark: int) -> None:
-    """From the server's log: shortest time between two starts at one host, most requests at once to one."""
+    """From the server log: shortest time between two requests to a host, most simultaneous requests to a host."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with server.log.open("rb") as file:
         file.seek(mark)
@@ -155,7 +153,7 @@ def most_at_once(spans: list[tuple[float, float]]) -> int:
 
 
 def yielded(made: Outcome, folder: Path) -> None:
-    """Links new on their site, after each page: what the optimum counts."""
+    """Number of new links of a site after each page, as counted by the optimum."""
     policy = survey_policy(survey.campaign_of(folder), settings_from({"max_depth": -1}))
     with home_of(folder).reader() as reader:
         policy.learn(reader.visits(0))
@@ -205,7 +203,7 @@ def report(found: list[Outcome], best: int, pages: int) -> None:
 
 
 def drawing(found: list[Outcome], best: int, pages: int) -> str:
-    """Links over pages, a line a rule, the optimum of the whole budget at the right."""
+    """Chart of links over pages, one line per rule, with the optimum of the whole budget at the right."""
     width, height, left, right, top, bottom = 900, 460, 60, 210, 30, 40
     colours = ("#155e75", "#b98e2f", "#b4513f", "#4d7c3a", "#7a5aa6", "#2f7f86", "#a2567f", "#5b7fae", "#777777")
     most = max(best, *(one.links for one in found))

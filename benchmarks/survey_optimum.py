@@ -1,7 +1,4 @@
-"""What could be found at best in a budget of pages, on sites that lie on this disk?
-
-Each read breadth first as a campaign would see it.
-"""
+"""Optimal yield within a budget of pages on sites on this disk, each crawled breadth first as in a campaign."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ from periplus.schedule.bandit import CLICKED
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
 
-# where nginx thinks otherwise than Python
+# media types for which nginx differs from Python
 TYPES = {".xhtml": "application/xhtml+xml", ".md": "application/octet-stream"}
 
 
 def best(sites: Sequence[Site], pages: int) -> int:
-    """New external links of the best choice of breadth-first prefixes of `pages` pages together;
-    dead links cost a page, as they do a crawl.
+    """New external links of the best choice of breadth-first prefixes with `pages` pages in total;
+    a dead link costs a page, as in a crawl.
     """
     counts = np.full((1, len(sites), pages), -1, np.int32)
     for row, site in zip(counts[0], sites, strict=True):
@@ -46,7 +43,7 @@ def breadth_first(site: Site, most: int) -> list[int]:
     """New external links of each of the first `most` pages."""
     base = f"http://{site.name}"
     paths, known, seen, yields = [site.start], {site.start}, set[int](), list[int]()
-    for path in paths:  # links are appended as they are met: by depth
+    for path in paths:  # links are appended in order of discovery, so by depth
         if len(yields) >= most:
             break
         document = page(site, base, path)
@@ -71,11 +68,11 @@ def breadth_first(site: Site, most: int) -> list[int]:
 
 
 def page(site: Site, base: str, path: str) -> Document | None:
-    """The page that the server sends for a path; None: nothing that is read."""
+    """The page that the server sends for a path; None: not parsed."""
     file = site.root / unquote(path.partition("?")[0]).lstrip("/")
     if file.is_dir():
         file = file / "index.html"
-    # Debian packs large pages, and the server sends such a file in place of the other
+    # Debian compresses large pages, and the server sends the compressed file instead
     packed = file.with_name(file.name + ".gz")
     if not file.is_file() and not packed.is_file():
         return None

@@ -1,11 +1,11 @@
-"""How do time and memory of `periplus template --method shorkin` grow with a site's pages?
+"""Time and memory of `periplus template --method shorkin` by number of pages.
 
-    python benchmarks/template.py                  5,000, 10,000, 20,000, 40,000 pages of one made site
+    python benchmarks/template.py                  5,000, 10,000, 20,000, 40,000 pages of a generated site
     python benchmarks/template.py --pages 40000    one size
 
-The site is made from a seed: four templates with a menu of sections whose active item is marked, breadcrumbs, a date,
-an author, tags, five related links drawn at random, a footer, and paragraphs of the page's own. Each size runs in a
-process of its own; memory is its peak.
+The site is generated from a seed: four templates with a menu of sections with a marked active item, breadcrumbs, a
+date, an author, tags, five random related links, a footer, and unique paragraphs. Each size runs in a separate process;
+memory is the peak.
 """
 
 from __future__ import annotations

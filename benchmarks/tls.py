@@ -1,8 +1,8 @@
-"""What does encryption cost: large pages over HTTP and over HTTPS, by one worker, in one run?
+"""Cost of encryption: large pages over HTTP and HTTPS, by one worker, in one run.
 
-nginx has a certificate of its own, which the crawl is told to trust and verifies. Counted per second of the crawler's
-CPU: pages per second and core, however busy the machine is; and the same without the program's start, which is measured
-by crawls of the start pages alone.
+nginx has a self-signed certificate, which the crawl trusts and verifies. Results are pages per CPU second of the
+crawler, which do not depend on other load; and the same without the startup time, measured by crawls of the start
+pages alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import product
 from measure import MIB, Cost, alternated, load, median, run, table
 from serving import CERTIFICATE, Server, Site, pages, serve
 
-STARTS = "start pages, "  # before the name of a trial that reads no more than those
+STARTS = "start pages, "  # prefix of a trial that fetches only start pages
 
 
 def trial(server: Server, home: Path, index: bool, depth: int | None, seen: list[int]) -> Cost:

@@ -1,6 +1,6 @@
-"""How long does it take to choose among a million pages, and to hear of a page read?
+"""Time to choose among a million pages, and to update the queue after a page.
 
-Seconds of processor a page, beside scoring all pages for each choice.
+CPU seconds per page, compared with scoring all pages for each choice.
 
 python benchmarks/topical_queue.py [PAGES]
 """
@@ -57,11 +57,11 @@ def main() -> None:
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:,.0f} MB"
     )
     print(
-        f"choose the next: {took / CHOICES * 1e3:.3f} ms a page; hear of one read ({LINKS} links): "
-        f"{heard / CHOICES * 1e3:.3f} ms, all anew now and then"
+        f"choose the next: {took / CHOICES * 1e3:.3f} ms a page; update after a page ({LINKS} links): "
+        f"{heard / CHOICES * 1e3:.3f} ms, with occasional rescoring of all"
     )
     print(
-        f"score all anew: {whole:.2f} s, {whole / (took / CHOICES):,.0f} times a choice; to book "
+        f"score all again: {whole:.2f} s, {whole / (took / CHOICES):,.0f} times a choice; to add "
         f"{pages // LINKS:,} pages took {booked:.1f} s"
     )
 

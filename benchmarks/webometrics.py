@@ -1,4 +1,4 @@
-"""How long does a survey of a thousand sites take, with a million pages and ten million links, and how much memory?"""
+"""Time and memory of the results of a survey of a thousand sites with a million pages and ten million links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS: list[tuple[str, str, str]] = []
 
 
 def timed(name: str, work: Callable[[], Value]) -> Value:
-    """CPU beside wall time: a machine that does other things too triples the latter."""
+    """Prints CPU and wall time; other load can triple the latter."""
     wall, cpu = time.perf_counter(), time.process_time()
     found = work()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -75,7 +75,7 @@ def main() -> None:
         lambda: web_fragment(urls, links, LinkRows(none, none), contents, assigned, len(units)),
     )
     for model in DocumentModel:
-        # bound at once
+        # bind the loop variable
         timed(f"links between units, by {model.value}", lambda model=model: unit_links(fragment, model))  # type: ignore[misc]
     rows = SurveyRows(urls, assigned, fragment, urls.ids, {}, ())
     found = timed("all results of a survey", lambda: results(rows, SurveyOrder()))

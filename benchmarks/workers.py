@@ -1,11 +1,11 @@
-"""How much faster are two workers than one?
+"""Speedup of two workers over one.
 
-The machine has two cores and the server needs a part of them, so twice as fast is out of reach. With c seconds of the
+The machine has two cores and the server needs a part of them, so a factor of two is impossible. With c seconds of the
 crawler's CPU and s of the server's for a page, one worker needs at least max(c, s) a page, two workers on two cores at
-least max(c, c + s) / 2 each way: the best ratio is max(c, s) / max((c + s) / 2, s). Judged is the share of that which
-is reached; above 0.9 is good. The server sends compressed files from a cache of open ones and writes no log, so that s
-is small; nothing is pinned. A short crawl measures how long the second process takes to start (some 0.4 s); with
---hosts 12 that is a fiftieth.
+least max(c, c + s) / 2 each way: the best ratio is max(c, s) / max((c + s) / 2, s). The result is the reached share of
+it; above 0.9 is good. The server sends compressed files from a cache of open files and writes no log, so that s is
+small; nothing is pinned. A short crawl includes the start of the second process (about 0.4 s); with --hosts 12 that is
+a fiftieth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from serving import Server, Site, serve
 
 
 def sites(hosts: int) -> list[Site]:
-    """Generated sites, each another one: links never lead from one to another."""
+    """Different generated sites without links to each other."""
     made = [corpora.generated(pages=1000, seed=seed)[0] for seed in range(1, hosts + 1)]
     return [Site(f"w{number}.test", one.root) for number, one in enumerate(made)]
 
@@ -32,7 +32,7 @@ def sites(hosts: int) -> list[Site]:
 def trial(server: Server, workers: int, spent: dict[int, list[float]]) -> Cost:
     with tempfile.TemporaryDirectory(prefix="periplus-bench-") as folder:
         before = server.cpu_s()
-        # else one worker has a second process beside it
+        # otherwise one worker has a second process
         wanted = replace(product.by_name(server.hosts, Path(folder) / "kept", workers), index=False)
         cost = run(product.command(wanted), core=None, cwd=Path(folder), family=True)
     spent.setdefault(workers, []).append(server.cpu_s() - before)

@@ -1,5 +1,4 @@
-"""A crawl from nothing, on this machine alone: serves the example webs, crawls them with the real commands,
-shows the results.
+"""A complete demo on this machine: serves the example webs, crawls them with the real commands, shows the results.
 
 python examples/demo.py        (or: make demo)
 """
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from periplus_demo.coastnews import DOMAIN, SITES, starts
 
-TOPIC = {"sea": "--positive", "land": "--negative"}  # what the pages of a site are to the topic that is learned
+TOPIC = {"sea": "--positive", "land": "--negative"}  # role of the pages of a site for the topic
 OUT = Path("demo-out")
 IN_DOUBT = 3  # exit code of a crawl that left out URLs of a series that seems endless, such as a calendar
 
@@ -32,15 +31,15 @@ def served() -> tuple[subprocess.Popen[str], str]:
 
 
 def run(*words: str) -> int:
-    """One command, shown before it runs."""
+    """Prints a command and runs it."""
     print("\n$ periplus " + shlex.join(words), flush=True)
     return subprocess.run([sys.executable, "-m", "periplus.cli", *words], check=False).returncode
 
 
 def harbours(port: str) -> None:
-    """One site: crawled, mapped, reported."""
+    """A site: crawl, map, report."""
     collection = str(OUT / "harbours.periplus")
-    # The site is our own and on this machine: hence the short delay and the loopback address.
+    # The site is our own and on this machine, so a short delay and a loopback address are allowed.
     quick = ("--mine", "127.0.0.1", "--delay", "0.02", "--allow-private", "--retry-wait", "0.2")
     crawled = run("crawl", f"http://127.0.0.1:{port}/", "-o", collection, *quick)
     if crawled not in (0, IN_DOUBT):
@@ -52,9 +51,9 @@ def harbours(port: str) -> None:
 
 
 def news(port: str) -> None:
-    """Ten sites of news: what they tell one another, and a portal of one of their two topics."""
+    """Ten news sites: their stories, and a portal on one of their two topics."""
     collection = ("-c", str(OUT / "news.periplus"))
-    # `--resolve` lets the sites' invented names lead to this machine.
+    # `--resolve` maps the invented host names to this machine.
     quick = ("--resolve", f"*:{port}:127.0.0.1", "--mine", "*.example", "--delay", "0.02", "--allow-private")
     if crawled := run("crawl", *starts(port), "-o", collection[1], *quick, "--retry-wait", "0.2"):
         sys.exit(crawled)
@@ -67,7 +66,7 @@ def news(port: str) -> None:
         for word in (TOPIC[SITES[site][1]], f"http://{site}.{DOMAIN}:{port}/*/*")
     ]
     run("topic", "train", "sea", *examples, *collection)
-    lead = "What the harbours of the coast tell one another, gathered every morning"
+    lead = "News from the harbours of the coast, updated every morning"
     words = ("--title", "The Seven Lights", "--lead", lead, "--topic", "sea", "--period", "24h")
     run("portal", "create", "coast", *words, *collection)
     run("portal", "show", "coast", *collection)

@@ -1,4 +1,4 @@
-"""What does a measurement hand to the runner? Figures, each with its aim and the data that it was taken on."""
+"""Figures that a measurement gives to the runner, each with its aim and a digest of its data."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Figure(NamedTuple):
 
     name: str  # within its folder: "cs, 200 characters and more"
     score: float
-    aim: float | None = None  # None: there is none, it stands beside the others
-    # digest of what it was measured on; empty: it depends on the machine or the hour, so it has no floor
+    aim: float | None = None  # None: for information only
+    # digest of the data; empty: depends on the machine or the time, so the figure has no floor
     data: str = ""
     higher_is_better: bool = True
-    by: str = ""  # a peer's or a plainer method's name: its score stands beside ours of the same name; it has no floor
+    by: str = ""  # a peer or a simpler method: listed beside our figure of the same name, without a floor
 
 
 def digest_of(texts: Iterable[str | bytes]) -> str:
-    """Sixteen hexadecimal digits for the data, in its order."""
+    """Sixteen hexadecimal digits that depend on the texts and their order."""
     state = hashlib.md5(usedforsecurity=False)
     for text in texts:
         state.update(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
@@ -31,12 +31,12 @@ def digest_of(texts: Iterable[str | bytes]) -> str:
 
 
 def write(path: Path, figures: Iterable[Figure]) -> None:
-    """For the runner: what `--json FILE` of a measure.py writes."""
+    """Writes the output of `--json FILE` of a measure.py."""
     path.write_text(
         json.dumps([figure._asdict() for figure in figures], indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
 
 
 def read(path: Path) -> list[Figure]:
-    """What was written."""
+    """Reads what `write` wrote."""
     return [Figure(**row) for row in json.loads(path.read_text("utf-8"))]

@@ -1,10 +1,10 @@
-"""How good are the results that cannot be proved?
+"""Runs the quality measurements.
 
-`make quality`: one table of every figure beside those of others, its aim and its floor; fails when one is below it.
+`make quality`: one table of all figures with those of peers, aims and floors; fails if a figure is below its floor.
 
-python quality/run.py [NAME...]                          # folders of quality/; none: all of them
-python quality/run.py --raise [NAME...]                  # the floors follow the scores up
-python quality/run.py --lower NAME --because SENTENCE    # one folder's floors follow down, and floors.json says why
+python quality/run.py [NAME...]                          # folders of quality/; default: all
+python quality/run.py --raise [NAME...]                  # raises floors to the scores
+python quality/run.py --lower NAME --because SENTENCE    # lowers floors of a folder; the reason goes to floors.json
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floors = dict[str, dict[str, dict[str, str | float]]]
 
 
 def measured(name: str) -> list[Figure] | None:
-    """The figures of a folder; None when its program failed. It prints its own tables on the way."""
+    """The figures of a folder; None if its program failed. The program prints its own tables."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"
         done = subprocess.run([sys.executable, HERE / name / "measure.py", "--json", out], check=False)
@@ -37,12 +37,12 @@ def measured(name: str) -> list[Figure] | None:
 
 
 def is_worse(figure: Figure, floor: float) -> bool:
-    """Whether it fell below."""
+    """Whether the figure is below its floor."""
     return (figure.score < floor - STEADY) if figure.higher_is_better else (figure.score > floor + STEADY)
 
 
 def verdict(figure: Figure, floor: dict[str, str | float] | None) -> str:
-    """What the floor says of a figure."""
+    """The state of a figure relative to its floor."""
     if not figure.data:
         return "-"
     if floor is None:
@@ -59,7 +59,7 @@ def number(score: float) -> str:
 
 
 def reaches(figure: Figure) -> str:
-    """The aim, and whether it is reached."""
+    """The aim, marked if it is reached."""
     if figure.aim is None:
         return ""
     good = figure.score >= figure.aim if figure.higher_is_better else figure.score <= figure.aim
@@ -67,21 +67,21 @@ def reaches(figure: Figure) -> str:
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """As Markdown, each column as wide as its widest cell."""
+    """A Markdown table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
 def row(subject: str, figure: Figure, peers: list[Figure], floor: str) -> tuple[str, ...]:
-    """A figure of ours with those of others of the same name, best first."""
+    """Our figure with those of peers of the same name, best first."""
     best_first = sorted(peers, key=lambda peer: peer.score, reverse=figure.higher_is_better)
     beside = ", ".join(f"{peer.by} {number(peer.score)}" for peer in best_first)
     return subject, figure.name, number(figure.score), beside, reaches(figure), floor
 
 
 def moved(floors: Floors, name: str, figures: list[Figure], because: str) -> None:
-    """Set the floors of a folder: up, or anywhere for a reason."""
+    """Sets the floors of a folder: higher only, or any value with a reason."""
     rows = floors.setdefault(name, {})
     for figure in figures:
         old = rows.get(figure.name)
@@ -99,9 +99,9 @@ def main() -> None:
     parser.add_argument(
         "--raise", dest="up", action="store_true", help="set floors to the scores where these are higher, or new"
     )
-    parser.add_argument("--lower", metavar="NAME", help="set this folder's floors to its scores, lower ones too")
+    parser.add_argument("--lower", metavar="NAME", help="set this folder's floors to its scores, including lower ones")
     parser.add_argument(
-        "--because", default="", metavar="SENTENCE", help="why they may be lower; stands in floors.json"
+        "--because", default="", metavar="SENTENCE", help="reason for lower floors, stored in floors.json"
     )
     options = parser.parse_args()
     if bool(options.lower) != bool(options.because.strip()):

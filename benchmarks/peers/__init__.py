@@ -1,7 +1,4 @@
-"""How are the peers called?
-
-Their command lines, and where they are installed: never in the project's own environment.
-"""
+"""Command lines of other crawlers, and where they are installed: never in the project's own environment."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VENV = Path("/tmp/peers-venv")
-SCRAPY_VERSION = "2.19.0"  # the one that the bar was measured with, as the others
-PACKAGES = {  # of Python, each in an environment of its own: they pin one another's requirements
+SCRAPY_VERSION = "2.19.0"  # the version of the published figures, as for the others
+PACKAGES = {  # Python packages, each in a separate environment: their requirements conflict
     VENV: f"scrapy=={SCRAPY_VERSION}",
     Path(f"{VENV}-crawlee"): "crawlee[beautifulsoup,parsel]==1.11.0",
     Path(f"{VENV}-minet"): "minet==4.2.1",
@@ -25,12 +22,12 @@ HERE = Path(__file__).parent
 SPIDER = HERE / "scrapy_spider.py"
 BIN = Path("/usr/bin")  # wget, wget2, httrack: Debian's packages of those names
 WGET2 = BIN / "wget2"
-# what only wget and its like would fetch; left out in their favour
+# files that only wget and similar tools would fetch; excluded in their favour
 NO_PAGES = "css,js,png,jpg,jpeg,gif,svg,ico,woff,woff2,ttf,eot"
 
 
 def install() -> None:
-    """Those of Python, into their environments."""
+    """Installs the Python crawlers in their environments."""
     for venv, package in PACKAGES.items():
         if not (venv / "bin/python").exists():
             subprocess.run([sys.executable, "-m", "venv", venv], check=True)
@@ -39,21 +36,21 @@ def install() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One way to run one of them. command: from start addresses and an empty folder."""
+    """A way to run a crawler. command: built from start addresses and an empty folder."""
 
-    program: Path  # absent: it is not installed
+    program: Path  # if the file is missing, the crawler is not installed
     command: Callable[[Sequence[str], Path], list[str]]
-    version: tuple[str, ...]  # arguments to its program, or (for a script of ours) to its environment's Python
+    version: tuple[str, ...]  # arguments to its program, or (for our scripts) to the Python of its environment
     note: str
 
     def is_there(self) -> bool:
         return self.program.exists()
 
     def version_said(self) -> str:
-        """The first number with dots in what it says of itself."""
+        """Version: the first number with dots in its output."""
         done = subprocess.run([self.program, *self.version], capture_output=True, text=True, check=False)
         found = re.search(r"\d+\.\d+[.\d-]*", done.stdout + done.stderr)
-        return found[0] if found else "version not told"
+        return found[0] if found else "unknown version"
 
 
 def scrapy(starts: Sequence[str], *, delay_s: float = 0.0, per_host: int = 16) -> list[str]:
@@ -69,7 +66,7 @@ def minet(starts: Sequence[str], _folder: Path) -> list[str]:
 
 
 def wget(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str]:
-    """One connection, robots obeyed, whatever the depth, nothing outside the starts' hosts. keep as for wget2."""
+    """One connection, robots obeyed, any depth, only the hosts of the starts. keep: as for wget2."""
     said = [
         str(BIN / "wget"),
         "-q",
@@ -83,10 +80,9 @@ def wget(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str]
 
 
 def wget2(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str]:
-    """Robots obeyed, 16 threads, no limit of depth, nothing outside the starts' hosts.
+    """Robots obeyed, 16 threads, any depth, only the hosts of the starts.
 
-    keep=False: files are deleted as they come, links followed all the same; measured here, writing
-    files is most of its CPU.
+    keep=False: files are deleted after their links were followed; writing files takes most of its CPU.
     """
     said = [str(WGET2), "-q", "-r", "--level=0", "--robots=on", "--max-threads=16", "--parent=on", "--no-config"]
     said += ["--filter-urls", f"--reject={NO_PAGES}", f"--directory-prefix={folder}"]
@@ -94,7 +90,7 @@ def wget2(starts: Sequence[str], folder: Path, *, keep: bool = True) -> list[str
 
 
 def httrack(starts: Sequence[str], folder: Path) -> list[str]:
-    """16 sockets, its limits of speed lifted, no index of its own, no log, files kept as they come."""
+    """16 sockets, no speed limits, no index, no log, files kept unchanged."""
     limits = ["--disable-security-limits", "--max-rate=0", "--connection-per-second=0", "--sockets=16"]
     leave_out = [f"-*.{ending}" for ending in NO_PAGES.split(",")]
     return [

@@ -1,5 +1,5 @@
-"""Crawlee in its fairest form: its Parsel or its BeautifulSoup crawler, storage in memory,
-links by its own enqueue_links, title kept.
+"""Crawlee with fair options: its Parsel or BeautifulSoup crawler, storage in memory, links by its own enqueue_links,
+title kept.
 
 Called as: python crawlee_spider.py parsel|beautifulsoup START... in the peer's own venv.
 """
@@ -18,11 +18,11 @@ from crawlee.crawlers import BeautifulSoupCrawler, ParselCrawler
 from crawlee.storage_clients import FileSystemStorageClient, MemoryStorageClient
 
 AT_ONCE = 32
-KEPT = os.environ.get("PEER_KEEPS")  # killed.py: where to keep what a restart goes on from
+KEPT = os.environ.get("PEER_KEEPS")  # killed.py: folder of the state for restarts
 
 
 def crawler_of(parser: str) -> Any:
-    """Robots obeyed; its least and its greatest concurrency are the same, so that it never slows itself down."""
+    """Robots obeyed; least and greatest concurrency are equal, so that it does not throttle itself."""
     settings = {
         "storage_client": FileSystemStorageClient() if KEPT else MemoryStorageClient(),
         "configuration": Configuration(purge_on_start=False, storage_dir=KEPT) if KEPT else Configuration(),

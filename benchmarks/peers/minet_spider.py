@@ -1,7 +1,6 @@
-"""minet in its fairest form: its crawler as a library, links by its own reader of them, 16 threads, no throttle,
-nothing written.
+"""minet with fair options: its crawler as a library, its own link extraction, 16 threads, no throttle, no output.
 
-It asks for no robots.txt, which costs it less than the others. Called as: python minet_spider.py
+It does not fetch robots.txt, which is cheaper. Called as: python minet_spider.py
 START... in the peer's own venv.
 """
 
@@ -36,7 +35,7 @@ class Within(Spider[Any, Any]):
 
 
 def main() -> None:
-    kept = os.environ.get("PEER_KEEPS")  # killed.py: where to keep what a restart goes on from
+    kept = os.environ.get("PEER_KEEPS")  # killed.py: folder of the state for restarts
     resuming = {"persistent_storage_path": kept, "resume": Path(kept).exists()} if kept else {}
     crawler = Crawler(
         Within(sys.argv[1:]),

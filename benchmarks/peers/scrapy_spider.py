@@ -1,4 +1,4 @@
-"""Scrapy in its fairest form: links by one XPath, joined and deduplicated by hand, title kept.
+"""Scrapy with fair options: links by one XPath, joined and deduplicated by hand, title kept.
 
 Runs in the peers' own venv.
 
@@ -56,7 +56,7 @@ def main() -> None:
         "LOG_LEVEL": "ERROR",
         "TELNETCONSOLE_ENABLED": False,
         "AUTOTHROTTLE_ENABLED": False,
-        "JOBDIR": os.environ.get("PEER_KEEPS") or None,  # killed.py: where to keep what a restart goes on from
+        "JOBDIR": os.environ.get("PEER_KEEPS") or None,  # killed.py: folder of the state for restarts
     }
     process = CrawlerProcess(settings)
     process.crawl(Lean, starts=starts)

@@ -1,7 +1,7 @@
 """A campaign over five small sites on this machine: python examples/survey/campaign.py
 
-Four of the sites hardly link to others, one does on each page. Forty pages are to be spent; the rule
-finds out on which site.
+Four of the sites have few external links, one has some on each page. The budget is forty pages; the rule finds out
+which site is worth most of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SITES = {"almanac.example": 0, "chandlers.example": 0, "links.example": 4, "pilo
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Any of the sites, by the name in the request: a start that leads to all of its pages,
-    and pages with links elsewhere.
+    """Serves all sites by the Host header: a start page with links to all pages of the site, and pages with external
+    links.
     """
 
     def do_GET(self) -> None:
@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
             f'<li><a href="http://{page_word(self.path, host, number)}.example/">Elsewhere</a>'
             for number in range(SITES.get(host, 0))
         )
-        # pages that say the same are taken for a trap
+        # pages with the same text would be treated as a trap
         words = " ".join(page_word(self.path, host, number) for number in range(100, 140))
         body = f"<!DOCTYPE html><title>{host}{self.path}</title><ul>{inner}{outer}</ul><p>{words}</p>".encode()
         found = self.path != "/robots.txt"
@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def page_word(path: str, host: str, number: int) -> str:
-    """A word of its own for each page and number."""
+    """A unique word for each page and number."""
     return f"w{abs(hash((path, host, number))):x}"
 
 

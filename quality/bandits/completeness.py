@@ -1,9 +1,9 @@
-"""How often does the completeness interval of a survey hold the truth?
+"""How often does the completeness interval of a survey contain the true value?
 
-Prints, over campaigns on made sites whose every item is known, the share of 95 % intervals that hold the number of
-items on all known pages, how wide they are, and the estimate over the truth. Campaigns differ in rule, budget (5 to 90
-% of the pages), number of sites and how their pages are met. Beside the sites made for this, those of worlds.py, whose
-items are all different and stand together. The constants were set on other seeds, below 2,000.
+Runs campaigns on generated sites with known items. Prints the share of 95 % intervals that contain the number of
+items on all known pages, their width, and the ratio of estimate to truth. Campaigns differ in rule, budget (5 to 90
+% of the pages), number of sites and discovery of pages. The sites are those generated here and those of worlds.py,
+whose items are all distinct and clustered. The constants were set on other seeds, below 2,000.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Further makers of sites than those of worlds.py: where sites die, go on for ever, differ lastingly, or are alike.
+"""More generators of sites than worlds.py has: sites that dry up, never end, differ permanently, or are alike.
 
-Each makes the new external links of ten sites page by page, another way: *heavy* tails (rare pages, some with hundreds
-of links, in no runs), *dead* (half of the sites bring nothing, the others evenly until they end), *calendar* (a site is
-even, with endless stretches of nothing between), *depth* (the yield follows the depth, up or down), *groups* (sites of
-one system are alike) and *steady* (lasting means that differ, and single pages that spread).
+Each generates the numbers of new external links of ten sites, page by page: *heavy* tails (rare pages, some with
+hundreds of links, not clustered), *dead* (half of the sites yield nothing, the others a constant rate until they end),
+*calendar* (a constant rate interrupted by long stretches without links), *depth* (the yield rises or falls with
+depth), *groups* (sites of one system are alike) and *steady* (constant means that differ by site, with variance).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What do the pages of real documentation sites bring, each site read breadth first?
+"""How many new external links do pages of real documentation sites have, in breadth-first order?
 
-The sites are HTML manuals of Debian packages, read from the disk with the project's own document code. What is kept of
-them is numbers and addresses (which page shows which links), in a cache outside the project; no page is.
+The sites are HTML manuals of Debian packages, read from disk with the project's own document code. A cache outside
+the project stores only numbers and addresses (which page has which links), no pages.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from periplus.model.web import Url
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
 
-MOST_PAGES = 6000  # of one site that are read: three times the budget of a campaign
+MOST_PAGES = 6000  # read per site: three times the budget of a campaign
 CACHE = Path("/tmp/periplus-quality/manuals")
-EDITION = 1  # of what is kept, part of each file's name
+EDITION = 1  # version of the cached data, part of each file's name
 CLICKED = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 FOLLOWED = CLICKED | {LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH}
 PAGES = frozenset({".html", ".htm", ".xhtml"})
@@ -53,8 +53,8 @@ SITES = {  # name: folder, start
 class Manual:
     """One site.
 
-    Pages stand in breadth-first order; links of page i: (page, anchor, position); external: ids of
-    target URLs, each once a page.
+    Pages are in breadth-first order; links of page i: (page, anchor, position); external: ids of
+    target URLs, each once per page.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Manual:
 
 
 def read(name: str, root: Path) -> Manual:
-    """Breadth first from the start, as a crawl would see it; addresses without a file are no pages."""
+    """Breadth first from the start, as a crawl would see it; addresses without a file are skipped."""
     folder, start = SITES[name]
     base = f"http://{name}.test"
     number = {start: 0}
@@ -109,7 +109,7 @@ def is_page(folder: Path, target: str) -> bool:
 
 
 def manual(name: str, root: Path, cache: Path = CACHE) -> Manual | None:
-    """From the cache, or read and put there; None where the package is not installed."""
+    """From the cache, or read and cached; None if the package is not installed."""
     kept = cache / f"{name}-{EDITION}.json"
     if kept.exists():
         found = json.loads(kept.read_text("utf-8"))

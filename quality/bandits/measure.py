@@ -1,8 +1,8 @@
-"""How much of what could have been found does each rule find?
+"""Which share of the links that could have been found does each rule find?
 
-Prints shares of the exact offline optimum with standard errors, over made worlds (seeds that no constant was set on)
-and over random tens of real manuals; whether the published order of the rules comes out; and what the learned order of
-pages within a site adds.
+Prints shares of the exact offline optimum with standard errors, over generated worlds (with seeds not used for
+tuning) and over random sets of ten real manuals; whether the rules rank as published; and the gain by the learned
+order of pages within a site.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AIM_WITHIN = 0.50
 AIM_MAKERS = 0.75  # on average
 SELF_LINKING = frozenset({"cppreference"})  # one link to its own canonical address on each page: no external links
 LEAST_PAGES = 100
-FEW = 200  # pages of ten sites together, for the order within
+FEW = 200  # pages of ten sites together, to measure the order within sites
 
 
 def shares(rule: str, counts: Counts, best: NDArray[np.float64], budget: int = PAGES) -> NDArray[np.float64]:
@@ -44,8 +44,8 @@ def figure(values: NDArray[np.float64]) -> str:
 
 
 def url_patterns(number: int, sites: list[Manual]) -> dict[str, Counts]:
-    """The manuals are few, so draws of ten of them overlap: their standard error is that of the draws,
-    not of the sites.
+    """There are few manuals, so sets of ten of them overlap: the standard error is that of the draws, not of
+    the sites.
     """
     found = {kind: worlds(kind, FIRST_SEED, number) for kind in KINDS}
     if len(sites) >= SITES:
@@ -71,7 +71,7 @@ def rules_table(
 
 
 def other_makers(number: int) -> list[Figure]:
-    """Our rule on the other makers' worlds, beside the best of the printed rules and raw-ucb."""
+    """Our rule on the worlds of the other generators, compared with the best published rule and raw-ucb."""
     worlds_of = {kind: made(kind, FIRST_SEED, number) for kind in MAKERS}
     best = {kind: np.maximum(optimum(counts), 1) for kind, counts in worlds_of.items()}
     table = rules_table(worlds_of, best, (*PRINTED, "raw-ucb", "scout"))
@@ -85,7 +85,7 @@ def other_makers(number: int) -> list[Figure]:
 
 
 def order_of_printed(found: dict[str, Counts]) -> None:
-    """How the printed rules stand to one another, on average and in single worlds."""
+    """How the published rules rank, on average and in single worlds."""
     for kind in KINDS:
         links = {rule: play(rule_of(rule, PAGES, SITES), found[kind]) for rule in ("r1", "r2:20", "r3")}
         means = {rule: values.mean() for rule, values in links.items()}
@@ -101,7 +101,7 @@ def order_of_printed(found: dict[str, Counts]) -> None:
 
 
 def order_within(sites: list[Manual], number: int) -> dict[str, float]:
-    """Ten manuals at a time, against the best of all breadth-first prefixes of PAGES pages together."""
+    """Ten manuals at a time, compared with the best combination of breadth-first prefixes of PAGES pages in total."""
     ways = {"breadth": reading.breadth_first, "learned": reading.learned, "hindsight": reading.in_hindsight}
     made = {
         way: reading.world([order(site) for site in sites], number, SITES, FIRST_SEED)[0] for way, order in ways.items()
@@ -117,7 +117,7 @@ def order_within(sites: list[Manual], number: int) -> dict[str, float]:
 
 
 def figures_of(table: dict[str, dict[str, float]], within: dict[str, float], data: dict[str, str]) -> list[Figure]:
-    """Our rule's shares, what it has over the best printed rule of each kind, and the order within."""
+    """Our rule's shares, its lead over the best published rule of each kind, and the order within sites."""
     ours = table["scout"]
     found = [Figure(f"scout, {kind}", ours[kind], AIMS[kind], data[kind]) for kind in ours]
     found += [

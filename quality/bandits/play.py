@@ -1,4 +1,4 @@
-"""What does a rule find in many worlds at once?"""
+"""Runs a rule in many worlds at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def play(
     for _page in range(budget):
         ready = yields.pages < sizes
         going = ready.any(axis=1)
-        ready[~going, 0] = True  # nothing is left there: whatever is chosen is not booked
+        ready[~going, 0] = True  # the world is exhausted: its choice is not counted
         chosen = choose(rule, yields, ready, turns, rng)[going]
         at = (worlds[going], chosen, yields.pages[worlds[going], chosen])
         yields.book(

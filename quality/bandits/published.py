@@ -1,4 +1,4 @@
-"""Published rules of choice that `schedule.bandit` does without: measured beside it, and no better on all kinds."""
+"""Published selection rules that `schedule.bandit` does not use: none is better on all kinds of sites."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SINGLES_MEMORY = 100.0  # pages; the window with which Good-UCB did best on real
 
 @dataclass(slots=True)
 class PublishedYields(Yields):
-    """What these rules count beside."""
+    """Further statistics that these rules need."""
 
     squares: Floats  # of each site: sum of the squares of its rewards
-    windows: Floats  # worlds x sites x WINDOWS: sum of the rewards of the last so many pages
-    singles: Floats  # links met on exactly one page of their site, each faded with its age
+    windows: Floats  # worlds x sites x WINDOWS: sum of the rewards of the last pages
+    singles: Floats  # links found on exactly one page of their site, discounted by age
     ring: Floats  # the last 256 rewards of each site
 
     @classmethod
@@ -35,11 +35,11 @@ class PublishedYields(Yields):
         )
 
     def book(self, worlds: Integers, sites: Integers, rewards: Floats, met_again: Floats | None = None) -> None:
-        """met_again: of the links that were on one page only and are on this one too, each faded with the
-        age of its first meeting.
+        """met_again: links found on one earlier page only and on this page, discounted by the age of the first
+        occurrence.
         """
         at, number = (worlds, sites), self.pages[worlds, sites]
-        # zero before it was filled
+        # zero until it is filled
         leaving = self.ring[worlds[:, None], sites[:, None], (number[:, None] - WINDOWS) % WINDOWS[-1]]
         self.windows[at] += rewards[:, None] - leaving
         self.ring[worlds, sites, number % WINDOWS[-1]] = rewards
@@ -49,10 +49,10 @@ class PublishedYields(Yields):
         Yields.book(self, worlds, sites, rewards)
 
 
-# Better rules than the printed ones, as their authors give them, for rewards that are counts without a known bound.
+# Rules better than those of the survey paper, as published, for rewards that are counts without a known bound.
 #
-# Where a rule wants rewards in [0, 1] they are divided by the greatest seen, as R3 does; where it wants a noise level,
-# that of all pages is taken.
+# If a rule needs rewards in [0, 1], they are divided by the largest one so far, as R3 does; if it needs a noise level,
+# the noise of all pages is used.
 
 # of the confidence bounds, in standard deviations: .3 and .5 were best on sites that dry up, 1 explores too much
 RAW_WIDTH = 0.3
@@ -85,8 +85,8 @@ def raw_ucb() -> ChoiceRule:
 
 
 def good_ucb() -> ChoiceRule:
-    """Bubeck, Ernst, Garivier 2013: the chance of something new is the share of what was met once;
-    with a fading window.
+    """Bubeck, Ernst, Garivier 2013: the probability of a new item is the share of items seen once;
+    with a discounting window.
     """
     return ChoiceRule("good-ucb", _good_ucb, drifts=True)
 
@@ -146,15 +146,15 @@ def _good_ucb(yields: PublishedYields, _: np.random.Generator) -> Floats:
     )
 
 
-# The Gittins index: what a site is worth for ever, the chance to leave it at any time included.
+# The Gittins index: the value of a site over an infinite horizon, with the option to leave it at any time.
 #
-# Rewards are taken as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages
+# Rewards are modelled as exponential with an unknown mean, whose conjugate prior makes the index of a site with n pages
 # (the prior's included) and sum s equal s times a number that depends on n alone (Gittins, Glazebrook, Weber 2011,
 # 8.6). Those numbers are computed here, by backward induction over n for all rewards of a standard arm at once.
 
-DISCOUNT = 0.99  # a page in a hundred pages counts a third
-PRIOR_PAGES = 2  # fewer have no mean
-LONGEST = 600  # pages from which on a site is taken as known: its index then is 1 % above its mean
+DISCOUNT = 0.99  # a page a hundred pages later has about a third of the weight
+PRIOR_PAGES = 2  # with fewer the mean is infinite
+LONGEST = 600  # pages after which the mean of a site is considered known: its index then is 1 % above its mean
 QUANTILES = 64
 STEPS = 400  # of the standard arm's reward, in logarithms
 
@@ -164,9 +164,9 @@ def gittins() -> ChoiceRule:
 
 
 def _gittins(yields: PublishedYields, _: np.random.Generator) -> Floats:
-    """The prior is worth two pages: a sum of one page at the mean of all."""
+    """The prior has the weight of two pages: a sum of one page at the mean of all."""
     pages = np.minimum(yields.pages + PRIOR_PAGES, LONGEST)
-    # beyond LONGEST: of the same mean
+    # beyond LONGEST: scaled to the same mean
     sums = (yields.links + yields.mean) * (pages - 1) / (yields.pages + PRIOR_PAGES - 1)
     return sums * index_table()[pages]
 
@@ -183,7 +183,7 @@ def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
     above = 1 - np.arange(QUANTILES + 1) / QUANTILES
     table = np.zeros(longest + 1)
     table[longest] = 1 / (longest - 1)
-    value = np.maximum(np.exp(grid), 1.0) / (longest - 1) / (1 - discount)  # known mean: the better arm for ever
+    value = np.maximum(np.exp(grid), 1.0) / (longest - 1) / (1 - discount)  # known mean: always the better arm
     for pages in range(longest - 1, PRIOR_PAGES - 1, -1):
         mean = 1 / (pages - 1)
         rest = above ** (1 - 1 / pages)
@@ -204,7 +204,7 @@ def index_table(discount: float = DISCOUNT, longest: int = LONGEST) -> Floats:
 
 
 def _read(grid: Floats, value: Floats, at: Floats, discount: float, pages: int) -> Floats:
-    """The next state's value; above the grid the standard arm is taken for ever, below it the value does not change."""
+    """Value of the next state; above the grid the standard arm is always chosen, below it the value is constant."""
     inside = np.interp(at, grid, value)
     return np.where(at > grid[-1], np.exp(at) / pages / (1 - discount), inside)
 
@@ -220,5 +220,5 @@ RULES = {
 
 
 def rule_of(name: str, budget: int, sites: int) -> ChoiceRule:
-    """Of these rules, or of those of a campaign."""
+    """A rule of this module, or a rule of campaigns."""
     return RULES[name]() if name in RULES else rule_named(name, budget, sites)

@@ -1,6 +1,4 @@
-"""What does each page of a manual bring when it is read breadth first, in the learned order,
-or by somebody who knows all pages?
-"""
+"""How many new links does each page of a manual add, breadth first, in the learned order, and with hindsight?"""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ def breadth_first(site: Manual, most: int = PAGES) -> list[int]:
 
 
 def learned(site: Manual, most: int = PAGES) -> list[int]:
-    """The order of `schedule.order`: a page can be asked for once a page that links to it was read."""
+    """The order of `schedule.order`: a page is available once a page that links to it was fetched."""
     order, seen, counts = PageOrder(), set[int](), list[int]()
     pages, depths, offered = [0], [0], {0}
     order.offer(Sighting(_url(site, 0), "", "", -1, 0, 0))
@@ -42,7 +40,7 @@ def _url(site: Manual, page: int) -> Url:
 
 
 def in_hindsight(site: Manual, most: int = PAGES) -> list[int]:
-    """Greedy by what is new: the best pages first, links between them ignored."""
+    """Greedy by new links: the best pages first, ignoring the links between pages."""
     left = {page: set(targets) for page, targets in enumerate(site.external) if targets}
     counts: list[int] = []
     while left and len(counts) < most:
@@ -57,7 +55,7 @@ def in_hindsight(site: Manual, most: int = PAGES) -> list[int]:
 
 
 def world(rows: list[list[int]], draws: int, sites: int, seed: int) -> tuple[Counts, NDArray[np.int64]]:
-    """`draws` random sets of ten of the sites; and which they were."""
+    """`draws` random sets of ten sites, and the indices of these sites."""
     table = np.full((len(rows), PAGES), -1, np.int32)
     for row, counts in zip(table, rows, strict=True):
         row[: len(counts)] = counts

@@ -1,12 +1,10 @@
-"""What might ten sites bring, page by page?
+"""Generates new external links of ten sites, page by page: worlds of three kinds, with their offline optimum.
 
-Made worlds of three kinds, and the best that anybody could have done in them.
-
-An *academy's* institute: most pages bring nothing, a few very many, and those stand together (a page of partners, a
-list of projects). A *university*: few links on many pages, half of the sites show nothing on their first pages, and
-each section dries up as it is read. *Mixed*: five of each. Sizes as published, 431 to 39,292 pages. What round robin
-finds in 2,000 pages was fitted to the published totals (417, 1,337 and 949 links); the other figures below were set so
-that the published rules stand to one another as they did there.
+*Academy*: most pages of an institute have no links, a few have very many, in clusters (a page of partners, a list of
+projects). *University*: few links on many pages, half of the sites have none on their first pages, and each section
+dries up. *Mixed*: five of each. Sizes as published, 431 to 39,292 pages. The yield of round robin in 2,000 pages was
+fitted to the published totals (417, 1,337 and 949 links); the other constants were set so that the published rules
+rank as in the publication.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ def sizes(rng: np.random.Generator, sites: int) -> NDArray[np.int64]:
 
 
 def academy(rng: np.random.Generator, pages: int = PAGES) -> Counts:
-    """One institute's first pages: a thin background, and runs of rich pages that grow rarer."""
+    """First pages of an institute: a low background rate, and clusters of rich pages that become rarer."""
     richness = np.exp(rng.normal(0.0, 1.3) - 0.85)  # mean 1
     wear = (1 + np.arange(pages) / 150) ** -0.6
     counts = np.where(rng.random(pages) < np.minimum(0.025 * richness, 0.3) * wear, rng.geometric(0.6, pages), 0)
@@ -40,9 +38,7 @@ def academy(rng: np.random.Generator, pages: int = PAGES) -> Counts:
 
 
 def university(rng: np.random.Generator, pages: int = PAGES) -> Counts:
-    """One university's first pages: sections one after another,
-    each of a strength of its own that fades while it is read.
-    """
+    """First pages of a university: a sequence of sections, each with its own rate, which declines while it is read."""
     first = int(rng.integers(20, 150)) if rng.random() < 0.5 else 0  # pages before the first link
     rate, at = np.zeros(pages), first
     while at < pages:
@@ -72,7 +68,7 @@ def worlds(kind: str, first: int, number: int) -> Counts:
 
 
 def optimum(counts: Counts, budget: int = PAGES) -> NDArray[np.float64]:
-    """Most links of any choice of prefixes, one a site, of `budget` pages together. counts: worlds x sites x pages."""
+    """Most links that one prefix per site, `budget` pages in total, can have. counts: worlds x sites x pages."""
     best = np.zeros((len(counts), budget + 1), np.float32)
     for site in range(counts.shape[1]):
         found = np.cumsum(np.maximum(counts[:, site], 0), axis=1, dtype=np.float32)

@@ -1,11 +1,11 @@
-"""Is every text read as it was written, and its language known?
+"""Are texts decoded exactly, and their languages identified?
 
     python quality/charset/measure.py [--json FILE] [--texts DIR] [--no-peers]
 
-Exact: what the answer reads is the original, character by character. Nothing declared, then with the top-level domain
-as a hint; then with the truth and with a lie declared. Pieces of 200, 1,000 and 4,000 and of 30, 60 and 120 characters,
+Exact: the decoded text equals the original, character by character. Without a declaration, with the top-level domain
+as hint, with a true declaration, with a false one. Samples of 200, 1,000, 4,000 and of 30, 60 and 120 characters,
 as plain text and inside tables. Without CORPORA only the project's own texts are measured. --peers: other detectors
-too, where PEERS_VENV (/tmp/peers-venv) has them.
+too, if PEERS_VENV (/tmp/peers-venv) has them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LANGUAGE_SIZES = (20, 60, 200)
 
 
 def is_exact(sample: Sample, hint: str = "") -> bool:
-    """Whether we read it as it was written."""
+    """Whether our decoding equals the original."""
     return decode(sample.body, "", "text/plain", hint)[0] == sample.text
 
 
@@ -48,7 +48,7 @@ def share(right: list[bool]) -> float:
 
 
 def exactness(name: str, found: list[Sample], aim: float, hinted: bool) -> list[Figure]:
-    """Shares of exact readings: all languages of the aims together, then each; a table by encoding is printed."""
+    """Shares of exact decodings: all languages of the aims together, then each. Prints a table by encoding."""
     right = {
         sample: is_exact(sample, TOP_LEVEL.get(sample.language, sample.language) if hinted else "") for sample in found
     }
@@ -79,7 +79,8 @@ def exactness(name: str, found: list[Sample], aim: float, hinted: bool) -> list[
 
 
 def declarations(name: str, found: list[Sample]) -> list[Figure]:
-    """How often the truth is believed, and a lie found out where twenty bytes outside ASCII speak against it."""
+    """Share of true declarations that are accepted, and of false ones detected if at least twenty bytes outside ASCII
+    contradict them."""
     rng = random.Random(9)
     believed, seen_through = [], []
     encodings = sorted({sample.encoding for sample in found if sample.encoding != "utf-8"})
@@ -103,7 +104,7 @@ def declarations(name: str, found: list[Sample]) -> list[Figure]:
 
 
 def languages(name: str, of_set: dict[str, list[str]], with_peers: bool) -> list[Figure]:
-    """How often the language of a short piece is told; one that is not told is not right."""
+    """Share of short samples with the right language; an unknown language counts as wrong."""
     figures = []
     for size in LANGUAGE_SIZES:
         rng = random.Random(3)
@@ -143,7 +144,7 @@ def _language_table(what: str, pieces: list[tuple[str, str]], answers: list[str]
 
 
 def speed(of_set: dict[str, list[str]]) -> Figure:
-    """Megabytes a second on pages of some sixty kilobytes in encodings other than UTF-8, nothing declared."""
+    """Megabytes per second on pages of about 60 kB in encodings other than UTF-8, without a declaration."""
     pages = []
     for sample in samples(
         {language: ["\n".join(parts * 30)] for language, parts in of_set.items()},
@@ -163,7 +164,7 @@ def speed(of_set: dict[str, list[str]]) -> Figure:
 
 
 def _read(body: bytes, label: str) -> str:
-    """What a peer's answer reads: by our names, else by Python's."""
+    """Decodes with the encoding that a peer names: by our names, else by Python's."""
     if encoding := encoding_of(label):
         return encoding.text(body)
     try:
@@ -173,7 +174,7 @@ def _read(body: bytes, label: str) -> str:
 
 
 def _asked(options: list[str], lines: list[str]) -> list[dict[str, Any]]:
-    """What the peers answer, one after another; none without their Python."""
+    """Answers of the peers, one per sample; empty without their Python."""
     venv = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv"))
     if not (venv / "bin/python").exists():
         return []
@@ -183,7 +184,7 @@ def _asked(options: list[str], lines: list[str]) -> list[dict[str, Any]]:
 
 
 def peers(name: str, found: list[Sample]) -> list[Figure]:
-    """What others read of the same samples; their times are their own process's."""
+    """Results of other detectors on the same samples; times are those of their own process."""
     figures = []
     for told in _asked([], [base64.b64encode(sample.body).decode() for sample in found]):
         right: list[bool] = []

@@ -1,7 +1,6 @@
-"""What do other detectors say?
+"""Runs other detectors, in the Python of the peers.
 
-Run with the peers' own Python: a sample a line in base64 on its input (--languages: a text in JSON), a line of JSON for
-each peer out.
+Input: one sample per line in base64 (--languages: a text in JSON). Output: one line of JSON for each peer.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable
 
 
 def detectors() -> dict[str, Callable[[bytes], str]]:
-    """Those that are installed, with their versions."""
+    """The installed detectors, with their versions."""
     found: dict[str, Callable[[bytes], str]] = {}
     for module, how in (
         ("chardet", "detect"),
@@ -36,13 +35,13 @@ def detectors() -> dict[str, Callable[[bytes], str]]:
 
 
 def languages() -> None:
-    """What language each text is in: a line of JSON for each of the peers that are installed."""
+    """The language of each text: a line of JSON for each installed peer."""
     texts = [json.loads(line) for line in sys.stdin]
     try:
         peer = importlib.import_module("py3langid")
     except ImportError:
         return
-    peer.classify(texts[0])  # the model is loaded
+    peer.classify(texts[0])  # loads the model
     started = time.process_time()
     labels = [str(peer.classify(text)[0]) for text in texts]
     print(json.dumps({"peer": "py3langid", "labels": labels, "took_s": time.process_time() - started}))

@@ -1,7 +1,4 @@
-"""On which texts is the reading of encodings measured?
-
-The project's own, and others where they are to be had, cut and re-encoded.
-"""
+"""Texts for measuring the detection of encodings: the project's own, and others if available, cut and re-encoded."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from testweb.tongues import ENCODINGS, TEXTS, written
 
 LONG, SHORT = (200, 1000, 4000), (30, 60, 120)
 MEASURED = ("cs", "sk", "hu", "pl", "ru", "de", "en")  # the languages of the aims, and Slovak
-PIECES = 25  # of each language and size of a set, by a seeded generator
-TOP_LEVEL = {"cs": "cz", "el": "gr", "uk": "ua", "en": "uk", "zh": "cn"}  # the others' domain is their language
-# for signs that an encoding lacks: how its writers helped themselves
+PIECES = 25  # per language and size of a set, drawn with a fixed seed
+TOP_LEVEL = {"cs": "cz", "el": "gr", "uk": "ua", "en": "uk", "zh": "cn"}  # other languages: the domain is the code
+# usual replacements for characters that an encoding lacks
 _PLAIN = str.maketrans(
     {
         "–": "-",
@@ -74,7 +71,7 @@ def texts(more: Path | None = None) -> dict[str, dict[str, list[str]]]:
 
 
 def pieces(of_language: list[str], size: int, rng: random.Random) -> Iterator[str]:
-    """Pieces of that many characters; each third one inside a table drawn in ASCII."""
+    """Samples of that many characters; every third one inside a table drawn in ASCII."""
     for number in range(PIECES):
         text = rng.choice(of_language)
         start = rng.randrange(max(1, len(text) - size))
@@ -82,7 +79,7 @@ def pieces(of_language: list[str], size: int, rng: random.Random) -> Iterator[st
 
 
 def in_table(text: str) -> str:
-    """Its words in four columns."""
+    """The words of the text in four columns."""
     words = text.split()
     line = "+" + ("-" * 14 + "+") * 4
     rows = (
@@ -93,11 +90,11 @@ def in_table(text: str) -> str:
 
 
 def encoded(text: str, encoding: str) -> tuple[str, bytes] | None:
-    """The text as it can be written in an encoding, and so written; None where it cannot."""
+    """(text with replacements, its bytes) in an encoding; None if the text cannot be encoded."""
     for form in (text, text.translate(_PLAIN)):
         try:
             return form, written(form, encoding)
-        except ValueError:  # UnicodeEncodeError is one
+        except ValueError:  # includes UnicodeEncodeError
             continue
     return None
 
@@ -105,7 +102,7 @@ def encoded(text: str, encoding: str) -> tuple[str, bytes] | None:
 def samples(
     of_set: dict[str, list[str]], sizes: tuple[int, ...], languages: tuple[str, ...] = MEASURED
 ) -> list[Sample]:
-    """Every piece in every encoding of its language, UTF-8 too. All in ASCII: only of English, where that is usual."""
+    """Every sample in every encoding of its language, UTF-8 included. Samples in pure ASCII only for English."""
     rng = random.Random(5)
     found = []
     for language in languages:

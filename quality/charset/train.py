@@ -1,11 +1,11 @@
-"""How is src/periplus/document/letters.bin made? From translated messages and manual pages, whose letters are counted.
+"""Builds src/periplus/document/letters.bin from letter counts of translated messages and manual pages.
 
     python quality/charset/train.py OUT INPUT...
 
-An input is a folder that is searched for `LANG/LC_MESSAGES/*.mo` (message catalogues) and `man/LANG/man*/*` (manual
-pages). The shipped table was made from those of Debian 12: /usr/share/locale, manpages-* (the packages of
-manpages-l10n, manpages-ja, -zh, -tr), wesnoth-1.16-data, freeciv-data, gramps. None of them is among the texts that
-quality/charset measures on.
+An input is a folder, searched for `LANG/LC_MESSAGES/*.mo` (message catalogues) and `man/LANG/man*/*` (manual
+pages). The shipped table was built from Debian 12: /usr/share/locale, manpages-* (the packages of
+manpages-l10n, manpages-ja, -zh, -tr), wesnoth-1.16-data, freeciv-data, gramps. The measurements of
+quality/charset use none of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from periplus.document.letters import BOX, CONTROL, FOREIGN, KINDS, LATIN, OTHER, RARE, SCRIPTS, STEP, Letters
 
-CHARS = 1_500_000  # of a language that are counted
+CHARS = 1_500_000  # counted per language
 ROWS = {"latin": 24_000, "cyrillic": 12_000, "thai": 5_000}
 OTHERS_ROWS = 4_000
 MIXED = 0.03
@@ -47,9 +47,9 @@ _NOISE = re.compile(
     r"%[-+#0-9.*]*(?:\(\w+\)|\$)?[a-zA-Z]+|<[^>]*>"
     r"|&\w+;|\$\{?\w+\}?|https?:\S+|\S+@\S+|\\f.|\\\(..|\\.|--?\w+[=-]?\w*"
 )
-# chances that text of messages tells too little of: of every symbol, before anything is counted
+# prior probabilities of symbols that are rare in messages
 _FLOOR = {
-    **dict.fromkeys("áàäçèëíñóöøüß", 7e-4),  # in names from elsewhere
+    **dict.fromkeys("áàäçèëíñóöøüß", 7e-4),  # in foreign names
     "é": 2e-3,
     "’": 1e-3,
     "„": 2e-3,
@@ -60,26 +60,26 @@ _FLOOR = {
 
 
 def messages(path: Path) -> Iterator[tuple[str, str]]:
-    """What a catalogue translates, and into what. Source: GNU gettext manual, 10.3."""
+    """(original, translation) of each message of a catalogue. Source: GNU gettext manual, 10.3."""
     data = path.read_bytes()
     order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
     count, originals, translations = struct.unpack_from(order + "3I", data, 8)
     for number in range(count):
         pair = [struct.unpack_from(order + "2I", data, table + 8 * number) for table in (originals, translations)]
         source, text = (data[start : start + length].split(b"\0")[0] for length, start in pair)
-        with contextlib.suppress(UnicodeDecodeError):  # a few are not in UTF-8
+        with contextlib.suppress(UnicodeDecodeError):  # some catalogues are not in UTF-8
             yield source.decode(), text.decode()
 
 
 def catalogue(path: Path) -> Iterator[str]:
-    """The translations of a catalogue, without what stands for something else."""
+    """The translations of a catalogue, without placeholders."""
     for source, text in messages(path):
         if source and text and text != source:
             yield _NOISE.sub(" ", re.sub(r"[_&](?=\w)", "", text))
 
 
 def manual(path: Path) -> Iterator[str]:
-    """The running text of a manual page."""
+    """The prose of a manual page."""
     try:
         text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
     except (OSError, UnicodeDecodeError, gzip.BadGzipFile):
@@ -90,7 +90,7 @@ def manual(path: Path) -> Iterator[str]:
 
 
 def gathered(roots: list[Path]) -> dict[str, list[str]]:
-    """Texts by language, each once."""
+    """Texts by language, without duplicates."""
     found: dict[str, dict[str, None]] = {}
     for root in roots:
         for path in sorted(root.rglob("*")):
@@ -108,7 +108,7 @@ def gathered(roots: list[Path]) -> dict[str, list[str]]:
 
 
 def english(roots: list[Path]) -> list[str]:
-    """What the catalogues translate from."""
+    """The English originals of the catalogues."""
     found: dict[str, None] = {}
     for root in roots:
         for path in sorted(root.rglob("de/LC_MESSAGES/*.mo")):
@@ -117,7 +117,7 @@ def english(roots: list[Path]) -> list[str]:
 
 
 def counted(text: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How often each symbol, pair and trigram stands in a text."""
+    """Counts of each symbol, pair and trigram of a text."""
     chars = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     distinct, places = np.unique(chars, return_inverse=True)
     symbols = np.array([letters.symbol_of(chr(code))[0] for code in distinct], np.int64)[places]
@@ -134,7 +134,7 @@ def counted(text: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def floor_of(letters: Letters) -> np.ndarray:
-    """Chances of the symbols where nothing is known."""
+    """Prior probabilities of the symbols."""
     chances = np.full(letters.width, 1.5e-4)
     for char, chance in _FLOOR.items():
         symbol = letters.symbol_of(char)[0]
@@ -145,21 +145,21 @@ def floor_of(letters: Letters) -> np.ndarray:
 
 
 def learned(texts: str, letters: Letters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """log P(second | first), the change that the letter before makes, the same for what was not seen,
-    and how often each stood.
+    """log P(second | first), the correction by the preceding letter, the same for unseen trigrams, and the
+    counts.
     """
     ones, twos, threes = counted(texts, letters)
     width = letters.width
     for kind in (CONTROL, FOREIGN, OTHER):
-        ones[kind] = twos.reshape(width, width)[kind] = 0  # mistakes and names
+        ones[kind] = twos.reshape(width, width)[kind] = 0  # errors and names
         twos.reshape(width, width)[:, kind] = 0
     first = 0.98 * ones / ones.sum() + 0.02 * floor_of(letters)
     twos = twos.reshape(width, width)
     second = (twos + 10.0 * first) / (twos.sum(1, keepdims=True) + 10.0)
-    if letters.script != "latin":  # a name of a program with an ending is rarer in other texts than in these
+    if letters.script != "latin":  # inflected program names are rarer in other texts
         second[LATIN, KINDS:] *= MIXED
         second[KINDS:, LATIN] *= MIXED
-    second[BOX] = 0.5 * second[BOX] + 0.5 * (np.arange(width) == BOX)  # lines are long
+    second[BOX] = 0.5 * second[BOX] + 0.5 * (np.arange(width) == BOX)  # box-drawing lines are long
     threes = threes.reshape(width * width, width)
     total = threes.sum(1, keepdims=True)
     below = np.tile(second, (width, 1))
@@ -203,8 +203,8 @@ def _bytes(arrays: list[np.ndarray], step: int) -> bytes:
 
 
 def frequent(texts: list[str]) -> tuple[str, str]:
-    """The commonest signs outside ASCII, the commonest first, and how seldom each is, in steps,
-    as characters from "0" on.
+    """The most frequent characters outside ASCII, most frequent first, and the rarity of each in steps, as
+    characters from "0" on.
     """
     random.Random(1).shuffle(texts)
     counts = Counter(char for char in "".join(texts)[:CHARS] if char >= "\u2e80" and not "\uff61" <= char <= "\uff9f")

@@ -1,14 +1,14 @@
-"""How is src/periplus/document/languages.bin made? N-grams are chosen from texts, and weighed by a softmax regression.
+"""Builds src/periplus/document/languages.bin: selects n-grams and fits their weights by softmax regression.
 
     python quality/charset/train_languages.py OUT FOLDER
 
-FOLDER holds SOURCE/LANG.txt: a sentence, a paragraph or a message a line. The shipped table was made from
+FOLDER contains SOURCE/LANG.txt: a sentence, a paragraph or a message per line. The shipped table was built from
 - the translated messages of Debian 12 (/usr/share/locale, libreoffice-l10n-*, wesnoth, freeciv, gramps; as
   `train.gathered` reads them), its translated manual pages (manpages-*), and the messages of the Android application of
   Wikipedia, of OpenStreetMap's site and of tldr-pages;
 - the sentences of Common Voice (CC0), of treebanks of Universal Dependencies (CC BY-SA: one of each of 24 languages)
   and the Universal Declaration of Human Rights.
-The declaration in languages that have no class, those with an even digest, is the class of all other languages, with
+The class "other languages" consists of declarations in languages without a class (those with an even digest),
 ciphers, hexadecimal digits and messages in small languages.
 """
 
@@ -34,16 +34,19 @@ from periplus.document.ngrams import FACTOR, SPACE
 Floats = npt.NDArray[np.float32]
 
 ROWS = {"latin": 55_000, "cyrillic": 14_000, "arabic": 5_000, "devanagari": 3_000, "bengali": 1_500, "hebrew": 1_500}
-CHARS, LESS, LITTLE = 500_000, 170_000, 80_000  # of a language and a source that are read
+CHARS, LESS, LITTLE = 500_000, 170_000, 80_000  # read per language and source
 SOURCES = {"cv": CHARS, "ud": CHARS, "udhr": CHARS, "games": 250_000, "man": LESS, "aw": LESS, "osm": LESS}
 SOURCES |= {"deb": LESS, "lo": LESS, "tldr": LITTLE}
-SAME = {"hr": ("hr", "bs", "sr@latin"), "ku": ("ku", "kmr@latin")}  # what is read as one language
-SNIPPETS, SNIPPET_CHARS = 4_000, (10, 180)  # of a language; their lengths spread evenly over the logarithm
+SAME = {"hr": ("hr", "bs", "sr@latin"), "ku": ("ku", "kmr@latin")}  # codes that are merged into one language
+SNIPPETS, SNIPPET_CHARS = 4_000, (10, 180)  # per language; their lengths are log-uniform
 EPOCHS, BATCH, RATE = 5, 2_048, 0.03
-SEEN = 3  # times of an n-gram in a language, at least
-UNSEEN = 2e-6  # chance of an n-gram that was not seen
-STEP, LEAST = 0.25, 0.4  # of a weight; smaller ones are none: all the rest is told better then, and packs to half
-CLEANED = 2.0  # a line that an earlier model gives to another language by so much is left out
+SEEN = 3  # least count of an n-gram in a language
+UNSEEN = 2e-6  # probability of an unseen n-gram
+STEP, LEAST = (
+    0.25,
+    0.4,
+)  # quantum of a weight, and smallest one kept: dropping small weights helps accuracy and halves the file
+CLEANED = 2.0  # margin by which an earlier model assigns a line to another language; such lines are dropped
 OTHERS = [
     "fur",
     "ia",
@@ -101,7 +104,7 @@ OTHERS = [
     "pnb",
     "ks",
 ]
-OTHER_LINES = 300  # of each
+OTHER_LINES = 300  # of each kind
 
 
 Gram = tuple[int, ...]  # the symbols of an n-gram, the last one first
@@ -110,13 +113,13 @@ Gram = tuple[int, ...]  # the symbols of an n-gram, the last one first
 class Model(NamedTuple):
     """The n-grams of a script and the weights of its classes, [rows, classes]."""
 
-    grams: list[Gram]  # each after the one that lacks its first letter
+    grams: list[Gram]  # each after its suffix without the first letter
     keys: npt.NDArray[np.uint32]
     weights: Floats
 
 
 def symbols(text: str, script: str) -> npt.NDArray[np.uint32]:
-    """What `Ngrams.add` makes of a text, with a space on either side."""
+    """Symbols of a text as in `Ngrams.add`, with a space on either side."""
     units = np.frombuffer(unicodedata.normalize("NFC", f" {text} ").encode("utf-16-le", "replace"), np.uint16)
     each = np.frombuffer(symbols_of(script), np.uint16)[units].astype(np.uint32)
     stays = np.ones(len(each), bool)
@@ -134,7 +137,7 @@ def keys_of(each: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.uint32]:
 
 
 def lines_of(folder: Path, language: str) -> list[str]:
-    """Lines of a language from all sources, by chance as many of each as SOURCES says."""
+    """A random sample of lines of a language, with the number of lines per source of SOURCES."""
     rng, lines = random.Random(language), []
     for source, most in SOURCES.items():
         for name in SAME.get(language, (language,)):
@@ -178,7 +181,7 @@ def in_script(lines: Sequence[str], script: str) -> list[str]:
 
 
 def chosen(texts: Sequence[Sequence[str]], script: str, rows: int) -> Model:
-    """The n-grams that tell most, and their ends, with the weights of naive Bayes."""
+    """The most informative n-grams and their suffixes, with the weights of naive Bayes."""
     every = [symbols("\n".join(lines)[:CHARS], script) for lines in texts]
     all_keys, chances, sizes = [], [], []
     for size in range(1, LONGEST + 1):
@@ -195,7 +198,7 @@ def chosen(texts: Sequence[Sequence[str]], script: str, rows: int) -> Model:
     gain = chance * np.abs(np.log(chance / chance.mean(1, keepdims=True)))
     taken = np.zeros(len(keys), bool)
     taken[np.argsort(-np.sort(gain, 1)[:, -3:].sum(1))[: rows * 3 // 4]] = True
-    for column in range(len(texts)):  # those of small languages too
+    for column in range(len(texts)):  # n-grams of small languages too
         rest = np.where(taken, 0.0, gain[:, column])
         taken[np.argsort(-rest)[: rows // 4 // len(texts)]] = True
     weights = dict(zip(keys.tolist(), chance, strict=True))
@@ -206,7 +209,7 @@ def chosen(texts: Sequence[Sequence[str]], script: str, rows: int) -> Model:
 
 
 def closed(taken: dict[int, npt.NDArray[np.uint32]], every: list[npt.NDArray[np.uint32]]) -> dict[Gram, int]:
-    """The n-grams with these keys by size, and all that they end in, with their keys; each after those."""
+    """The n-grams with these keys, by size, and all their suffixes, with their keys; suffixes come first."""
     grams: dict[Gram, int] = {}
     for size, keys in taken.items():
         for each in every:
@@ -224,12 +227,14 @@ def closed(taken: dict[int, npt.NDArray[np.uint32]], every: list[npt.NDArray[np.
     return {
         gram: grams[gram]
         for gram in sorted(standing)
-        if all(gram[:part] in standing for part in range(1, len(gram)))  # two with one key: the second is left out
+        if all(
+            gram[:part] in standing for part in range(1, len(gram))
+        )  # two n-grams with one key: the second is dropped
     }
 
 
 def matrix(snippets: Sequence[str], model: Model, script: str) -> sparse.csr_matrix:
-    """How often each n-gram stands in each, by the square root of the length: [snippets, rows]."""
+    """Counts of each n-gram in each snippet over the square root of its length: [snippets, rows]."""
     every = [symbols(snippet, script) for snippet in snippets]
     owner, each = np.repeat(np.arange(len(every)), list(map(len, every))), np.concatenate(every)
     order = np.argsort(model.keys)
@@ -246,7 +251,7 @@ def matrix(snippets: Sequence[str], model: Model, script: str) -> sparse.csr_mat
 
 
 def fitted(texts: Sequence[Sequence[str]], script: str, rows: int, snippets: int, epochs: int) -> Model:
-    """Weights of a softmax regression by Adam, begun at half of those of naive Bayes."""
+    """Weights of a softmax regression by Adam, initialised at half of those of naive Bayes."""
     rng, chance = random.Random(2), np.random.default_rng(2)
     begun = chosen(texts, script, rows)
     some, classes = [], []
@@ -260,7 +265,7 @@ def fitted(texts: Sequence[Sequence[str]], script: str, rows: int, snippets: int
     table, right = matrix(some, begun, script), np.array(classes)
     numbers = np.bincount(right, minlength=len(texts))
     share = (snippets / np.maximum(numbers, snippets // 4)).astype(np.float32)
-    share[-1] *= 0.6  # what is in a language is seldom taken for noise
+    share[-1] *= 0.6  # text in a language is seldom mistaken for noise
     weights, mean, square = begun.weights * 0.5, np.zeros_like(begun.weights), np.zeros_like(begun.weights)
     step, steps = 0, epochs * -(-len(some) // BATCH)
     for _ in range(epochs):
@@ -282,7 +287,7 @@ def fitted(texts: Sequence[Sequence[str]], script: str, rows: int, snippets: int
 
 
 def cleaned(texts: Sequence[Sequence[str]], script: str, model: Model) -> list[list[str]]:
-    """The texts without lines that are plainly in another language: messages that nobody translated, citations."""
+    """The texts without lines in another language: untranslated messages, citations."""
     result = []
     for number, lines in enumerate(texts):
         long = [line for line in lines if len(line) > 15]
@@ -293,7 +298,7 @@ def cleaned(texts: Sequence[Sequence[str]], script: str, model: Model) -> list[l
 
 
 def packed(model: Model) -> bytes:
-    """As `Ngrams` unpacks it. What all languages of a row share is taken from it, so that most weights are none."""
+    """The model in the format of `Ngrams`. The common part of each row is subtracted, so that most weights are zero."""
     weights = model.weights - np.median(model.weights, 1, keepdims=True)
     weights[np.abs(weights) < LEAST] = 0
     whole = np.clip(np.round(weights / STEP), -127, 127).astype("i1")
@@ -305,7 +310,7 @@ def packed(model: Model) -> bytes:
 def main(out: str, folder: str, *scripts: str) -> None:
     head, body = {}, b""
     for script in scripts or ALPHABETS:
-        *languages, _ = ALPHABETS[script].languages  # the last class is of all others
+        *languages, _ = ALPHABETS[script].languages  # the last class is "other languages"
         texts = [in_script(lines_of(Path(folder), language), script) for language in languages]
         texts.append(in_script(other_lines(Path(folder), script), script))
         draft = fitted(texts, script, ROWS[script] // 4, SNIPPETS // 4, 2)

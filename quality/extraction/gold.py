@@ -1,6 +1,6 @@
-"""Which pages have been labelled, and what do they say is their content?
+"""Labelled pages with their content.
 
-Files of the folder that CORPORA names (`extraction-*.jsonl.gz`), when it is set; the project's own made sites always.
+Files `extraction-*.jsonl.gz` of the folder CORPORA, if it is set; the project's own generated sites always.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SETS = ("daniel", "dragnet", "cleanportal", "debdocs", "wcxb-dev350", "scrapinghub", "cleaneval")
-# scored over all their pages; the others over sites of LEAST_PAGES and more
+# scored on all pages; other sets only on sites with at least LEAST_PAGES pages
 SINGLE = frozenset({"wcxb-dev350", "scrapinghub", "cleaneval"})
 POOLED = ("daniel", "dragnet", "cleanportal")
 FIVE = ("daniel", "dragnet", "cleanportal", "debdocs", "wcxb-dev350")
@@ -23,22 +23,22 @@ LEAST_PAGES = 4
 
 
 class GoldPage(NamedTuple):
-    """A page with the text that people took for its content."""
+    """A page with the text that annotators labelled as content."""
 
-    site: str  # one's own name where the set knows none
+    site: str  # unique if the set names no site
     html: str
     gold: str
-    kind: str = ""  # of page, where the set knows it: article, documentation, forum, ...
+    kind: str = ""  # of page, if the set has it: article, documentation, forum, ...
 
 
 def folder() -> Path | None:
-    """Where the labelled files lie, when the environment says so."""
+    """The folder of labelled files, if the environment names one."""
     named = os.environ.get("CORPORA")
     return Path(named) if named else None
 
 
 def read(name: str) -> list[GoldPage]:
-    """All pages of a set; none when it is not there."""
+    """All pages of a set; empty if it is missing."""
     place = folder()
     path = place / f"extraction-{name}.jsonl.gz" if place else None
     return list(_lines(path)) if path and path.exists() else []
@@ -52,28 +52,28 @@ def _lines(path: Path) -> Iterator[GoldPage]:
 
 
 def by_site(pages: list[GoldPage]) -> dict[str, list[GoldPage]]:
-    """A set's pages, site by site."""
+    """The pages of a set by site."""
     sites: dict[str, list[GoldPage]] = defaultdict(list)
     for page in pages:
         sites[page.site].append(page)
     return dict(sites)
 
 
-_FAMILIES = ("gimp-help", "debian-handbook", "lo-help", "aptitude")  # manuals in several languages, of one template
+_FAMILIES = ("gimp-help", "debian-handbook", "lo-help", "aptitude")  # manuals in several languages with one template
 
 
 def source(site: str) -> str:
-    """What is left out together when a site is held out: the site, or all languages of a manual."""
+    """The unit that is held out: the site, or all languages of a manual."""
     return next((family for family in _FAMILIES if site.startswith(family)), site)
 
 
 def counts(name: str, site: list[GoldPage]) -> bool:
-    """Whether a site's pages are scored."""
+    """Whether the pages of a site are scored."""
     return name in SINGLE or len(site) >= LEAST_PAGES
 
 
 def digest(pages: list[GoldPage]) -> str:
-    """Names the data that a score was measured on."""
+    """Digest of the data that a score was measured on."""
     found = hashlib.sha256()
     for page in pages:
         found.update("\0".join((page.site, page.html, page.gold)).encode("utf-8", "surrogatepass"))

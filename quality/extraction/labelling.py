@@ -1,4 +1,4 @@
-"""Which share of each block's words belongs to the content that people named?"""
+"""Computes the share of content words in each block, from the labelled content."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scoring import is_text
 from periplus.model.page import Block
 
 _WORD = re.compile(r"\w+")
-_MOST = 400_000_000  # words of the page times words of the gold that are compared: a second
+_MOST = 400_000_000  # limit for words of the page times words of the gold: about a second
 
 
 def shares(blocks: Sequence[Block], gold: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """float32[n] each: the share of a block's words in the longest common subsequence of page and gold,
-    and how many words it has.
+    and its number of words.
     """
     tokens = [_WORD.findall(block.text) if is_text(block) else [] for block in blocks]
     owner = np.repeat(np.arange(len(blocks)), [len(words) for words in tokens])
@@ -30,7 +30,7 @@ def shares(blocks: Sequence[Block], gold: str) -> tuple[npt.NDArray[np.float32],
 
 
 def common_places(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Where in first the words of a longest common subsequence stand.
+    """Indices in `first` of the words of a longest common subsequence.
 
     Bit-parallel: a number holds a row of the table (Hyyrö 2004).
     """

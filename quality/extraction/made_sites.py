@@ -1,8 +1,8 @@
-"""What do pages look like whose content we know because we wrote them?
+"""Generates pages with known content.
 
 Four small sites, each with its own template: news (menu with the active item, date, related stories, comments), a
 manual (contents beside the text, previous and next, lists of links that are content), a forum (posts between signatures
-and rules) and a shop (a description among offers). Everything follows from one seed.
+and rules) and a shop (a description among offers). Everything depends on one seed only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SYLLABLES = (
 
 
 class Writer:
-    """Words, sentences and paragraphs from a generator."""
+    """Generates words, sentences and paragraphs."""
 
     def __init__(self, seed: str) -> None:
         self.rng = random.Random(seed)
@@ -99,7 +99,7 @@ def news(writer: Writer) -> list[GoldPage]:
 
 
 def manual(writer: Writer) -> list[GoldPage]:
-    """Chapters with code and lists of links; the list of all chapters stands on each page."""
+    """Chapters with code and lists of links; the list of all chapters is on each page."""
     chapters = [writer.title() for _ in range(PAGES)]
     pages = []
     for number, chapter in enumerate(chapters):
@@ -120,7 +120,7 @@ def manual(writer: Writer) -> list[GoldPage]:
 
 
 def forum(writer: Writer) -> list[GoldPage]:
-    """Threads: each post beside its writer's card."""
+    """Threads: each post beside the profile of its author."""
     boards = [writer.words(1, 3) for _ in range(7)]
     people = [(writer.words(1, 1), f"Posts: {writer.rng.randint(3, 900)}") for _ in range(6)]
     pages = []

@@ -1,8 +1,8 @@
-"""Manuals that Debian packages install, with what stands in the container of each one's text as their content.
+"""Labelled pages from manuals of Debian packages: the content is the text of each manual's main container.
 
-A second source of labelled pages: API listings, options, definition lists, reference cards, which news have none of.
-`MANUALS` names a folder with one unpacked package below it each (`dpkg -x`). What a manual repeats on every page is
-left out by its markup, so the labels are as good as the rule of the manual, no better.
+They cover what news lack: API listings, options, definition lists, reference cards. `MANUALS` names a folder with
+one subfolder per unpacked package (`dpkg -x`). Markup rules exclude what a manual repeats on every page, so the labels
+are only as good as these rules.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import lxml.html
 from gold import GoldPage
 
 PAGES = 40  # of each manual
-LEAST_WORDS = 15  # of a page's content: what is shorter says where to go
+LEAST_WORDS = 15  # of a page's content: shorter pages are only directions to others
 LARGEST_BYTES = 400_000
 
 
 class ManualRule(NamedTuple):
-    """Where a manual's pages lie, and what of them is content."""
+    """The location of a manual's pages, and the rule for their content."""
 
     package: str  # folder below MANUALS
     pages: str  # pattern below it
     content: str  # CSS classes or ids as XPath steps, of the body's descendants; the outermost are taken
-    without: str = ""  # XPath of what stands within them and is navigation
+    without: str = ""  # XPath of navigation within them
 
 
-# elements within a line
+# inline elements
 _INLINE = frozenset((
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins",
     "kbd", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var",
@@ -93,13 +93,13 @@ RULES = {
 
 
 def folder() -> Path | None:
-    """Where the packages lie unpacked, when the environment says so."""
+    """The folder of unpacked packages, if the environment names one."""
     named = os.environ.get("MANUALS")
     return Path(named) if named else None
 
 
 def read() -> list[GoldPage]:
-    """Some pages of each manual that is there, the same each time."""
+    """A fixed sample of pages of each available manual."""
     place = folder()
     return [page for name, rule in RULES.items() for page in _of_manual(name, rule, place)] if place else []
 
@@ -121,7 +121,7 @@ def _of_manual(name: str, rule: ManualRule, place: Path) -> list[GoldPage]:
 
 
 def _content(html: str, rule: ManualRule) -> str:
-    """The words of a page's content, a text node a line."""
+    """The words of a page's content, one text node per line."""
     tree = lxml.html.document_fromstring(html.encode(), parser=lxml.html.HTMLParser(encoding="utf-8"))
     for node in [*tree.xpath("//script|//style|//noscript"), *(tree.xpath(rule.without) if rule.without else ())]:
         node.drop_tree()

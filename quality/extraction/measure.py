@@ -1,11 +1,11 @@
-"""How well is content told from navigation: by us, and by others on the same pages?
+"""How well do we, and others, separate content from navigation on the same pages?
 
     python quality/extraction/measure.py [--no-peers] [--only SET...] [--json FILE]
 
-Word F1 per page, mean over pages; of sets with many pages a site, over the sites of four pages and more. Each site is
-learnt whole, then its pages are marked. Without CORPORA only the project's own made sites are scored. The shipped
-weights have seen the sets of CORPORA and MANUALS, so these are not held-out scores: `train.py --held-out` gives those,
-by set and by kind of page.
+Word F1 per page, mean over pages; in sets with many pages per site, only sites with at least four pages. All pages of
+a site are learned from, then marked. Without CORPORA only the project's own generated sites are scored. The shipped
+weights were trained on CORPORA and MANUALS, so these scores are not held out: `train.py --held-out` prints held-out
+scores by set and by kind of page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
+sys.path.insert(0, str(Path(__file__).parent))  # this folder, however the file is started
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
 import gold
@@ -34,13 +34,13 @@ from periplus.document.blocks import blocks_of
 from periplus.document.reader import read_page
 from periplus.model.page import Blocks, Part
 
-LOST = 0.5  # of a page's content, that is kept at least
+LOST = 0.5  # least share of the content of a page that must be kept
 
 
 class SetScore(NamedTuple):
-    """One set's figures."""
+    """The figures of a set."""
 
-    pages: list[float]  # word F1 of each page that counts
+    pages: list[float]  # word F1 of each scored page
     sites: list[scoring.SiteScore]
     digest: str
     cpu_s: float
@@ -48,7 +48,7 @@ class SetScore(NamedTuple):
 
 
 def marked(pages: Sequence[gold.GoldPage]) -> list[tuple[Blocks, tuple[Part, ...]]]:
-    """A site's pages: learnt, then marked."""
+    """Blocks and parts of a site's pages, after learning from all of them."""
     evidence = SiteEvidence()
     blocks = [blocks_of(read_page(page.html)) for page in pages]
     for page_blocks in blocks:
@@ -95,7 +95,7 @@ def peer_scores(name: str, pages: list[gold.GoldPage]) -> dict[str, list[float]]
 
 
 def means(scores: dict[str, list[float]]) -> dict[str, float]:
-    """Means by set, and the two that stand for all."""
+    """Means by set, and the two overall means."""
     found = {name: statistics.fmean(values) for name, values in scores.items() if values}
     pooled = [value for name in gold.POOLED for value in scores.get(name, [])]
     if pooled:
@@ -106,7 +106,7 @@ def means(scores: dict[str, list[float]]) -> dict[str, float]:
 
 
 def sets() -> dict[str, list[gold.GoldPage]]:
-    """All labelled pages that are to be had."""
+    """All available labelled pages."""
     found = {"made": made()}
     found |= {name: pages for name in gold.SETS if (pages := gold.read(name))}
     return found | ({"manuals": pages} if (pages := manuals.read()) else {})
@@ -140,7 +140,7 @@ def main() -> None:
 
 
 def figures(ours: dict[str, SetScore], rows: dict[str, dict[str, float]]) -> list[Figure]:
-    """For the runner."""
+    """Figures for the runner."""
     digests = {name: score.digest for name, score in ours.items()}
     digests |= {
         "pooled": digest_of(digests.get(name, "") for name in gold.POOLED),
@@ -175,14 +175,14 @@ def figures(ours: dict[str, SetScore], rows: dict[str, dict[str, float]]) -> lis
 
 
 def _titled(name: str) -> str:
-    """A figure on pages that the weights have seen says so;
-    aims are for pages that they have not (`train.py --held-out`).
+    """Title of a figure; it says if the weights were trained on the pages. Aims are for held-out pages
+    (`train.py --held-out`).
     """
     return f"{name}, word F1" if name == "made" else f"{name}, word F1 (seen in learning)"
 
 
 def print_set(name: str, score: SetScore) -> None:
-    """What became of the templates of a set's sites, and how fast."""
+    """Prints how well the templates of a set's sites were removed, and the speed."""
     line = (
         f"{name}: {len(score.pages)} pages at {len(score.pages) / max(score.cpu_s, 1e-9):.0f}/s, {score.lost:.1%} lost"
     )

@@ -1,4 +1,4 @@
-"""How does the small net learn? By gradient descent on the word F1 of whole pages, in NumPy."""
+"""Trains the small net by gradient descent on the word F1 of whole pages, in NumPy."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ROUNDS = 12
 BATCH = 16  # pages
 RATE = 3e-3
 DECAY = 1e-3
-DROPPED = 0.05  # share of measures that are left out at each step
-_MOST_ERROR = 0.5  # of a page's words that one block may weigh
+DROPPED = 0.05  # dropout rate of the measures
+_MOST_ERROR = 0.5  # limit of the weight of a block, as a share of the page's words
 
 
 class Example(NamedTuple):
     """One page."""
 
     measures: Floats  # [n, m]
-    share: Floats  # of each block's words that are content
+    share: Floats  # share of content words in each block
     words: Floats
     gold_words: float
     weight: float
 
 
 class Learnt(NamedTuple):
-    """As `periplus.analyse.content.marking.Net`, not yet turned."""
+    """As `periplus.analyse.content.marking.Net`, not yet transposed."""
 
     mean: Floats
     spread: Floats
@@ -40,7 +40,7 @@ class Learnt(NamedTuple):
 
 
 def scaled(measures: Floats, mean: Floats, spread: Floats) -> Floats:
-    """What the net sees."""
+    """The normalised inputs of the net."""
     return np.clip((measures - mean) / spread, -FARTHEST, FARTHEST)
 
 
@@ -51,9 +51,9 @@ def forward(depths: list[list[Floats]], inputs: Floats) -> tuple[Floats, Floats]
 
 
 def learn(sample: Callable[[np.random.Generator], list[Example]], seeds: Sequence[int] = (0, 1)) -> Learnt:
-    """One net for several that begin otherwise: the mean of their odds, by as many hidden units as one has.
+    """One net that averages the odds of nets with different initial weights, reduced to the size of one net.
 
-    sample: the pages of one round, another choice in each.
+    sample: draws the pages of one round.
     """
     first = np.concatenate([example.measures[::5] for example in sample(np.random.default_rng(seeds[0]))])
     mean, spread = first.mean(axis=0), first.std(axis=0) + np.float32(1e-3)
@@ -64,10 +64,10 @@ def learn(sample: Callable[[np.random.Generator], list[Example]], seeds: Sequenc
 
 
 def narrowed(net: Learnt, measures: Floats, units: int = HIDDEN) -> Learnt:
-    """The net with so many of its hidden units: those that the others replace best are left out one after the other,
-    and the rest fitted to what all of them gave, near even odds most. Of 64 units, 32 judge 99.4 % of blocks alike.
+    """The net with fewer hidden units: drops the unit that the others replace best, repeats, then fits the rest to the
+    output of the full net, with most weight near even odds. 32 of 64 units agree on 99.4 % of the blocks.
 
-    measures: of many blocks.
+    measures: inputs of many blocks.
     """
     shown = np.maximum(scaled(measures, net.mean, net.spread) @ net.depths[0][0] + net.depths[0][1], 0)
     odds = (shown @ net.depths[1][0] + net.depths[1][1]).astype(np.float64)
@@ -85,7 +85,7 @@ def narrowed(net: Learnt, measures: Floats, units: int = HIDDEN) -> Learnt:
 
 
 def _of(products: npt.NDArray[np.float64], left: Sequence[int]) -> npt.NDArray[np.float64]:
-    """Of these columns; kept from being singular."""
+    """The submatrix of these columns, regularised."""
     part: npt.NDArray[np.float64] = products[np.ix_(left, left)] + 1e-6 * np.eye(len(left))
     return part
 
@@ -129,10 +129,10 @@ def _gradients(
     gold = np.array([page.gold_words + 1 for page in pages])
     weight = np.array([page.weight for page in pages]) / len(pages)
     hidden, found = forward(depths, inputs)
-    error = (found - share) * np.minimum(words / (gold + 20)[page_of], _MOST_ERROR)  # of the likelihood
+    error = (found - share) * np.minimum(words / (gold + 20)[page_of], _MOST_ERROR)  # gradient of the likelihood
     right = np.bincount(page_of, weights=found * share * words, minlength=len(pages))
     size = np.bincount(page_of, weights=found * words, minlength=len(pages)) + gold
-    # of 1 - F1
+    # gradient of 1 - F1
     error += -2 * (share * words / size[page_of] - (right / size**2)[page_of] * words) * found * (1 - found)
     down = (error * weight[page_of]).astype(np.float32)[:, None]
     back = (down @ depths[1][0].T) * (hidden > 0)

@@ -1,8 +1,8 @@
-"""What do other extractors make of the same pages?
+"""Runs other extractors on the same pages, for comparison.
 
-They are compared with, never used, so they live in an environment of their own: `python3 -m venv /tmp/peers-venv` (or
-where PEERS_VENV says), and there `pip install trafilatura lxml[html_clean] readability-lxml resiliparse`. This file is
-started by that Python with pages on its input.
+They are installed in a separate environment: `python3 -m venv /tmp/peers-venv` (or the path in PEERS_VENV), and there
+`pip install trafilatura lxml[html_clean] readability-lxml resiliparse`. That Python runs this file, with pages on its
+input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAKERS = {"trafilatura": _trafilatura, "readability-lxml": _readability, "resil
 
 
 def peer_texts(pages: Sequence[str]) -> dict[str, list[str]]:
-    """What each installed peer takes for the content of each page."""
+    """The content of each page according to each installed peer."""
     python = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv")) / "bin/python"
     if not python.exists():
         return {}
@@ -60,7 +60,7 @@ def _main() -> None:
 
 
 def _or_nothing(extract: Extractor, page: str) -> str:
-    """A peer that fails on a page has found nothing on it."""
+    """The extracted text; empty if the peer fails."""
     try:
         return extract(page)
     except Exception:  # noqa: BLE001 any of theirs

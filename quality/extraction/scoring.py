@@ -1,4 +1,4 @@
-"""How near is the text that was taken for content to the text that people say is the content?"""
+"""Compares extracted content with labelled content."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import NamedTuple
 
 from periplus.model.page import TEXT_PARTS, Block, BlockKind, Part
 
-COMMON_SHARE = 0.3  # of a site's pages, and two at least, that carry a line of its template
-# mark, least content recall, least share of the template that is gone
+COMMON_SHARE = 0.3  # share of a site's pages, at least two, that contain a line of its template
+# mark, least content recall, least share of the template that is removed
 MARKS = ((5, 0.98, 0.90), (4, 0.95, 0.75), (3, 0.90, 0.50))
 _WORD = re.compile(r"\w+")
 
 
 class SiteScore(NamedTuple):
-    """What became of a site's template, and of its content."""
+    """Scores of a site: removal of its template, and recall of its content."""
 
-    removed: float  # share of the words in lines of the template, and not in the gold, that are gone
-    recall: float  # share of the gold's words on the page that are kept
+    removed: float  # share of words of template lines, outside the gold, that are removed
+    recall: float  # share of the gold words on the page that are kept
     mark: int  # 2 to 5
 
 
 def words(text: str) -> Counter[str]:
-    """How often each word occurs."""
+    """Counts of words."""
     return Counter(_WORD.findall(text))
 
 
@@ -49,7 +49,7 @@ def kept(blocks: Sequence[Block], parts: Sequence[Part]) -> Counter[str]:
 
 
 def site_score(pages: Sequence[tuple[Sequence[Block], Sequence[Part], Counter[str]]]) -> SiteScore | None:
-    """Blocks, parts and gold of a site's pages. None when no line comes again."""
+    """Blocks, parts and gold of a site's pages. None if no line is repeated."""
     carried = Counter(text for blocks, _, _ in pages for text in {block.text for block in blocks if is_text(block)})
     least = max(2.0, COMMON_SHARE * len(pages))
     template = gone = gold_words = gold_kept = 0

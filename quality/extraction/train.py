@@ -1,11 +1,10 @@
-"""How are the weights learnt that are shipped? And what do they score on sites that they have not seen?
+"""Trains the shipped weights, and scores them on held-out sites.
 
     CORPORA=... MANUALS=... python quality/extraction/train.py [--held-out] [--folds N] [--report FILE]
 
-Needs catboost, which is no dependency of the project: it grows the trees, NumPy does the rest. Prints the scores of
-each set and of each kind of page, no page of a source (a site, or all languages of a manual) having been used for the
-weights that judge it; then writes `weights.json`, learnt from all, unless --held-out. --report: the worst 40 pages with
-their blocks.
+Needs catboost, which is not a dependency of the project, for the trees; NumPy does the rest. Prints held-out scores by
+set and by kind of page: no source (a site, or all languages of a manual) is scored by weights trained on it. Then
+writes `weights.json`, trained on all pages, unless --held-out. --report: the worst 40 pages with their blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
+sys.path.insert(0, str(Path(__file__).parent))  # this folder, however the file is started
 
 import gold
 import manuals
@@ -41,14 +40,14 @@ from periplus.model.page import Blocks, Part
 
 Floats = npt.NDArray[np.float32]
 TABLE = Path(__file__).parents[2] / "src/periplus/analyse/content/weights.json"
-THRESHOLD = 0.33  # from 0.30 to 0.36 the mean of the five sets is the same, held out
+THRESHOLD = 0.33  # the held-out mean of the five sets is the same from 0.30 to 0.36
 TREES = 200
-# so that small sets and hard ones are heard
+# so that small and hard sets have enough weight
 SET_WEIGHT = {"cleanportal": 2.0, "debdocs": 1.5, "wcxb-dev350": 2.0, "cleaneval": 0.4}
-NO_ARTICLE_WEIGHT = 2.0  # of a page that is known to be a forum, a shop, a list, ...: articles are many
+NO_ARTICLE_WEIGHT = 2.0  # weight of forums, shops, lists, ...: most pages are articles
 PAGES_OF_A_SITE = 25
-LEAST_SITES = 6  # that use a word in their paths, for the word to have a weight
-ALONE_SHARE = 0.4  # of pages that are shown with little known of their site, and with nothing, too
+LEAST_SITES = 6  # least number of sites with a word in their paths for the word to get a weight
+ALONE_SHARE = 0.4  # share of pages also trained with little or no knowledge of their site
 MANUALS = "manuals"
 
 
@@ -62,13 +61,13 @@ class LabelledPage(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One page as it is learnt from, under one state of knowledge of its site."""
+    """A training example: a page under one state of knowledge of its site."""
 
     source: str
     site: int
     page: int
     state: str  # alone: nothing is known of its site; few: one to three pages; whole: all
-    is_main: bool  # the state with most that there is of this page
+    is_main: bool  # the state with most knowledge available for this page
     measures: Floats  # [n, m]
     labelled: LabelledPage
     set_name: str
@@ -76,7 +75,7 @@ class Row(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Of the page in learning."""
+        """Weight of the page in training."""
         kind = self.labelled.gold.kind
         return SET_WEIGHT.get(self.set_name, 1.0) * (NO_ARTICLE_WEIGHT if kind not in ("", "article") else 1.0)
 
@@ -93,7 +92,7 @@ def labelled_sites() -> Iterator[tuple[str, str, list[LabelledPage]]]:
 
 
 def name_votes(pages: Sequence[LabelledPage]) -> dict[str, float]:
-    """One site's log-odds for content of each word in its paths."""
+    """Log-odds for content of each word in the paths of a site."""
     content: dict[str, float] = defaultdict(float)
     every: dict[str, float] = defaultdict(float)
     for page in pages:
@@ -108,7 +107,7 @@ def name_votes(pages: Sequence[LabelledPage]) -> dict[str, float]:
 
 
 class NameVotes:
-    """The votes of all sites, to be summed without those of one source."""
+    """The votes of all sites, which can be averaged without those of one source."""
 
     def __init__(self, votes: Sequence[tuple[str, dict[str, float]]]) -> None:
         """votes: (source, log-odds) of each site."""
@@ -122,7 +121,7 @@ class NameVotes:
                 self._sums[word] += odds
 
     def weights(self, without: str = "") -> dict[str, float]:
-        """The sites' mean vote for each word, drawn towards none. without: a source whose votes are left out."""
+        """Mean vote of the sites for each word, shrunk towards zero. without: a source to exclude."""
         sums, sites = dict(self._sums), Counter(self._sites)
         for vote in self._of_source.get(without, ()):
             sites.subtract(vote.keys())
@@ -135,7 +134,7 @@ class NameVotes:
 
 
 def rows() -> tuple[list[Row], dict[str, float]]:
-    """All pages measured, and the weights of words. A source's own votes are left out when its pages are measured."""
+    """Measures of all pages, and the weights of words. The pages of a source are measured without its own votes."""
     sites = list(labelled_sites())
     votes = NameVotes([(source, name_votes(pages)) for _, source, pages in sites])
     rng, measured = random.Random(1), []
@@ -167,7 +166,7 @@ def _learnt(pages: Sequence[Blocks]) -> SiteEvidence:
 
 
 def chosen(all_rows: Sequence[Row], rng: np.random.Generator) -> list[Row]:
-    """At most so many pages of a site, mostly as they look when all of the site is known."""
+    """A limited number of pages per site, most of them with the whole site known."""
     by_site: dict[int, list[Row]] = defaultdict(list)
     for row in all_rows:
         if row.is_main or rng.random() < ALONE_SHARE:
@@ -176,13 +175,13 @@ def chosen(all_rows: Sequence[Row], rng: np.random.Generator) -> list[Row]:
 
 
 def grown(all_rows: Sequence[Row], seed: int = 0) -> object:
-    """Trees that tell the share of a block's words that is content."""
+    """Trees that predict the share of content words of a block."""
     rng = np.random.default_rng(seed)
     parts: list[tuple[Floats, Floats, Floats]] = []
     for row in chosen(all_rows, rng):
         words = row.labelled.words
         weight = np.minimum(words / (len(row.labelled.gold.gold.split()) + 20), 0.5) * row.weight
-        # small blocks are many and weigh little: a few of them stand for all
+        # small blocks are many and have little weight: a sample represents them
         chance = np.minimum(weight / 0.03 + 0.02, 1)
         taken = (words > 0) & (rng.random(len(weight)) < chance)
         parts.append((row.measures[taken], row.labelled.share[taken], (weight / chance)[taken]))
@@ -197,7 +196,7 @@ def grown(all_rows: Sequence[Row], seed: int = 0) -> object:
 
 
 def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
-    """What the trees say of each page."""
+    """Predictions of the trees for each page."""
     # catboost's
     odds = model.predict(np.concatenate([row.measures for row in some]), prediction_type="RawFormulaVal")  # type: ignore[attr-defined]
     ends = np.cumsum([len(row.labelled.words) for row in some])[:-1]
@@ -205,7 +204,7 @@ def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
 
 
 def example(row: Row, score: Floats) -> Example:
-    """A page as the net sees it."""
+    """The input of the net for a page."""
     page = row.labelled
     second = marking.matrix(Pages([page.blocks], [traces_of(page.blocks)]), score).T
     measures = np.concatenate((row.measures, second), axis=1)
@@ -213,16 +212,16 @@ def example(row: Row, score: Floats) -> Example:
 
 
 def net_of(pairs: Sequence[tuple[Row, Example]]) -> Learnt:
-    """The net that learns from these pages. The trees' scores must be held out, else it would trust them too much."""
+    """The net trained on these pages. Scores of the trees must be held out, or the net trusts them too much."""
     of_row = {id(row): shown for row, shown in pairs}
     return learn(lambda rng: [of_row[id(row)] for row in chosen([row for row, _ in pairs], rng)])
 
 
 def main() -> None:
-    """Learn, score, and write."""
+    """Trains, scores and writes the weights."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="print the scores; write nothing")
-    parser.add_argument("--folds", type=int, default=3, help="into which the sources of each set are dealt")
+    parser.add_argument("--folds", type=int, default=3, help="number of folds for the sources of each set")
     parser.add_argument("--report", type=Path, help="write the worst pages with their blocks to this file")
     args = parser.parse_args()
     all_rows, names = rows()
@@ -245,7 +244,7 @@ def main() -> None:
 
 
 def _folds(all_rows: Sequence[Row], count: int) -> dict[str, int]:
-    """The fold of each source: those of each set are dealt evenly."""
+    """The fold of each source; the sources of each set are distributed evenly."""
     fold: dict[str, int] = {}
     for name in (*gold.SETS, MANUALS):
         sources = sorted({row.source for row in all_rows if row.set_name == name} - fold.keys())
@@ -254,9 +253,9 @@ def _folds(all_rows: Sequence[Row], count: int) -> dict[str, int]:
 
 
 def held_out(pairs: Sequence[tuple[Row, Example]], first: dict[int, Floats], fold: dict[str, int]) -> Iterator[Judged]:
-    """The pages with their scores, each by trees and a net that did not learn from its source.
+    """Scores of pages by trees and a net that were not trained on their source.
 
-    first: what such trees say, by the row's identity.
+    first: held-out predictions of the trees, by the id of the row.
     """
     for number in sorted({*fold.values()}):
         net = net_of([(row, shown) for row, shown in pairs if fold[row.source] != number])
@@ -271,7 +270,7 @@ def held_out(pairs: Sequence[tuple[Row, Example]], first: dict[int, Floats], fol
 
 
 def print_scores(judged: Sequence[Judged]) -> None:
-    """Word F1, and how many pages keep less than half of their content, by set and by kind of page."""
+    """Prints word F1, and the number of pages that keep less than half of their content, by set and by kind of page."""
     groups: dict[str, list[tuple[str, bool, float, float]]] = defaultdict(list)
     for page in judged:
         if page.counts:
@@ -297,7 +296,7 @@ def print_scores(judged: Sequence[Judged]) -> None:
 
 
 def write(model: object, net: Learnt, names: dict[str, float]) -> None:
-    """Store all weights as one table."""
+    """Writes all weights as one table."""
     scratch = TABLE.with_suffix(".trees")
     model.save_model(str(scratch), format="json")  # type: ignore[attr-defined]  # catboost's
     grown_trees = json.loads(scratch.read_text(encoding="utf-8"))
@@ -310,7 +309,7 @@ def write(model: object, net: Learnt, names: dict[str, float]) -> None:
 def table(
     trees: dict[str, list[dict[str, list[dict[str, float]]]]], net: Learnt, names: dict[str, float]
 ) -> dict[str, object]:
-    """What `periplus.analyse.content.marking` reads."""
+    """The table that `periplus.analyse.content.marking` reads."""
     splits = [tree["splits"] for tree in trees["oblivious_trees"]]
     (hidden, hidden_bias), (out, out_bias) = net.depths
     rounded = {
@@ -318,7 +317,7 @@ def table(
         "out_bias": out_bias,
     }  # fmt: skip
     return {
-        # thousandths, and all of them: paths have few words, so that a rounded sum falls on the other side of a border
+        # thousandths of all words: a path has few words, so more rounding could move a sum across a threshold
         "names": {word: round(odds * 1_000) for word, odds in sorted(names.items())},
         "first": {
             "measures": [[split["float_feature_index"] for split in tree] for tree in splits],

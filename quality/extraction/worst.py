@@ -1,4 +1,4 @@
-"""Which pages are judged worst, and what stands in their blocks?"""
+"""Reports the pages with the worst scores, with their blocks."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _TEXT_CHARS, _PATH_CHARS = 70, 60
 
 
 class Judged(NamedTuple):
-    """A page with what weights said of it that did not learn from its source."""
+    """A page with its held-out scores."""
 
     set_name: str
     gold: GoldPage
     blocks: Blocks
-    share: npt.NDArray[np.float32]  # of each block's words that are content
+    share: npt.NDArray[np.float32]  # share of content words of each block
     words: npt.NDArray[np.float32]
     scores: npt.NDArray[np.float32]
-    state: str  # how much was known of its site: alone, few, whole
-    is_main: bool  # the most that there is
-    counts: bool  # in the figures of its set
+    state: str  # knowledge of its site: alone, few, whole
+    is_main: bool  # the state with most knowledge of the site
+    counts: bool  # included in the figures of its set
 
     def recall(self, threshold: float) -> float:
-        """The share of its content's words that is taken for content."""
+        """Share of the content words that are classified as content."""
         content = self.share * self.words
         return float(content[self.scores > threshold].sum() / content.sum()) if content.sum() else 1.0
 
     def f1(self, threshold: float) -> float:
-        """Word F1 by the shares of blocks."""
+        """Word F1, from the shares of the blocks."""
         taken = self.scores > threshold
         right, size = (self.share * self.words)[taken].sum(), self.words[taken].sum()
         total = size + (self.share * self.words).sum()
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
 
 
 def write_report(judged: Sequence[Judged], path: Path, threshold: float = 0.33) -> None:
-    """The worst pages, each with its blocks: whether it is content (G), whether it is judged wrongly (X), its score."""
+    """Writes the worst pages with their blocks: content (G), misclassified (X), score."""
     worst = sorted(judged, key=lambda page: page.f1(threshold))[:PAGES]
     with path.open("w", encoding="utf-8") as out:
         for page in worst:

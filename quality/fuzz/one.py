@@ -1,11 +1,11 @@
-"""Fuzzes one reader, coverage-guided, until a time or a count is over: `one.py NAME FOLDER SECONDS RUNS SEED`.
+"""Fuzzes one reader, coverage-guided, for a time or a number of inputs: `one.py NAME FOLDER SECONDS RUNS SEED`.
 
-A child of run.py.
+A subprocess of run.py.
 
-With atheris where it is installed (Linux), unless a SEED is named; it runs compiled modules from their Python sources,
-whose lines it sees. Else by plain mutation of the seeds and of what atheris learned, on the modules as compiled: it
-finds less in one input and tries ten in the same time. What makes the reader raise, hang or outgrow its memory is left
-in FOLDER/crashes, and the process ends with an error.
+Uses atheris if it is installed (Linux) and no SEED is given; it runs the Python sources of compiled modules, to trace
+their lines. Otherwise mutates the seeds and the corpus of atheris at random, on the compiled modules: less effective
+per input, but ten times as fast. Inputs that make the reader raise, hang or exceed its memory are saved in
+FOLDER/crashes, and the process exits with an error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-INPUT_BYTES = 4_096  # a longer one is slower and shows little more
-HANG_S = 20  # machines are shared; a reader that is quadratic takes longer by far
+INPUT_BYTES = 4_096  # longer inputs are slower and find little more
+HANG_S = 20  # generous, because machines are shared; a quadratic reader takes far longer
 MEMORY_MIB = 3_072
 
 
 def guided(name: str, folder: Path, seconds: int, runs: int) -> None:
-    """By libFuzzer, which knows which of our lines each input reached."""
+    """Fuzzes with libFuzzer, which traces the lines that each input reaches."""
     import atheris
 
-    # interpreted, these would unpack their tables for longer than an input may take
+    # interpreted, these would take longer to unpack their tables than an input may take
     from periplus.document import ngrams, trigrams  # noqa: F401
 
     sys.path_hooks.insert(0, interpreted)
@@ -62,7 +62,7 @@ def interpreted(folder: str) -> FileFinder:
 
 
 def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
-    """One of the seeds with bytes changed, cut out, repeated or taken from another."""
+    """A seed with bytes changed, deleted, repeated or copied from another seed."""
     data = bytearray(rng.choice(seeds))
     for _ in range(rng.choice((1, 2, 4, 8))):
         at, other = rng.randrange(len(data) + 1), rng.choice(seeds)
@@ -81,7 +81,7 @@ def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
 
 
 def plainly(name: str, folder: Path, seconds: int, runs: int, seed: int) -> None:
-    """By chance alone."""
+    """Fuzzes with random mutations only."""
     from targets import TARGETS
 
     run, seeds = TARGETS[name]

@@ -1,12 +1,10 @@
-"""Do strangers' bytes break a reader?
-
-Fuzzes each for a time or a number of inputs, and says how many were tried and what broke.
+"""Fuzzes the readers of untrusted input for a time or a number of inputs; prints the number of inputs and failures.
 
     make fuzz                                   every reader for a minute
     python quality/fuzz/run.py url robots --seconds 3600
     python quality/fuzz/run.py --runs 10000000 --folder ~/fuzz --record counts.json
 
-A folder keeps what was learned, so that a later run goes on from there. --record adds counts to a file, for the
+A folder keeps the corpus for later runs. --record adds counts to a file, for the
 table of docs/security.md.
 """
 
@@ -26,26 +24,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-# inputs of one process: the guide keeps up to 135 KB of what NumPy made for each, which is not kept without it
+# inputs per process: under atheris each input leaks up to 135 KB of NumPy memory
 SOME = 10_000
-COMPILED = 0.2  # of the time what was learned is tried on the modules as they are compiled
+COMPILED = 0.2  # share of the time for running the corpus on the compiled modules
 STARTING_S = 600  # imports under instrumentation, and reading the corpus
 _COUNT = re.compile(r"(?:stat::number_of_executed_units:|^#)\s*(\d+)", re.MULTILINE)
 
 
 class Result(NamedTuple):
-    """What came of fuzzing one reader."""
+    """Result of fuzzing one reader."""
 
     name: str
     inputs: int
-    broke: tuple[str, ...]  # files with what broke it
-    said: str  # the last lines, where it broke
+    broke: tuple[str, ...]  # files with failing inputs
+    said: str  # last lines of output, if it failed
 
 
 def fuzzed(name: str, folder: Path, seconds: int, runs: int, seed: int = 0) -> Result:
-    """One reader, in processes of its own: it may hang, or take the process with it;
-    and the fuzzer itself grows with each input.
-    """
+    """Fuzzes a reader in its own processes: it may hang or crash, and the fuzzer itself grows with each input."""
     inputs, said, end = 0, "", time.monotonic() + seconds * (1 if seed else 1 - COMPILED)
     while not said and (not runs or inputs < runs) and (left := round(end - time.monotonic()) if seconds else 1) > 0:
         result = _some(
@@ -54,7 +50,7 @@ def fuzzed(name: str, folder: Path, seconds: int, runs: int, seed: int = 0) -> R
         inputs, said = inputs + result.inputs, result.said
         if not result.inputs:
             break
-    if seconds and not said and not seed:  # by atheris from sources until here
+    if seconds and not said and not seed:  # so far by atheris, from sources
         result = _some(name, folder, max(1, round(seconds * COMPILED)), 0, 1)
         inputs, said = inputs + result.inputs, result.said
     crashes = tuple(sorted(str(path) for path in (folder / name / "crashes").glob("*")))
@@ -62,7 +58,7 @@ def fuzzed(name: str, folder: Path, seconds: int, runs: int, seed: int = 0) -> R
 
 
 def _some(name: str, folder: Path, seconds: int, runs: int, seed: int) -> Result:
-    """So many inputs, or for so long."""
+    """One round: a number of inputs, or a time."""
     words = [sys.executable, str(HERE / "one.py"), name, str(folder / name), str(seconds), str(runs), str(seed)]
     limit = seconds + STARTING_S if seconds else None
     (folder / name).mkdir(parents=True, exist_ok=True)
@@ -79,7 +75,7 @@ def _some(name: str, folder: Path, seconds: int, runs: int, seed: int) -> Result
 
 
 def record(path: Path, results: Sequence[Result]) -> None:
-    """Adds the counts to those of earlier runs."""
+    """Adds the counts to the counts of earlier runs."""
     counts = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for result in results:
         counts[result.name] = counts.get(result.name, 0) + result.inputs

@@ -1,8 +1,7 @@
-"""Do the compiled modules keep to their memory, whatever they are given?
+"""Checks the compiled modules for invalid memory access.
 
-Compiles them in a copy of the sources with AddressSanitizer, and runs on that copy every unit and property test that
-imports a reader of documents, then readers on inputs made by chance. Ends with an error where one fails or memory is
-touched that is not a module's own. Needs GCC.
+Compiles a copy of the sources with AddressSanitizer and runs on it every unit and property test that imports a reader
+of documents, then the readers on random inputs. Exits with an error on a failure or an invalid access. Needs GCC.
 
     make sanitize                                        a minute for each reader
     python quality/fuzz/sanitized.py --seconds 3600 html xhtml
@@ -19,12 +18,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = ("tree", "html", "xhtml", "decode", "words", "headers")  # whatever comes to a compiled module
+READERS = ("tree", "html", "xhtml", "decode", "words", "headers")  # readers that use compiled modules
 FLAGS = "-fsanitize=address -fno-omit-frame-pointer -O1 -g"
 
 
 def sanitized_copy(folder: Path) -> None:
-    """The sources, compiled so that each access to memory is watched."""
+    """Copies the sources and compiles them with AddressSanitizer."""
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
@@ -36,20 +35,20 @@ def sanitized_copy(folder: Path) -> None:
 
 
 def environment(sources: Path) -> dict[str, str]:
-    """With which Python runs those sources; each object lies in memory of its own, so that its ends are watched."""
+    """Environment for Python on those sources; each object has its own allocation, so that its bounds are checked."""
     library = subprocess.run(
         ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
     return os.environ | {
         "LD_PRELOAD": library,
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python itself keeps what it needs to the end
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python itself does not free everything at exit
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(sources),
     }
 
 
 def tests() -> list[str]:
-    """Of units and properties, those that import a reader; compiling anew and hiding are not for here."""
+    """Unit and property tests that import a reader and do not compile or hide modules."""
     paths = [path for folder in ("unit", "properties") for path in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
     return [
         str(path)
@@ -68,7 +67,7 @@ def main() -> None:
         sanitized_copy(Path(name))
         lines = [[str(ROOT / "quality/fuzz/run.py"), *options.names, "--seconds", str(options.seconds), "--seed", "1"]]
         if options.tests:
-            lines.insert(0, ["-m", "pytest", "-q", "-k", "not pdf", *tests()])  # PDF is read in little memory
+            lines.insert(0, ["-m", "pytest", "-q", "-k", "not pdf", *tests()])  # the PDF reader limits its memory
         for line in lines:
             end = subprocess.run(
                 [sys.executable, *line], cwd=ROOT, env=environment(Path(name) / "src"), check=False

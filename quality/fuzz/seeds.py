@@ -1,4 +1,4 @@
-"""Small whole examples of everything that is read, from which a fuzzer makes others."""
+"""Small complete examples of every input format, as seeds for the fuzzer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""What is read that strangers wrote, and what may come of it?
+"""Readers of untrusted input, with the properties that hold for every input.
 
-One row a reader: what it is given, what holds whatever that is.
-
-A row's function takes any bytes and raises nothing: what a reader may raise on purpose is caught beside it, and what it
-promises is asserted. Seeds are small whole examples, from which a fuzzer makes others.
+Each target function takes any bytes and must not raise: it catches the exceptions that a reader raises on purpose, and
+asserts what the reader guarantees.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import seeds  # first: it finds the tests
+import seeds  # first: it adds the tests to the path
 from lxml import etree
 
 from periplus.acquire.fetch import reason_of, visit_of
@@ -47,14 +45,14 @@ LIMITS = FetchLimits(inflated_bytes=1 << 20)
 
 
 class Target(NamedTuple):
-    """One reader of strangers' bytes."""
+    """A reader of untrusted bytes."""
 
     run: Callable[[bytes], object]
     seeds: Sequence[bytes]
 
 
 def text_of(data: bytes) -> str:
-    """Any text at all: lone surrogates too."""
+    """Any text, including lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -116,7 +114,7 @@ def inflated(data: bytes) -> None:
 
 
 def page_of(media_type: str) -> Callable[[bytes], None]:
-    """A document of that type: understood, and told as canonical XML that any parser takes."""
+    """Parses a document of that type and writes it as canonical XML, which must be well-formed."""
 
     def run(data: bytes) -> None:
         fetched = Fetched(200, Headers((("content-type", media_type),)), data)
@@ -132,7 +130,7 @@ def page_of(media_type: str) -> Callable[[bytes], None]:
 
 
 def tree(data: bytes) -> None:
-    """The tree of a page: each node hangs in one place or in none, each slice lies within the characters."""
+    """The tree of a page: each node has at most one parent, each slice is within the characters."""
     tree = parse_page(data)
     size, chars, attributes = len(tree.tags), bytes(tree.chars), len(tree.attribute_names)
     hung, nodes = set[int](), [0]
@@ -159,14 +157,14 @@ def tree(data: bytes) -> None:
 
 
 def headers(data: bytes) -> None:
-    """A page with the header fields that we read."""
+    """A page with the header fields that are evaluated."""
     parts = [part.decode("latin-1") for part in data.split(b"\n")]
     names = ("link", "content-type", "refresh", "x-robots-tag", "last-modified", "expires", "content-language")
     understand(PAGE, Fetched(200, Headers(tuple(zip(names, parts, strict=False))), b"<p>words"))
 
 
 def words(data: bytes) -> None:
-    """What stands in a page's text: dates, addresses of a style sheet, fragments."""
+    """Text of a page: dates, URLs of a style sheet, fragments."""
     text = text_of(data)
     list(written_dates(text, "cs"))
     list(urls(text))
@@ -211,7 +209,7 @@ def query(data: bytes) -> None:
 
 
 def kept(data: bytes) -> None:
-    """What a collection that somebody gave us holds of a page."""
+    """A page stored in a collection of unknown origin."""
     for restore in (
         lambda: unpack_headers(data),
         lambda: unpack_blocks(data, "a\nb"),

@@ -1,11 +1,10 @@
-"""How near to the best is the choice of sites, how well does it see the stories to come, how long does it take?
+"""How close to optimal is the choice of sites, how well does it cover later stories, how long does it take?
 
     python quality/influence/measure.py [--json FILE]
 
-On made cascades always (sites with heavy-tailed numbers of posts, stories within subjects), and on
-`cascades-*.txt.gz` of the folder that CORPORA names. Aims: at least .997 of the linear programme's bound on every
-run by sites; a million entries within a second. By posts no aim: there the programme in whole sites lies below the
-bound, which whole sites cannot reach.
+On generated cascades always (sites with heavy-tailed numbers of posts, stories within subjects), and on
+`cascades-*.txt.gz` of the folder CORPORA. Aims: at least .997 of the bound of the linear programme on every run by
+sites; a million entries within a second. No aim by posts: there the integer optimum is below the bound.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from periplus.model.story import Cascades, Objective
 SITES = (20, 40, 100)
 BOUND_AIM = 0.997
 POSTS_SHARE = 0.1
-# measured by others on the whole of which the corpus is the earlier half
+# published results on the whole data set; the corpus is its earlier half
 HOLDOUT_AIMS = dict(zip(SITES, (0.71, 0.81, 0.89), strict=True))
 SPEED_ENTRIES = 1_000_000
 
 
 def made(seed: int, stories: int, sites: int, entries: int) -> Cascades:
-    """Sites have subjects and weights by Zipf's law; a story is on sites of its subject mostly;
-    delays are lognormal.
+    """Sites have subjects, and weights by Zipf's law; a story is mostly on sites of its subject; delays are
+    log-normal.
     """
     rng = np.random.default_rng(seed)
     weight = 1 / np.arange(1, sites + 1) ** 0.8
@@ -106,7 +105,7 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
 
 
 def greedy_later(cascades: Cascades, sites: int) -> float:
-    """What plain greedy by the earlier half has of the later."""
+    """Score on the later half of a plain greedy choice on the earlier half."""
     earlier, later = halves(cascades)
     past, ahead = coverage(earlier, Objective.DL), coverage(later, Objective.DL)
     return value_of(ahead, filled(past, lazy_greedy(past, sites).sites, sites)) / ahead.total
@@ -115,7 +114,7 @@ def greedy_later(cascades: Cascades, sites: int) -> float:
 def speed() -> Figure:
     cascades = made(3, 40_000, 20_000, SPEED_ENTRIES)
     entries = len(cascades.members)
-    begun = time.process_time()  # of this process alone, whatever else the machine does
+    begun = time.process_time()  # CPU time of this process, independent of other load
     picked = lazy_greedy(coverage(cascades, Objective.DL), 100)
     took = time.process_time() - begun
     print(f"{entries} entries, 100 sites: {took:.2f} s, {picked.evaluations} gains worked out")

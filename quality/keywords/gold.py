@@ -1,8 +1,7 @@
-"""Which texts have keywords given by authors, editors or indexers?
+"""Texts with keywords assigned by authors, editors or indexers.
 
-Files of the folder that CORPORA names (`keywords-*.jsonl.gz`), when it is set, those of them that are there; the
-index of an office suite's help (Debian's libreoffice-help-*), where it is installed or unpacked below a folder of
-MANUALS; the project's own texts always.
+Available files `keywords-*.jsonl.gz` of the folder CORPORA, if it is set; the index of an office suite's help
+(Debian's libreoffice-help-*), if it is installed or unpacked in a folder of MANUALS; the project's own texts always.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ FILES = {
     "theses100": ["theses100"], "fao30": ["fao30"],
 }  # fmt: skip
 HELP_LANGUAGES = ("cs", "hu", "ru", "pl", "de", "en", "fr")
-HELP_PAGES = 600  # of a language: in the order of a digest of their names, the same pages of each language
-HELP_CHARS = (200, 20_000)  # shorter pages are left out, longer ones cut
+HELP_PAGES = 600  # per language: ordered by a digest of their names, so that all languages have the same pages
+HELP_CHARS = (200, 20_000)  # shorter pages are skipped, longer ones truncated
 _ENTRY = re.compile(r'url:"([^"?#]*)[^"]*", app:"[^"]*", text:"([^"]*)"')
 
 
@@ -41,11 +40,11 @@ class Text(NamedTuple):
     language: str
     text: str
     keywords: frozenset[str]
-    even: bool  # half of the help pages, the same ones in each language
+    even: bool  # half of the help pages, the same in each language
 
 
 def stems(text: str, language: str) -> str:
-    """What is compared."""
+    """Text as stems, for comparison."""
     terms = table(language)
     return " ".join(terms[form] for form in forms(text))
 
@@ -56,7 +55,7 @@ def _text(language: str, text: str, keywords: list[str], name: str) -> Text:
 
 
 def sets(help_pages: int = HELP_PAGES) -> dict[str, list[Text]]:
-    """All that are there. help_pages: of each language."""
+    """All available sets. help_pages: per language."""
     own = json.loads((Path(__file__).parent / "own_texts.json").read_text("utf-8"))
     found = {"own": [_text(row["language"], row["text"], row["keywords"], "") for row in own]}
     named = os.environ.get("CORPORA")
@@ -83,7 +82,7 @@ def _stored(path: Path) -> list[Text]:
 
 
 def _help(root: Path, language: str, most: int) -> list[Text]:
-    """Pages in the language itself (many are not translated) with at least two entries of the index."""
+    """Translated pages (many are not translated) with at least two index entries."""
     folders = [
         *root.glob(f"usr/share/libreoffice/help/{language}*"),
         *root.glob(f"*/usr/share/libreoffice/help/{language}*"),

@@ -1,9 +1,8 @@
-"""How well do our keywords agree with those that authors, editors and indexers gave?
+"""How well do our keywords agree with keywords of authors, editors and indexers?
 
-Exact match of stems; macro F1 of the first 5 and the first 10, in hundredths, over all keywords of the gold, those
-absent from the text included. The texts of a set are its collection. The weights that are shipped were learnt on these
-sets (not on the project's own texts); what sets that were not learnt from get is printed by `train.py --held-out` and
-stands in docs/keywords.md.
+Exact match of stems; macro F1 of the first 5 and the first 10, in hundredths, over all gold keywords, including those
+absent from the text. The texts of a set are one collection. The shipped weights were trained on these sets (not on the
+project's own texts); held-out scores are printed by `train.py --held-out` and listed in docs/keywords.md.
 
     CORPORA=... MANUALS=... python quality/keywords/measure.py [--all-methods] [--json FILE]
 """
@@ -26,7 +25,7 @@ from scoring import f1
 from periplus.analyse.keywords.choosing import METHODS, keywords_of
 from periplus.analyse.keywords.reading import NOTHING, counted, read
 
-AIMS = {  # two points above the best that was measured before
+AIMS = {  # two points above the best earlier score
     "SemEval2017": (22.3, 31.4), "Inspec": (23.4, 30.3), "Russian news": (23.0, 21.3),
     "help cs": (24.8, 22.5), "help hu": (23.2, 20.1), "help ru": (24.1, 21.8),
 }  # fmt: skip
@@ -69,7 +68,7 @@ def measured(name: str, texts: Sequence[Text], methods: Sequence[str]) -> list[F
 
 
 def alone(texts: Sequence[Text]) -> Figure:
-    """What is found of a text without a collection."""
+    """Score on a single text without a collection."""
     lists = [keywords_of(read(text.text, text.language), NOTHING, 5) for text in texts]
     right = [
         [stems(keyword.text, text.language) in text.keywords for keyword in found]

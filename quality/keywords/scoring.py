@@ -1,4 +1,4 @@
-"""How good is a list of keywords beside the gold? Exact match of stems."""
+"""Scores a list of keywords against the gold: exact match of stems."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 
 def f1(right: npt.NDArray[np.bool_] | Sequence[bool], gold: int, most: int) -> float:
-    """Of the first `most` of a list: right says of each in order whether it is in the gold, which has so many,
-    those absent from the text included.
+    """F1 of the first `most` keywords.
+
+    right: whether each keyword, in order, is in the gold; gold: number of gold keywords, including those absent from
+    the text.
     """
     hits = int(np.sum(right[:most]))
     return 2 * hits / (most + gold) if hits else 0.0

@@ -1,10 +1,10 @@
-"""How are the weights learnt that are shipped? And how well do they do on sets that they have not seen?
+"""Trains the shipped weights, and scores them on held-out sets.
 
     CORPORA=... MANUALS=... python quality/keywords/train.py [--page] [--held-out [SET...]]
 
-Needs catboost and scikit-learn, which are no dependencies of the project. Writes `forests.json` and `tags.json`; with
---held-out it writes nothing and prints what each set gets from weights learnt on the other sets (of the help pages:
-from other pages in other languages).
+Needs catboost and scikit-learn, which are not dependencies of the project. Writes `forests.json` and `tags.json`; with
+--held-out it writes nothing and prints the score of each set with weights trained on the other sets (help pages: on
+other pages in other languages).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-sys.path.insert(0, str(Path(__file__).parent))  # beside this file, however it is started
+sys.path.insert(0, str(Path(__file__).parent))  # this folder, however the file is started
 
 from gold import Text, sets, stems
 from scoring import f1
@@ -34,24 +34,25 @@ from periplus.analyse.keywords.reading import NOTHING, Candidates, Reading, cand
 Floats = npt.NDArray[np.float32]
 TABLES = Path(phrase_measures.__file__).parent
 PASSAGES = {"SemEval2017": 1.0, "Inspec": 1.0, "pak2018": 1.0}
-# www: passages; its authors give four keywords, most of them absent from the text: with it SemEval2017 and
-# Inspec lost up to six points. The last two are long texts that nothing is learnt or chosen from
+# www: passages with four keywords each, mostly absent from the text: training on it cost SemEval2017 and Inspec up to
+# six points. The last two are long texts, not used for training or selection
 ONLY_SCORED = ("www", "theses100", "fao30")
-# of a set of pages; papers have ten times the candidates of news
+# per set of pages; papers have ten times the candidates of news
 TEXTS_OF_PAGES = 150
 PAGE_TEXTS = {"Russian news": 350, "Nguyen2007": 140, "SemEval2010": 140, "citeulike180": 140}
-# and papers, and help; readers gave the first some 48 words of each text, most of them single ones: at 0.5 phrases sank
+# lower weights: readers marked about 48 words per text in the first set, mostly single words: at 0.5 phrases ranked
+# too low
 PAGES = {"500N-KPCrowd": 0.1, "Russian news": 1.0, "wiki20": 1.0}
 TAGGED_LANGUAGE = "en"
 FOLDS = 4
 TREES = {"passage": 150, "page": 150}
-WRONG_ONES = 80  # candidates of a text that are no keywords: so many say enough
-TRAITS_SEEN, TRAIT_LEAST = 4, 20  # in so many places; hundredths
-TEXTS = 1_000  # of a set of passages
+WRONG_ONES = 80  # wrong candidates per text: enough for training
+TRAITS_SEEN, TRAIT_LEAST = 4, 20  # least number of places; hundredths
+TEXTS = 1_000  # per set of passages
 
 
 class Row(NamedTuple):
-    """A text as it is learnt from."""
+    """A text as a training example."""
 
     text: Text
     reading: Reading
@@ -62,11 +63,11 @@ class Row(NamedTuple):
 
 
 IN_SET = 2  # of `Row.on_pages`
-PARTS = 4  # of a set: how much a collection tells is learnt at several sizes, none too
+PARTS = 4  # of a set: trains with collections of several sizes, including none
 
 
 def rows(texts: Sequence[Text], others: Sequence[Text] = ()) -> list[Row]:
-    """The texts of one set are a collection. others: texts of other sets in its language."""
+    """Training rows of a set; its texts are one collection. others: texts of other sets in the same language."""
     readings = [read(text.text, text.language) for text in texts]
     counts = counted(readings)
     wide = together(counts, counted(read(text.text, text.language) for text in others))
@@ -147,7 +148,7 @@ Example = tuple[Floats, npt.NDArray[np.bool_], float]  # measures, right ones, w
 
 
 def passage_examples(some: dict[str, list[Row]]) -> list[Example]:
-    """Each text as tags held out show it, and at half the weight as it is without tags."""
+    """Each text with held-out tags, and with half the weight without tags."""
     named = [(name, row) for name, rows_of in some.items() for row in rows_of]
     english = [row for _, row in named if row.text.language == TAGGED_LANGUAGE]
     place = {id(row): at for at, row in enumerate(english)}
@@ -172,7 +173,7 @@ def page_examples(some: dict[str, list[Row]]) -> list[Example]:
 
 
 def grown(examples: Sequence[Example], trees: int) -> object:
-    """Trees that tell keywords from other candidates."""
+    """Trees that separate keywords from other candidates."""
     rng = np.random.default_rng(1)
     columns: list[tuple[Floats, Floats, Floats]] = []
     for matrix, right, weight in examples:
@@ -206,7 +207,7 @@ def told(some: Sequence[Row], scores: Sequence[Floats]) -> str:
 
 
 def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
-    """Prints a line for each set, learnt on the others."""
+    """Prints a line for each set, trained on the other sets."""
     passages = {name: some for name, some in every.items() if name in PASSAGES}
     pages = {name: some for name, some in every.items() if name not in PASSAGES and name not in ONLY_SCORED}
     for name in wanted or every:
@@ -232,8 +233,8 @@ def held_out(every: dict[str, list[Row]], wanted: Sequence[str]) -> None:
 
 
 def halves(every: dict[str, list[Row]]) -> None:
-    """Prints a line for each set: what its odd texts get from weights learnt on the even texts of all sets,
-    as new texts of known kinds would.
+    """Prints a line for each set: the score of its odd texts with weights trained on the even texts of all sets,
+    as for new texts of known kinds.
     """
     even = {name: [row for row in some if row.text.even] for name, some in every.items()}
     passages = {name: some for name, some in even.items() if name in PASSAGES}
@@ -257,7 +258,7 @@ def halves(every: dict[str, list[Row]]) -> None:
 
 
 def forest_table(model: object) -> dict[str, object]:
-    """What `periplus.analyse.keywords.measures` reads."""
+    """The table that `periplus.analyse.keywords.measures` reads."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trees.json"
         model.save_model(str(file), format="json")  # type: ignore[attr-defined]  # catboost's
@@ -272,7 +273,7 @@ def forest_table(model: object) -> dict[str, object]:
 
 
 def write(every: dict[str, list[Row]], only_page: bool) -> None:
-    """Learn from all sets and store both tables; or the forest of pages alone."""
+    """Trains on all sets and writes both tables, or only the forest of pages."""
     passages = {name: some for name, some in every.items() if name in PASSAGES}
     pages = {name: some for name, some in every.items() if name not in PASSAGES and name not in ONLY_SCORED}
     forests: dict[str, object] = json.loads((TABLES / "forests.json").read_text("utf-8"))
@@ -299,7 +300,7 @@ def main() -> None:
     arguments.add_argument(
         "--halves",
         action="store_true",
-        help="score odd texts, even ones of all sets having been learnt from; write nothing",
+        help="score odd texts after training on even texts of all sets; write nothing",
     )
     arguments.add_argument("--page", action="store_true", help="only the forest of pages, from its own sets")
     given = arguments.parse_args()

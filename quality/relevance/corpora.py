@@ -1,9 +1,8 @@
-"""Which topics do labelled texts know that come from several sources, when CORPORA names their folder?
+"""Topics with labelled texts from several sources, in the folder CORPORA.
 
-Encyclopedia articles with subjects; news with a category; abstracts of research on computing; manuals of programs.
-Pages of seven kinds, of many sites.
-A task is learned from one source, or from some subjects or sites, and judged on others. Lines that name an article's
-subjects are taken out first.
+Encyclopedia articles with subjects; news with a category; abstracts of research on computing; manuals of programs;
+pages of seven kinds from many sites. A task trains on one source, or on some subjects or sites, and tests on others.
+Lines that name the subjects of an article are removed first.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from typing import Any, NamedTuple
 
 _SUBJECTS = re.compile(r"^.*?\n\n2007 Schools Wikipedia Selection\. Related subjects:.*?\n\n", re.S)
 SEED = 5
-MOST = 600  # texts of a kind: more take minutes and tell the same
+MOST = 600  # texts per kind: more take minutes and give the same results
 
 
 class Task(NamedTuple):
-    """A topic with texts to learn from, and texts of elsewhere."""
+    """A topic with training texts, and test texts from other sources."""
 
     name: str
     positive: list[str]
@@ -33,7 +32,7 @@ class Task(NamedTuple):
 
 
 def folder() -> Path | None:
-    """Where labelled data lie."""
+    """Folder of labelled data."""
     named = os.environ.get("CORPORA")
     return Path(named) if named and (Path(named) / "topicgraph-wikispeedia.jsonl.gz").exists() else None
 
@@ -46,19 +45,19 @@ def _rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def articles() -> list[tuple[tuple[str, ...], str]]:
-    """(subjects, text), mixed."""
+    """(subjects, text), shuffled."""
     found = [(tuple(row["subjects"]), _SUBJECTS.sub("", row["text"])) for row in _rows("topicgraph-wikispeedia")]
     random.Random(SEED).shuffle(found)
     return found
 
 
 def abstracts() -> list[str]:
-    """Of papers on computing."""
+    """Abstracts of papers on computing."""
     return [row["text"] for name in ("keywords-www", "keywords-Inspec") for row in _rows(name)]
 
 
 def tasks() -> list[Task]:
-    """Topics that are learned here and judged there."""
+    """Topics trained on one source and tested on another."""
     known = articles()
     news = [(row["id"].partition("-")[0], row["text"]) for row in _rows("keywords-500N-KPCrowd-v1.1")]
     manuals = [
@@ -122,13 +121,13 @@ SUBJECTS = (
     *("Citizenship", "Everyday_life", "Geography", "History", "IT", "Music", "People"),
     *("Science.Biology", "Science.Chemistry", "Science.Physics"),
 )
-FEW, AGAINST = 30, 5  # positives to learn from, negatives to each
+FEW, AGAINST = 30, 5  # positive training texts, negatives per positive
 ASKED_POSITIVE, ASKED_NEGATIVE = 250, 1_200
 KINDS = ("article", "service", "documentation", "forum", "product", "collection")
 
 
 def subject_tasks() -> list[Task]:
-    """Learned from half of a subject's branches, judged on the others, where one article in five to thirty belongs."""
+    """Trained on half of a subject's branches, tested on the others; one test article in five to thirty is relevant."""
     rows, made = articles(), []
     for subject in SUBJECTS:
         rng = random.Random(f"{SEED} {subject}")
@@ -147,7 +146,7 @@ def subject_tasks() -> list[Task]:
 
 
 def kind_tasks() -> list[Task]:
-    """What kind of page it is, of 331 sites with a page each: half of the sites are learned from, the others judged."""
+    """Kinds of pages on 331 sites with one page each: trained on half of the sites, tested on the others."""
     rows = sorted(_rows("extraction-wcxb-dev350"), key=lambda row: (str(row["site"]), str(row["gold"])))
     rows = [row for row in rows if row["gold"].strip()]
     sites = sorted({row["site"] for row in rows})

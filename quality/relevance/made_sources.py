@@ -1,8 +1,7 @@
-"""Texts of our own making on a few topics, each in several languages and from several sources that write differently?
+"""Generates texts on a few topics, in several languages and from sources with different styles.
 
-A topic has nouns and verbs of its own; a source has a frame (how its pages begin and end), its own length, its own
-particles and its own half of the topic's words. So what one source has in common is not the topic, as with the archives
-that topics are learned from.
+A topic has its own nouns and verbs; a source has a frame (how its pages begin and end), a length, particles, and a half
+of the topic's words. So the common features of a source are not the topic, as in real archives.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ OTHERS = 0.03  # words of other topics, which every page has
 
 
 class Made(NamedTuple):
-    """A text, and what it is about."""
+    """A text and its topic."""
 
     text: str
     topic: str
@@ -108,7 +107,7 @@ class Made(NamedTuple):
 def made_texts(
     seed: int, number: int, sources: tuple[str, ...], languages: tuple[str, ...] = ("en", "cs", "ru")
 ) -> list[Made]:
-    """So many texts of each topic, language and source; the same seed gives the same ones."""
+    """A number of texts of each topic, language and source, determined by the seed."""
     rng = random.Random(seed)
     return [
         Made(_text(rng, topic, language, source), topic, language, source)
@@ -138,12 +137,12 @@ def _text(rng: random.Random, topic: str, language: str, source: str) -> str:
 
 
 def _early(rng: random.Random, words: list[str], steepness: float) -> str:
-    """One of them, the first ones most often."""
+    """A random word; earlier words are more likely."""
     return words[min(int(rng.expovariate(steepness / len(words))), len(words) - 1)]
 
 
 def _own_words(topic: str, language: str, source: str) -> list[str]:
-    """Two thirds of the topic's words, most frequent first, as the source prefers them."""
+    """Two thirds of the topic's words, ordered by their frequency in the source."""
     words = _ordered(TOPICS[language][topic].split(), source + topic)
     return words[: 2 * len(words) // 3]
 

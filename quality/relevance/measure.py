@@ -1,10 +1,9 @@
-"""Is a topic that was learned from examples found among the examples' kin, and elsewhere?
+"""How well does a topic learned from examples classify pages of the same source, and of other sources?
 
-In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: learned from one source, judged
-on others, with unlabelled pages of these to see the threshold on; half of the others are seen so, without their labels,
-and the other half judged. Always on texts of our own making in three languages; and, when CORPORA names them, on
-labelled ones, where one page in five to thirty belongs (`subjects`) and of all kinds of sites (`kinds`).
-scikit-learn's linear machines stand beside ours where PEERS_VENV has them.
+In source: cross-validated F with 2,000 positive examples, and with 30. Out of source: trained on one source, tested
+on others; half of the pages of the others are used unlabelled to set the threshold, the other half is tested. Always on
+generated texts in three languages; with CORPORA also on labelled texts of which one in five to thirty is relevant
+(`subjects`), and on all kinds of sites (`kinds`). Compared with linear models of scikit-learn if PEERS_VENV has them.
 
     python quality/relevance/measure.py [--json FILE] [--labels]
 """
@@ -21,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command has it
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command sets it
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ from periplus.model.topic import Example, Method, TopicScores
 
 SEED = 11
 MANY, FEW = 2_000, 30  # positive examples
-MANY_TASKS = 12  # so many are not printed one by one
+MANY_TASKS = 12  # more tasks than this are not printed one by one
 PEERS = Path(os.environ.get("PEERS_VENV", "/tmp/peers-venv")) / "bin" / "python"
 PEER = Path(__file__).parent / "peer_linear.py"
 
@@ -62,7 +61,7 @@ def examples(positive: Sequence[str], negative: Sequence[str], source: str = "")
 
 
 def made_tasks() -> list[Task]:
-    """Each topic in each language: from the archive (and its negatives) to three other sources."""
+    """Each topic in each language: trained on the archive (with its negatives), tested on three other sources."""
     home, away = made_texts(1, 60, ("archive",)), made_texts(2, 30, ("blog", "paper", "guide"))
 
     def of(texts: Sequence[Made], language: str, topic: str, belongs: bool) -> list[str]:
@@ -81,7 +80,7 @@ def made_tasks() -> list[Task]:
 def judged_elsewhere(
     task: Task, method: Method
 ) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
-    """(scores elsewhere, F in source, best F of any threshold there, truth, chances)."""
+    """(scores on other sources, F in source, best F of any threshold there, truth, probabilities)."""
     texts = [*task.other_positive, *task.other_negative]
     truth = np.arange(len(texts)) < len(task.other_positive)
     order = np.random.default_rng(0).permutation(len(texts))
@@ -97,7 +96,7 @@ def judged_elsewhere(
 
 
 def out_of_source(name: str, tasks: Sequence[Task]) -> list[Figure]:
-    """Means over the tasks, of each method."""
+    """Means over the tasks for each method."""
     data = digest_of(text for task in tasks for texts in task[1:] for text in texts)
     figures = []
     for method in Method:
@@ -128,7 +127,7 @@ f"{scores.precision:.3f}  R {scores.recall:.3f}"
 
 
 def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
-    """Of scikit-learn's TfidfVectorizer with LinearSVC and logistic regression, on the same halves."""
+    """Figures of TfidfVectorizer with LinearSVC and logistic regression of scikit-learn, on the same halves."""
     if not PEERS.exists():
         return []
     rows: dict[str, list[tuple[float, float]]] = {}
@@ -169,7 +168,7 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
     report = found.topic.report
     assert report is not None
     many, few = min(MANY, len(positive)), []
-    for start in range(3):  # of one draw the spread is .01
+    for start in range(3):  # the standard deviation of one draw is .01
         own = positive[start * FEW : (start + 1) * FEW], negative[start * FEW * 5 : (start + 1) * FEW * 5]
         rest = (
             [text for text in positive if text not in set(own[0])],
@@ -188,7 +187,7 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
 
 
 def speed(texts: Sequence[str], judge: Judge) -> Figure:
-    """Pages of 5,000 characters judged a second of one core, words met before and new ones."""
+    """Pages of 5,000 characters judged per second on one core, with cached and with new words."""
     pages = [(text * (5_000 // max(len(text), 1) + 1))[:5_000] for text in texts]
     begun = time.process_time()
     judge.judge(pages)
@@ -196,7 +195,7 @@ def speed(texts: Sequence[str], judge: Judge) -> Figure:
 
 
 def style_figures(tasks: Sequence[Task]) -> None:
-    """F of the most frequent words alone, for negatives of the same source and of another: what the warning goes by."""
+    """F of the most frequent words alone, with negatives of the same and of another source: basis of the warning."""
     for task in tasks:
         own = examples_of(examples(task.positive, task.negative))
         other = examples_of(examples(task.positive, task.other_negative))
@@ -207,13 +206,15 @@ def style_figures(tasks: Sequence[Task]) -> None:
         )
 
 
-BEGUN, LABELS, POOL = 10, 20, 400  # positive examples at first, labels, pages that are asked for
-DRAWS = 3  # by chance: F of one is .04 off
-Asking = Callable[[NDArray[np.float64], list[bool]], int]  # (chances of the pages left, answers): which page is next
+BEGUN, LABELS, POOL = 10, 20, 400  # initial positive examples, labels, pool of pages to label
+DRAWS = 3  # random draws: F of a single draw is .04 off
+Asking = Callable[
+    [NDArray[np.float64], list[bool]], int
+]  # (probabilities of the remaining pages, answers) -> next page
 
 
 def labelled(task: Task, asking: Asking) -> TopicScores:
-    """Of pages of elsewhere, after labels to as many others: learned from few examples, and anew after each label."""
+    """Scores on pages of other sources after active learning: trained on few examples, and again after each label."""
     rng = random.Random(3)
     elsewhere = [*((text, True) for text in task.other_positive), *((text, False) for text in task.other_negative)]
     rng.shuffle(elsewhere)
@@ -241,7 +242,7 @@ def labelled(task: Task, asking: Asking) -> TopicScores:
 
 
 def label_figures(tasks: Sequence[Task]) -> None:
-    """Of labels by each way of asking: on the tasks that ours was chosen on, and on the others."""
+    """Figures of each strategy of selecting pages to label, on the tasks used to choose ours and on the others."""
     rng = random.Random(SEED)
     ways: dict[str, Asking] = {
         "by chance": lambda chances, answers: rng.randrange(len(chances)),
@@ -261,7 +262,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--json", type=Path, help="Write the figures to this file.")
     options.add_argument("--style", action="store_true", help="Print what the warning of a source is tuned on.")
-    options.add_argument("--labels", action="store_true", help="What labels gain by the way of asking; minutes.")
+    options.add_argument(
+        "--labels", action="store_true", help="Compare strategies of selecting pages to label; minutes."
+    )
     given = options.parse_args()
     if given.labels:
         label_figures([*corpora.subject_tasks(), *corpora.kind_tasks()])

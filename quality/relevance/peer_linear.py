@@ -1,4 +1,4 @@
-"""What does scikit-learn make of the same texts? Run by the peers' Python: JSON in, scores of each machine out."""
+"""Linear models of scikit-learn on the same texts, run by the peers' Python: JSON in, scores of each model out."""
 
 import json
 import sys

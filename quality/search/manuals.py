@@ -1,8 +1,6 @@
-"""Which pages are searched in the known-item test?
+"""Pages for the known-item test: manuals of installed or unpacked Debian packages, and a small generated set.
 
-Real manuals, as Debian packages install or unpack them, and a small set of our own.
-
-Nothing is fetched: files are read by the project's own document code, as if a site had sent them.
+Nothing is fetched: the project's own document code parses the files as if a site had sent them.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ MANUALS = {  # name: (language, folder below the root)
     "git-en": ("en", "usr/share/doc/git-doc"),
     "apache-fr": ("fr", "usr/share/doc/apache2-doc/manual/fr"),
 }
-ASKED_ONLY = ("handbook-fr", "django-en", "git-en", "apache-fr")  # for which there are questions, and no known items
-COMMON_ANCHOR = 3  # pages that one text leads to; with more it names none of them: "next", "here"
+ASKED_ONLY = ("handbook-fr", "django-en", "git-en", "apache-fr")  # manuals with questions, without known items
+COMMON_ANCHOR = 3  # a link text to more pages than this identifies none of them: "next", "here"
 WHEN = 1_700_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """The pages of one manual, with the words of the links to each."""
+    """The pages of a manual, with the texts of the links to each."""
 
     name: str
     language: str
@@ -52,7 +50,7 @@ class Manual:
 
 
 def manuals(roots: list[Path], names: Collection[str]) -> Iterator[Manual]:
-    """Those of these names that are there, from the first root that has them."""
+    """The available manuals of these names, from the first root that has them."""
     for name, (language, folder) in MANUALS.items():
         for root in roots if name in names else ():
             if (root / folder).is_dir():
@@ -72,7 +70,7 @@ def manual(name: str, language: str, folder: Path) -> Manual:
 
 
 def _anchors(documents: dict[Url, Document]) -> dict[Url, list[str]]:
-    """For each page the words that lead to it, the most frequent first."""
+    """Texts of the links to each page, most frequent first."""
     counts: defaultdict[Url, Counter[str]] = defaultdict(Counter)
     for source, document in documents.items():
         for link in document.links:
@@ -105,7 +103,7 @@ def _page(name: str, language: str, url: Url, document: Document, anchors: list[
 
 
 def index_of(folder: Path, pages: Sequence[PageToIndex]) -> float:
-    """Makes the index; returns pages a second."""
+    """Builds the index; returns pages per second."""
     begun = time.perf_counter()
     writer = IndexWriter(folder, "known items")
     writer.put(pages)

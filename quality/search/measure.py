@@ -1,15 +1,13 @@
-"""Does a search put the very page first that its words were taken from?
+"""Known-item search: is the page from which the query was taken the first hit?
 
-For each manual: titles that one page alone has, link texts that lead to one page alone, and sentences that
-stand in one page alone, each asked for as it stands (a sentence also in quotes). Sampled with a fixed seed.
-Then the questions of `questions.py`.
+Queries of each manual: titles, link texts and sentences that are unique to one page, searched for verbatim (sentences
+also in quotes). Sampled with a fixed seed. Then the questions of `questions.py`.
 `first`: share of queries whose page comes first; `MRR`: mean of 1 / place over the first ten. Also how long
 queries take, and how fast pages are indexed.
 
     python quality/search/measure.py [--root FOLDER]... [--json FILE]
 
-Always on a small set of our own; then on the manuals that are there, looked for below each root,
-below MANUALS and below `/`.
+Always on a small generated set; then on the manuals found below each root, below MANUALS and below `/`.
 """
 
 from __future__ import annotations
@@ -65,8 +63,8 @@ class Score(NamedTuple):
 
 
 class Known(NamedTuple):
-    """How many pages share a title, a text, a link text, a sentence: all manuals lie in one index,
-    and translations leave much as it was.
+    """Number of pages with the same title, text, link text or sentence: all manuals are in one index, and
+    translations leave much text unchanged.
     """
 
     titles: Counter[str]
@@ -96,7 +94,7 @@ def _sampled(kind: str, found: Sequence[tuple[str, UrlId]], rng: random.Random) 
 
 
 def _plain(text: str) -> str:
-    """The words, without what a query would take for an operator."""
+    """The words without query operators."""
     return " ".join(_OPERATORS.sub(" ", text).split())
 
 
@@ -144,7 +142,7 @@ def _sentences(manual: Manual, all_of: Known, rng: random.Random) -> list[Item]:
 
 
 def score(searcher: Searcher, asked: Sequence[Item], took: list[float]) -> dict[str, Score]:
-    """By kind. took: gains the seconds of each query."""
+    """Scores by kind of query. took: the seconds of each query are appended."""
     places: dict[str, list[int]] = {}
     for item in asked:
         begun = time.perf_counter()
@@ -189,7 +187,7 @@ def measured(set_name: str, kept: Sequence[Manual]) -> list[Figure]:
 
 
 def _pooled(scores: dict[str, dict[str, Score]], what: str) -> dict[str, float]:
-    """By kind, over all queries of all manuals."""
+    """Means by kind over all queries of all manuals."""
     kinds = sorted({kind for some in scores.values() for kind in some})
     total = {kind: [some[kind] for some in scores.values() if kind in some] for kind in kinds}
     return {

@@ -1,7 +1,4 @@
-"""What is searched where no manual is installed?
-
-A small site of our own making: twelve towns, each described in four languages.
-"""
+"""A small generated site for search measurements: twelve towns, each described in four languages."""
 
 from __future__ import annotations
 

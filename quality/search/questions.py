@@ -1,12 +1,12 @@
-"""Does a search answer what people ask of a manual?
+"""Does a search answer questions to a manual?
 
-Questions as they are typed, in four languages, each with the pages that answer it, noted before any was tried:
-`questions.tsv`. One index a manual. Weights were tuned on the manuals of TUNED; the others were only measured.
-Beside it BM25 over all words of a page and its title (k1 1.2, b .75, any of the words answers), with the same stems.
+Questions as typed, in four languages, each with the pages that answer it, collected before any was tried:
+`questions.tsv`. One index per manual. Weights were tuned on the manuals of TUNED only. Baseline: BM25 over all words of
+a page and its title (k1 1.2, b .75, OR query), with the same stems.
 
     python quality/search/questions.py [--root FOLDER]... [--json FILE] [--misses]
 
-Only manuals that are there are measured, looked for as `measure.py` does. `--misses` lists each question whose page
+Only available manuals are measured, found as in `measure.py`. `--misses` lists each question whose page
 is not the first.
 """
 
@@ -36,13 +36,13 @@ from periplus.settings import Searching
 
 QUESTIONS = Path(__file__).parent / "questions.tsv"
 TUNED = ("python-en", "django-en", "apache-fr", "handbook-de")
-PLACES = {1: 0.75, 3: 0.92, 10: 0.96}  # among so many first: the aim
+PLACES = {1: 0.75, 3: 0.92, 10: 0.96}  # rank: aim for the share of questions answered at this rank or better
 K1, B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a manual, and the pages that answer it."""
+    """A question to a manual, and the pages that answer it."""
 
     manual: str
     text: str
@@ -54,11 +54,11 @@ def questions() -> list[Question]:
     return [Question(manual, text, tuple(pages.split())) for manual, text, pages in rows]
 
 
-Answering = Callable[[str], Sequence[Sequence[UrlId]]]  # to a question, the first ten hits, each with its twins
+Answering = Callable[[str], Sequence[Sequence[UrlId]]]  # question -> first ten hits, each with its duplicates
 
 
 def bm25(manual: Manual) -> Answering:
-    """The usual formula over title and blocks."""
+    """BM25 over title and blocks."""
     stems = table(manual.language)
     counts = [
         Counter(stems[form] for form in forms("\n".join([page.title, *page.blocks.texts()]))) for page in manual.pages
@@ -94,7 +94,7 @@ def ours(searcher: Searcher) -> Answering:
 
 
 def places(manual: Manual, asked: Sequence[Question], answering: Answering) -> list[int]:
-    """Of each question, at which place an answering page stands; 0: not among the first ten."""
+    """Rank of the first answering page for each question; 0: not among the first ten."""
     paths = {page.url_id: str(page.url).partition(".test/")[2] for page in manual.pages}
     return [
         next(

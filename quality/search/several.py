@@ -1,10 +1,10 @@
-"""Does a search over several collections put first what one collection of all puts first?
+"""Does a search over several collections rank pages as a search over one collection of all pages does?
 
-The manuals that questions are asked of are crawled from their folders: all into one collection, each into one of its
+The manuals with questions are crawled from their folders: all into one collection, each into one of its
 own (a web that is split by host), and the first manual once more into four, by its folders (a site that is split).
-Each question of `questions.tsv` is asked of the one and of the several. `same`: share of the first ten that both have;
-`first`: share of questions whose first hit is the same; then, of each, the share of questions that a page answers at
-the first place and among ten, and nDCG@10.
+Each question of `questions.tsv` is searched in both. `same`: share of the first ten that both have;
+`first`: share of questions whose first hit is the same; then, for both, the share of questions answered at
+rank 1 and within the first ten, and nDCG@10.
 
     python quality/search/several.py [--root FOLDER]...
 """
@@ -52,7 +52,7 @@ def by_parts(root: Path, folder: Path) -> list[Path]:
 
 
 def answers(places: Sequence[Path], question: Question) -> list[list[str]]:
-    """Of each of the first hits the address and those with the same text."""
+    """Addresses of each of the first hits and of its duplicates."""
     hits = search_collections(places, question.text, limit=MOST).hits
     return [[str(hit.url), *map(str, hit.twins)] for hit in hits]
 
@@ -63,7 +63,7 @@ def gains(hits: Sequence[Sequence[str]], question: Question) -> list[int]:
 
 
 def ndcg(of_hits: Sequence[int], most: int) -> float:
-    """most: pages that answer."""
+    """most: number of answering pages."""
     best = sum(1 / log2(place + 2) for place in range(min(most, MOST)))
     return sum(gain / log2(place + 2) for place, gain in enumerate(of_hits)) / best
 

@@ -1,9 +1,9 @@
-"""Do vectors of pages beside their words answer more of what people ask of a manual?
+"""Do vectors of pages, in addition to words, answer more questions to a manual?
 
-The questions of `questions.py`, by words, by vectors, and by both with their ranks fused. The vectors are what can be
-made without a network: latent semantic analysis of each manual by itself (stems, 1 + log of counts, inverse document
-frequency, a truncated singular value decomposition), of whole pages, or of stretches of 200 words of which the nearest
-counts. They know no more of a language than the manual says: a model that was taught on much text may do better.
+The questions of `questions.py`, by words, by vectors, and by both with their ranks fused. The vectors need
+no network: latent semantic analysis of each manual by itself (stems, 1 + log of counts, inverse document
+frequency, a truncated singular value decomposition), of whole pages, or of passages of 200 words of which the nearest
+counts. They are trained on the manual only: a model trained on more text may do better.
 
     python quality/search/vectors.py [--root FOLDER]...
 """
@@ -51,7 +51,7 @@ def texts_of(manual: Manual, *, in_stretches: bool) -> list[tuple[str, list[str]
 
 
 def embedded(manual: Manual, rows: Sequence[tuple[str, list[str]]]) -> tuple[NDArray[np.float32], Embedding]:
-    """A vector for each row, and what makes one of a question."""
+    """A vector for each row, and the function that embeds a question."""
     stems, counts = table(manual.language), [Counter(words) for _, words in rows]
     held = Counter(word for count in counts for word in count)
     places = {word: place for place, word in enumerate(sorted(word for word in held if held[word] > 1))}

@@ -1,7 +1,4 @@
-"""What does an order of pages find?
-
-Crawls without a network: of a text graph and of webs with lists page by page, of a made web with politeness.
-"""
+"""Simulated crawls with an order of pages: of a text graph, of webs with lists, of a generated web with politeness."""
 
 from __future__ import annotations
 
@@ -21,13 +18,13 @@ from periplus.schedule.topical.queue import PageQueue, SiteWaits, queue_named
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000
-REST = 20  # fetches between two of one host: politeness in the clock of the crawl
+REST = 20  # least number of fetches between two requests to a host: simulated politeness
 
 
 class Marks(NamedTuple):
-    """Of one crawl of a text graph.
+    """Scores of a crawl of a text graph.
 
-    Recall is of the pages on the topic that links lead to from the seeds; of_all, of every page on the topic.
+    recall: of the relevant pages reachable from the seeds; of_all: of all relevant pages.
     """
 
     harvest_100: float
@@ -39,7 +36,7 @@ class Marks(NamedTuple):
 
 
 def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
-    """name: of an order, or `oracle`: of all pages that were met, one that is on the topic, if there is one."""
+    """name: an order, or `oracle`: takes a relevant page of those discovered, if there is one."""
     queue = queue_named("weighed" if name == "oracle" else name)
     assert isinstance(queue, PageQueue | SiteWaits)
     numbers = {url: number for number, url in enumerate(graph.urls)}
@@ -57,7 +54,7 @@ def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
 
 
 def crawl_lists(web: ListWeb, topic: str, seed: int, name: str) -> Marks:
-    """Of a web with lists, from three pages on the topic."""
+    """Crawls a web with lists from three relevant pages."""
     queue, task = queue_named(name), web.task(topic, seed)
     assert isinstance(queue, PageQueue | SiteWaits)
     gained = _harvested(queue, web.urls, task, lambda page: web.pointers(page, topic))
@@ -67,7 +64,7 @@ def crawl_lists(web: ListWeb, topic: str, seed: int, name: str) -> Marks:
 def _harvested(
     queue: PageQueue | SiteWaits, urls: Sequence[Url], task: Task, pointers: Callable[[int], list[Pointer]]
 ) -> NDArray[np.int64]:
-    """Of each fetch, how many pages on the topic there are so far."""
+    """Number of relevant pages fetched so far, after each fetch."""
     numbers = {url: number for number, url in enumerate(urls)}
     queue.start(urls[seed] for seed in task.seeds)
     relevant: list[bool] = []
@@ -86,7 +83,7 @@ def marks(found: NDArray[np.int64], task: Task, pages: int) -> Marks:
 
 
 def crawl_web(web: Web, name: str, fetches: int = FETCHES) -> NDArray[np.bool_]:
-    """Of each fetch, whether it brought a relevant page; one that found no host ready brought none."""
+    """Whether each fetch returned a relevant page; False if no host was ready."""
     queue = queue_named(name)
     assert isinstance(queue, PageQueue | SiteWaits)
     queue.start(web.seeds())

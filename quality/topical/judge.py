@@ -1,6 +1,6 @@
-"""How relevant is a text, by a few examples?
+"""Relevance of a text, from a few examples.
 
-A plain linear model, so that what is measured here is the order of the crawl and not the model of relevance.
+A plain linear model, so that the measurements show the order of the crawl and not the model of relevance.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _table(texts: Sequence[str], numbers: dict[str, int], rarity: NDArray[np.flo
 
 
 def trained(positive: Sequence[str], negative: Sequence[str], decay: float = 0.02) -> Judge:
-    """Both kinds weigh the same in all; then the bias is shifted so that one text in ten of the negatives' kind
-    is the most that passes.
+    """Both classes have the same total weight; then the bias is shifted so that at most one negative text in ten
+    passes.
     """
     texts = [*positive, *negative]
     spread = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))

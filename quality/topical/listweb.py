@@ -1,11 +1,10 @@
-"""Webs with list pages, by two makers: pages have kinds, and most pages of a kind are reached through lists that are
-themselves of no kind.
+"""Two generated webs with list pages: pages have kinds, and most pages of a kind are reached through lists without a
+kind.
 
 `campus`: universities whose departments have sections (courses, people, projects, news); a section is a list, often of
 several pages; addresses and anchors name the section. Items link to their list and to items of other kinds.
-`archive`: trees of folders grown at random, each folder mostly of one kind, a few of them with hundreds of pages and
-most with some; no address and no anchor says what a page is. Items link to neighbours in their folder and to their
-folder.
+`archive`: trees of folders grown at random, each folder mostly of one kind, a few with hundreds of pages and most
+with few; neither addresses nor anchors indicate the kind of a page. Items link to neighbours and to their folder.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from textgraph import SEEDS, Task, reached
 from periplus.model.web import Url
 from periplus.schedule.topical.policy import Pointer
 
-KINDS = ("course", "people", "project")  # topics; what is off all of them is news
+KINDS = ("course", "people", "project")  # topics; all other pages are news
 LISTED = "list"
 
 
@@ -43,7 +42,7 @@ class ListWeb:
             self.links[source].setdefault(target, anchor)
 
     def task(self, topic: str, seed: int) -> Task:
-        """A crawl for the pages of one kind. The judge of pages is wrong on one in twenty."""
+        """A crawl for the pages of one kind. The relevance is wrong for one page in twenty."""
         rng = random.Random(f"{topic} {seed}")
         relevance = [
             rng.betavariate(6, 1.5) if (kind == topic) is (rng.random() < 0.95) else rng.betavariate(1, 9)
@@ -55,7 +54,7 @@ class ListWeb:
         return Task(frozenset(pages), seeds, np.array(relevance), np.zeros(0), reachable)
 
     def pointers(self, page: int, topic: str) -> list[Pointer]:
-        """Of its links. An anchor that names the topic promises more."""
+        """Link targets with their promise; an anchor that names the topic promises more."""
         return [
             Pointer(self.urls[target], anchor, 0.5 if topic in anchor else 0.25)
             for target, anchor in self.links[page].items()
@@ -73,7 +72,7 @@ _SIZES = {"course": (15, 60), "people": (20, 80), "project": (8, 40), "news": (6
 
 
 def campus(seed: int, universities: int = 14) -> ListWeb:
-    """The first maker's web."""
+    """Generates the campus web."""
     rng, web = random.Random(f"campus {seed}"), ListWeb()
     homes = [web.add(f"https://uni{number}.test/", "home") for number in range(universities)]
     for number, home in enumerate(homes):
@@ -118,7 +117,7 @@ def _department(web: ListWeb, rng: random.Random, home: int, base: str) -> None:
 
 
 def archive(seed: int, hosts: int = 12) -> ListWeb:
-    """The second maker's web."""
+    """Generates the archive web."""
     rng, web = random.Random(f"archive {seed}"), ListWeb()
     folders: list[tuple[int, str]] = []
     for number in range(hosts):

@@ -1,10 +1,9 @@
-"""A web that nobody wrote, with what makes topical crawling hard:
-how large it is and what links to what follows from its seed alone.
+"""A generated web with the difficulties of topical crawling. Its size and links depend on the seed only.
 
-Hosts of heavy-tailed sizes (median 40 pages, up to 60,000). One in fifty is about the topic; one in eight is a portal,
-of whose twelve directories one may be; one in a hundred is a trap without end; a quarter lies on continents off the
-topic, to which many links lead. A page on the topic links to others on it by .3 to .6, one off the topic by .005 to
-.03. A sixth of the sites on the topic are linked only from lists that are themselves off the topic.
+Hosts of heavy-tailed sizes (median 40 pages, up to 60,000). One in fifty is about the topic; one in eight is a portal
+with twelve directories, of which one may be; one in a hundred is an endless trap; a quarter are large clusters off the
+topic with many inlinks. A link of a page on the topic leads to the topic with probability .3 to .6, of a page off
+it with .005 to .03. A sixth of the sites on the topic are linked only from lists that are themselves off the topic.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ class Host(NamedTuple):
 
     kind: str
     size: int
-    directory: int  # of a portal: the one about the topic; -1: none
+    directory: int  # of a portal: index of the directory on the topic; -1: none
 
 
 class Page(NamedTuple):
-    """What a crawl gets to see of a page, and the truth."""
+    """A page as a crawl sees it, and its true relevance."""
 
     relevant: bool
-    worth: float  # as a judge sees it
+    worth: float  # relevance according to the judge
     pointers: tuple[Pointer, ...]
 
 
 @dataclass(slots=True)
 class Web:
-    """Pages are made when they are asked for; each time the same."""
+    """Pages are generated on demand, always the same."""
 
     seed: int
     hosts: list[Host] = field(default_factory=list)
@@ -95,7 +94,7 @@ class Web:
 
     def _pointer(self, target: tuple[int, int], rng: random.Random) -> Pointer:
         relevant = self.is_relevant(*target)
-        plain = rng.random() < (0.5 if relevant else 0.97)  # what says nothing of its target, and the other way round
+        plain = rng.random() < (0.5 if relevant else 0.97)  # anchors without a hint at the target, and misleading ones
         said = rng.choice(GENERAL) if plain else rng.choice(TOPICAL)
         return Pointer(self.url(*target), said, 0.25 if plain else 0.7)
 
@@ -118,7 +117,7 @@ class Web:
         # a list: off the topic, and full of sites on it
         if not relevant and kind == "plain" and host % 40 == 7 and rng.random() < 0.5:
             return self._of_kind["hidden"][rng.randrange(10)], rng.randrange(20)
-        if relevant and rng.random() < 0.05:  # lists are known to those who write on the topic
+        if relevant and rng.random() < 0.05:  # pages on the topic link to lists
             lists = [place for place in self._of_kind["plain"] if place % 40 == 7]
             return rng.choice(lists), 0
         if rng.random() < leads:

@@ -1,10 +1,10 @@
-"""How soon does a topical crawl find what is on the topic, by each order of pages?
+"""How soon does a topical crawl find relevant pages, for each order of pages?
 
-On a real text graph (CORPORA): six topics that nothing was tuned on, three seeds, two runs each; harvest, and recall of
-the pages that links lead to. On made webs of 3,000 hosts with politeness: harvest of 8,000 fetches and of the last
-2,000. An oracle beside: of the pages met it takes one on the topic first, which no order can know.
-On webs with lists by two makers (`listweb.py`), each of three kinds of pages in turn the topic: recall of the pages
-that links lead to, by order, and how much more than breadth first the worst topic has.
+On a real text graph (CORPORA): six topics not used for tuning, three seeds, two runs each; harvest rate, and recall of
+the reachable pages. On generated webs of 3,000 hosts with politeness: harvest rate of 8,000 fetches and of the last
+2,000. Compared with an oracle that always takes a relevant discovered page first. On the two webs with lists
+(`listweb.py`), with each of three kinds of pages as the topic: recall of the reachable pages by order, and the lead of
+the worst topic over breadth first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from periplus.schedule.topical.queue import NAMES, WEIGHED
 WEB_SEEDS = (
     1,
     2,
-)  # the weights were fitted on webs 101 and 102; what lists lead to was tuned on lists' webs 101 and 102
+)  # weights were fitted on webs 101 and 102, the treatment of lists on webs with lists 101 and 102
 LIST_ORDERS = (WEIGHED, "breadth", "best-first", "shark")
 AIMS = {"area": 0.75, "harvest_100": 0.40, "recall_10": 0.87}
 AIM_LATELY = 0.88

@@ -1,4 +1,4 @@
-"""How does a topical crawl go in a real web of texts? The graph, its topics, and hosts as a web would have them."""
+"""A real graph of texts for topical crawls, with its topics and simulated hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from judge import trained
 
 NAME = "topicgraph-wikispeedia.jsonl.gz"
-TOPICS = (  # of 45 to 191 pages, in the order of the alphabet
+TOPICS = (  # topics of 45 to 191 pages, in alphabetical order
     *(
         "Citizenship.Politics_and_government",
         "Design_and_Technology.Engineering",
@@ -37,7 +37,7 @@ TOPICS = (  # of 45 to 191 pages, in the order of the alphabet
         "Science.Physics.Space_Astronomy",
     ),
 )
-REPORTED, TUNED_ON = TOPICS[::2], TOPICS[1::2]  # whatever was chosen or fitted, was on the second
+REPORTED, TUNED_ON = TOPICS[::2], TOPICS[1::2]  # tuning used only the second half
 PORTALS, PORTAL_SHARE = 25, 0.4
 POSITIVES, NEGATIVES, SEEDS = 30, 150, 3
 
@@ -60,13 +60,13 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One crawl to be made: what is relevant in truth, what is known of it at the start."""
+    """A crawl task: the true relevance, and the knowledge at the start."""
 
     topic: frozenset[int]
     seeds: tuple[int, ...]
-    relevance: NDArray[np.float64]  # of each page's text, as the judge has it
-    promises: NDArray[np.float64]  # of each page's name
-    reachable: int  # pages on the topic to which links lead from the seeds
+    relevance: NDArray[np.float64]  # of each page's text, according to the judge
+    promises: NDArray[np.float64]  # of each page's name, according to the judge
+    reachable: int  # relevant pages reachable from the seeds
 
 
 def graph_of(path: Path, seed: int = 1) -> Graph:
@@ -96,7 +96,7 @@ def graph_of(path: Path, seed: int = 1) -> Graph:
 
 
 def task_of(graph: Graph, topic: str, seed: int) -> Task:
-    """Seeds are among the examples that the judge learns from."""
+    """A task; the seeds are among the training examples of the judge."""
     rng = random.Random(f"{topic} {seed}")
     pages = graph.of_topic(topic)
     examples = rng.sample(sorted(pages), POSITIVES)
@@ -108,7 +108,7 @@ def task_of(graph: Graph, topic: str, seed: int) -> Task:
 
 
 def reached(links: Sequence[Iterable[int]], seeds: Iterable[int]) -> set[int]:
-    """The pages to which links lead from the seeds, and these."""
+    """The pages reachable from the seeds, with the seeds."""
     met, stack = set(seeds), list(seeds)
     while stack:
         new = set(links[stack.pop()]) - met

@@ -1,7 +1,7 @@
-"""Answers what one reader makes of pages: `answers.py SOURCES READER`, a child of compare.py.
+"""Parses pages with one reader: `answers.py SOURCES READER`, a subprocess of compare.py.
 
-Pages come on standard input and answers go out on standard output, each after its length in four bytes. An answer is
-JSON: {field: value}. SOURCES is a folder that holds the package, so that a reader of another version may be asked.
+Reads pages from standard input and writes answers to standard output, each prefixed by its length in four bytes. An
+answer is JSON: {field: value}. SOURCES is the folder of the package, so that another version can be compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SPACES = ("http", "svg", "math")
 
 
 def understood() -> Callable[[bytes], Answer]:
-    """Everything that `understand` gives, field by field; blocks and links by their columns."""
+    """All fields of the result of `understand`; blocks and links by their columns."""
     from periplus.document.understand import understand
     from periplus.model.visit import Fetched, Headers
     from periplus.urls.canonical import canonical
@@ -41,7 +41,7 @@ def understood() -> Callable[[bytes], Answer]:
 
 
 def tree() -> Callable[[bytes], Answer]:
-    """The tree of the native parser, a line each node."""
+    """The tree of the native parser, one line per node."""
     from periplus.document.tree import ATTRIBUTES, TAGS, parse
 
     def answer(body: bytes) -> Answer:
@@ -77,7 +77,7 @@ def tree() -> Callable[[bytes], Answer]:
 
 
 def turbohtml() -> Callable[[bytes], Answer]:
-    """The tree of turbohtml, written in the same way."""
+    """The tree of turbohtml in the same format."""
     import turbohtml as parser
 
     def answer(body: bytes) -> Answer:
@@ -108,13 +108,13 @@ def turbohtml() -> Callable[[bytes], Answer]:
 
 
 def _element(tag: str, space: int, attributes: dict[str, str]) -> str:
-    """An element as a line. White space of values is folded: one of the parsers gives lists of names as such."""
+    """An element as a line. White space of values is folded, since one parser returns some values as lists of names."""
     written = "".join(f' {name}="{" ".join(value.split())}"' for name, value in sorted(attributes.items()))
     return f"<{('', 'svg ', 'math ')[space]}{tag}{written}>"
 
 
 def _lines(pieces: Iterator[tuple[int, str, str]]) -> list[str]:
-    """A line each piece; neighbouring texts are one."""
+    """One line per piece; adjacent texts are merged."""
     lines, texts, last = list[str](), list[str](), 0
     for depth, kind, piece in pieces:
         if texts and (kind != "text" or depth != last):

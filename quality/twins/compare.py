@@ -1,14 +1,13 @@
-"""Do two readers make the same of a page?
+"""Compares two readers.
 
-Asks both, of real pages and of such as are made from them by chance, and shows each difference on the smallest page
-that has it.
+Runs both on real pages and on random mutations of them, and shows each difference on a minimal page.
 
     python quality/twins/compare.py ~/manuals --old ../before/src             understand, before a change and after it
     python quality/twins/compare.py ~/manuals --left tree --right turbohtml   two parsers of one version
     python quality/twins/compare.py ~/manuals --part 3/10 --fuzzed 10000 --seconds 300 --out differences
 
-Ends with 1 where there is a difference. --part takes every tenth page, from the third on, so that many short runs read
-all; the fuzzed pages of a part are its own too.
+Exits with 1 if there is a difference. --part 3/10 takes every tenth page, from the third on, so that several short
+runs cover all pages; each part also has its own fuzzed pages.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from answers import READERS, Answer, frame, send
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "src"
-PAGE_BYTES = 2_000_000  # larger files are no pages
-PIECE_BYTES = 3_000  # of a real page, from which fuzzed ones are made
+PAGE_BYTES = 2_000_000  # larger files are skipped
+PIECE_BYTES = 3_000  # size of the pieces of real pages that are mutated
 TRIES = 1_500  # for one reduction
 SHOWN = 40
 _TOKENS = re.compile(rb"<[^<>]*>?|[^<\s]+|\s+")
-# what trees are wrong about: tags with rules of their own, attributes that are read, references, ends of text
+# markup that parsers disagree on: tags with special rules, attributes, character references, ends of text
 _NAMES = """
     a b i p div span table tr td th tbody caption col colgroup select option optgroup li ul ol dl dt dd h1 h2
     form button input br hr img svg math mi mtext annotation-xml foreignObject desc title style script noscript
@@ -57,7 +56,7 @@ _PARTS = [
 
 
 class Reader:
-    """One reader in a process of its own."""
+    """A reader in its own process."""
 
     def __init__(self, sources: Path, name: str) -> None:
         self._words = [sys.executable, str(HERE / "answers.py"), str(sources), name]
@@ -70,7 +69,7 @@ class Reader:
         try:
             send(self._process.stdin, page)
         except BrokenPipeError:
-            return  # `answer` sees it
+            return  # `answer` detects it
 
     def answer(self) -> Answer:
         answer = frame(self._process.stdout)
@@ -87,15 +86,15 @@ class Reader:
 
 
 class Difference(NamedTuple):
-    """A page of which two readers say different things."""
+    """A page with different results of the two readers."""
 
     name: str
     page: bytes
-    fields: tuple[str, ...]  # in which they differ
+    fields: tuple[str, ...]  # fields that differ
 
 
 def fields_of(readers: Sequence[Reader], page: bytes, ignored: frozenset[str]) -> tuple[str, ...]:
-    """In which fields their answers differ."""
+    """Fields with different answers."""
     for reader in readers:
         reader.ask(page)
     left, right = (reader.answer() for reader in readers)
@@ -105,7 +104,7 @@ def fields_of(readers: Sequence[Reader], page: bytes, ignored: frozenset[str]) -
 
 
 def reduced(page: bytes, differs: Callable[[bytes], bool], tries: int = TRIES) -> bytes:
-    """A small page that still differs: pieces are left out, of half the page first, of single tokens and bytes last."""
+    """Minimises a page that differs: removes halves first, single tokens and bytes last."""
     for split in (_TOKENS.findall, lambda data: [data[at : at + 1] for at in range(len(data))]):
         pieces = split(page)
         size = max(1, len(pieces) // 2)
@@ -126,7 +125,7 @@ def reduced(page: bytes, differs: Callable[[bytes], bool], tries: int = TRIES) -
 
 
 def pages(folders: Sequence[Path], part: int, parts: int) -> Iterator[tuple[str, bytes]]:
-    """Real pages: every one of so many."""
+    """Real pages of one part."""
     paths = sorted(path for folder in folders for path in folder.rglob("*.*htm*") if path.is_file())
     random.Random(1).shuffle(paths)
     for path in paths[part - 1 :: parts]:
@@ -136,7 +135,7 @@ def pages(folders: Sequence[Path], part: int, parts: int) -> Iterator[tuple[str,
 
 
 def fuzzed(bodies: Sequence[bytes], rng: random.Random) -> bytes:
-    """A piece of a page with tags left out, repeated, moved, or others put in."""
+    """A piece of a page with tags deleted, repeated, moved or inserted."""
     body = rng.choice(bodies) if bodies else b"<p>a"
     start = rng.randrange(max(1, len(body) - PIECE_BYTES))
     pieces = _TOKENS.findall(body[start : start + rng.randrange(1, PIECE_BYTES)]) or [b"a"]
@@ -157,14 +156,14 @@ def fuzzed(bodies: Sequence[bytes], rng: random.Random) -> bytes:
 
 
 def shape(difference: Difference) -> tuple[Any, ...]:
-    """What alike differences have in common."""
+    """Key that groups similar differences."""
     return difference.fields[:1], re.sub(
         rb"[^<>/!&a-z]+", b"", re.sub(rb"(^|>)[^<]+", rb"\1x", difference.page.lower())
     )[:40]
 
 
 def compared(options: argparse.Namespace, readers: Sequence[Reader]) -> tuple[Counter[str], list[Difference]]:
-    """How many pages were read and differ, and the reduced ones, one of each shape."""
+    """Numbers of pages read and different, and the minimised differences, one of each shape."""
     ignored, counts, rows = frozenset(options.ignore), Counter[str](), dict[Any, Difference]()
     part, parts = map(int, options.part.split("/"))
     rng, end, bodies = random.Random(f"{options.seed} {part}"), time.monotonic() + options.seconds, list[bytes]()
@@ -198,7 +197,7 @@ def compared(options: argparse.Namespace, readers: Sequence[Reader]) -> tuple[Co
 
 
 def write(folder: Path, rows: Sequence[Difference], readers: Sequence[Reader]) -> None:
-    """Each reduced page, and beside it what the two say."""
+    """Writes each minimised page with the two answers."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, row in enumerate(rows):
         (folder / f"{number:03}.html").write_bytes(row.page)
@@ -214,14 +213,14 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, help="of pages: every .html and .htm below")
     parser.add_argument("--left", choices=READERS, default="understand")
     parser.add_argument("--right", choices=READERS, default="understand")
-    parser.add_argument("--old", type=Path, default=SOURCES, help="where the left one's package lies")
+    parser.add_argument("--old", type=Path, default=SOURCES, help="sources of the left reader")
     parser.add_argument("--new", type=Path, default=SOURCES, help="where the right one's does")
     parser.add_argument("--part", default="1/1", help="K/N: every N-th page, from the K-th on")
     parser.add_argument("--fuzzed", type=int, default=0, help="pages made by chance")
     parser.add_argument("--no-real", dest="real", action="store_false", help="compare fuzzed pages alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=600.0, help="begin no page after so long")
-    parser.add_argument("--most", type=int, default=12, help="differences of one field that are reduced")
+    parser.add_argument("--most", type=int, default=12, help="differences per field to minimise")
     parser.add_argument("--ignore", action="append", default=[], help="a field that may differ")
     parser.add_argument("--out", type=Path, help="a folder for the reduced pages and the answers")
     options = parser.parse_args()

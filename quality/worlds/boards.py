@@ -1,4 +1,4 @@
-"""Sites that many write: a bug tracker and a forum."""
+"""Sites with many authors: a bug tracker and a forum."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the made sites share: the class that each is one of, words and names of our own, and HTML to build pages of.
+"""Shared by the generated sites: the base class, invented words and names, and helpers for HTML.
 
-A world answers requests and classes every address that it answers: *real* (a reader wants it kept), *neutral* (another
-order of the same list, a record in another notation: no fault to read, no loss to leave out) or *trap* (all others).
+A world answers requests and classifies every address: *real* (should be fetched), *neutral* (another order of the same
+list, a record in another notation: may be fetched or skipped) or *trap* (all others).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Answer = str | Redirect | None  # a page of HTML; None: 404
 
 
 class Request(NamedTuple):
-    """One request, taken apart."""
+    """A parsed request."""
 
     target: str  # path and query as sent
     path: str
-    query: Query  # the last value of each name
+    query: Query  # last value of each name
     chance: random.Random  # differs from request to request: session ids, random entries
 
 
 class World:
-    """A made site. A subclass fills `routes`, `real` and `neutral`; `self.traps` says whether it has its traps."""
+    """A generated site. A subclass fills `routes`, `real` and `neutral`; `self.traps` says whether it has its traps."""
 
     name: ClassVar[str] = ""
     pages_per_size: ClassVar[float] = 1.0  # real pages for each record, roughly
@@ -54,7 +54,7 @@ class World:
         self.routes.append((re.compile(pattern), answer))
 
     def key(self, target: str) -> str:
-        """The address without what a session adds to it. Two addresses of one key are one page."""
+        """The address without session parameters. Addresses with the same key are the same page."""
         return target
 
     def kind(self, target: str) -> str:
@@ -232,12 +232,12 @@ _FIRST = [
 
 
 def seeded(*parts: object) -> random.Random:
-    """Chance that is the same each time for the same parts."""
+    """A random generator seeded with the parts."""
     return random.Random("/".join(map(str, parts)))
 
 
 def new_word(chance: random.Random, syllables: int = 0) -> str:
-    """A word that looks English and is not."""
+    """An invented word that looks English."""
     count = syllables or chance.choice((1, 1, 2, 2, 3))
     stem = "".join(chance.choice(_ONSETS) + chance.choice(_VOWELS) for _ in range(count)) + chance.choice(_CODAS)
     return stem + chance.choice(_ENDINGS)
@@ -260,7 +260,7 @@ def sentence(chance: random.Random, least: int = 6, most: int = 18) -> str:
 
 
 def prose(sentences: int, *parts: object) -> str:
-    """A paragraph's text, the same each time."""
+    """A paragraph of text, determined by the parts."""
     chance = seeded(*parts)
     return " ".join(sentence(chance) for _ in range(sentences))
 
@@ -298,7 +298,7 @@ def slug(text: str) -> str:
 
 
 def distinct(make: Callable[[int], str], count: int) -> list[str]:
-    """`count` different texts; `make(k)` is asked for more where it repeats itself."""
+    """`count` different texts; calls `make(k)` again after a repetition."""
     texts: dict[str, None] = {}
     tried = 0
     while len(texts) < count:
@@ -349,18 +349,18 @@ def query(path: str, **values: object) -> str:
 
 
 def pieces(count: int, each: int) -> int:
-    """Pages that a list of `count` takes."""
+    """Number of pages of a list of `count` entries."""
     return max(1, -(-count // each))
 
 
 class Frame(NamedTuple):
-    """What stands around the content of each page of a site."""
+    """The template around the content of each page."""
 
     site: str
     menu: tuple[Link, ...]
     footer: tuple[Link, ...]
     note: str = ""  # the last line: copyright, software
-    style: int = 0  # 0: HTML 5 with a sidebar at the right; 1: tables of the nineties; 2: nested <div>
+    style: int = 0  # 0: HTML 5 with a sidebar at the right; 1: table layout of the 1990s; 2: nested <div>
 
     def page(self, title: str, body: str, crumbs: Iterable[Link] = (), side: str = "") -> str:
         """The whole page."""

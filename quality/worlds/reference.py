@@ -34,7 +34,7 @@ class Dictionary(World):
     """Entries of one to three lines. Index by letter and by two letters; entries link to neighbours and synonyms.
 
     Traps: search with related searches, a word of the day for every day back to year 1, log-in pages whose return
-    address is nested, print views. With and without traps a sidebar of random words stands on every page.
+    address is nested, print views. With and without traps every page has a sidebar of random words.
     """
 
     name = "dictionary"

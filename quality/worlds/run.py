@@ -3,8 +3,8 @@
 python quality/worlds/run.py [--world NAME...] [--size N] [--jobs N] [--traps yes|no|both] [--json FILE]
 
 Each world is crawled with default settings, but without delay, and with a bound of 3 x real + 2,000 pages. The table
-counts answers of the server: real pages, how many of them the crawl read and lost, trap pages that it read. Below it
-stand the reasons that the collection gives to lost pages, and where the trap pages are.
+counts answers of the server: real pages, fetched and lost ones, fetched trap pages. Below are the reasons that the
+collection has for lost pages, and the locations of the trap pages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_S = 3600.0  # for one crawl
 
 
 class Row(NamedTuple):
-    """What a crawl of one world came to."""
+    """Result of the crawl of a world."""
 
     world: str
     real: int
@@ -56,7 +56,7 @@ def bound(real: int) -> int:
 
 
 def reasons(periplus: str, store: Path, world: World, lost: set[str]) -> dict[str, int]:
-    """Why pages were not read: the reason that the collection gives to their addresses."""
+    """Why pages were not fetched: the reasons of their addresses in the collection."""
     asked = [periplus, "sql", "SELECT url, reason FROM urls", "-c", str(store), "-f", "jsonl", "--time-limit", "0"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)
     why: dict[str, str] = {}
@@ -67,7 +67,7 @@ def reasons(periplus: str, store: Path, world: World, lost: set[str]) -> dict[st
 
 
 def crawl(name: str, traps: bool, size: int, periplus: str) -> Row:
-    """One world, from start to end."""
+    """Crawls one world."""
     world = KINDS[name](size, traps)
     server = Server(("127.0.0.1", 0), [world])
     server.start()

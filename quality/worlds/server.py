@@ -42,7 +42,7 @@ class Server(ThreadingHTTPServer):
         self.chance = random.Random(0)
 
     def start(self) -> None:
-        """In a thread of its own, until `shutdown`."""
+        """Runs in its own thread until `shutdown`."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 

@@ -1,9 +1,9 @@
-"""Is every page well-formed as canonical XML, and is it the same page?
+"""Is the canonical XML of every page well-formed and equivalent to the page?
 
-Reparsed by lxml without recovery, compared with another HTML parser's tree.
+Reparsed by lxml without recovery, and compared with the tree of another HTML parser.
 
-Pages: tag soup made of hostile pieces, from a fixed seed; real ones when CORPORA names a folder of labelled pages (60
-of each of five sets). Tree: names of elements and attributes, and text; without the contents of templates.
+Pages: tag soup of hostile pieces, from a fixed seed; with CORPORA also labelled real pages (60 of each of five sets).
+Tree: names of elements and attributes, and text; without the contents of templates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from periplus.document.canonical_xml import legal_name, legal_text, xml_of_html
 
 SETS = ("wcxb-dev350", "daniel", "cleaneval", "dragnet", "debdocs")
 PAGES_EACH = 60
-READ_EACH = 400  # of which they are drawn
+READ_EACH = 400  # pool from which they are drawn
 MADE = 2_000
 AIM_MB_PER_S = 23.0  # a writer of thirty lines over a tree reached it
 # No textarea: lexbor opens formatting elements again in it, against the standard.
@@ -50,7 +50,7 @@ PIECES = [
 
 
 class Score(NamedTuple):
-    """Of one set of pages: shares of 1."""
+    """Scores of a set of pages: shares from 0 to 1."""
 
     well_formed: float
     same_text: float
@@ -59,13 +59,13 @@ class Score(NamedTuple):
 
 
 def made() -> list[str]:
-    """Tag soup: the same each time."""
+    """Tag soup, from a fixed seed."""
     rng = random.Random(20)
     return ["".join(rng.choices(PIECES, k=rng.randrange(1, 60))) for _ in range(MADE)]
 
 
 def real() -> list[str]:
-    """Pages of the folder that CORPORA names; none where it names none."""
+    """Pages of the folder CORPORA; empty if it is not set."""
     folder = os.environ.get("CORPORA")
     found: list[str] = []
     for name in SETS if folder else ():
@@ -79,7 +79,7 @@ def real() -> list[str]:
 
 
 def their_tree(page: str) -> list[tuple[str, frozenset[str]] | str]:
-    """The elements, with the names of their attributes, and texts that another parser finds."""
+    """Elements with the names of their attributes, and texts, according to another parser."""
     found: list[tuple[str, frozenset[str]] | str] = []
     root = LexborHTMLParser(page).root
     for node in root.traverse(include_text=True) if root else ():
@@ -100,7 +100,7 @@ def our_tree(data: etree._Element) -> list[tuple[str, frozenset[str]] | str]:
     walk = etree.iterwalk(data, events=("start", "end", "comment", "pi"))
     for event, element in walk:
         if event == "start":
-            if etree.QName(element).localname == "template":  # its contents are out of the other parser's reach
+            if etree.QName(element).localname == "template":  # the other parser does not expose its contents
                 walk.skip_subtree()
             names = frozenset(
                 shown(re.sub(r"\{.*xlink\}", "xlink:", re.sub(r"\{.*namespace\}", "xml:", str(name))))
@@ -120,8 +120,8 @@ def our_tree(data: etree._Element) -> list[tuple[str, frozenset[str]] | str]:
 
 
 def shown(name: str) -> str:
-    """An attribute's name, whatever it was written as."""
-    name = name.removeprefix("data-") if name == "data-shadowrootmode" else name  # so that what stands in it is kept
+    """Normalised name of an attribute."""
+    name = name.removeprefix("data-") if name == "data-shadowrootmode" else name  # so that its contents are kept
     return (
         (name if name.startswith(("xml:", "xlink:")) else legal_name(name))
         .lower()

@@ -29,9 +29,9 @@ SITES = {  # name: (title, topic, how it dates its pages)
     "sennight": ("The Sennight", "digest", "json-ld"),
 }
 DOMAIN = "example"
-RETOLD = ("full", "cut", "comment", "edited", "comment")  # how the sites after the source tell a story, in turn
+RETOLD = ("full", "cut", "comment", "edited", "comment")  # versions of a story on the sites after the source, in turn
 WORDS = {
-    "said": "told us",
+    "said": "stated",
     "town": "place",
     "first": "earliest",
     "because": "since",
@@ -43,29 +43,29 @@ OPENINGS = (
     "From our neighbours:",
     "We read with interest what follows.",
     "Reported along the coast:",
-    "It is told in every harbour:",
+    "Every harbour knows the story:",
 )
 REMARKS = (
     "We would have written it shorter, and with fewer people in it, but none of us was there.",
-    "What could be seen from our window agrees with it as far as the chimney.",
+    "The view from our window agrees with it as far as the chimney.",
     "Our correspondent confirms the hour, disputes the weather, and has gone to bed.",
-    "There is more to this than meets the eye, says everybody who has not read it to the end.",
-    "For want of room we give only the beginning, and thank the three readers who sent the same cutting.",
+    "There is more to this, write all readers of the first half.",
+    "For want of room we give only the beginning, and thank three readers for the same cutting.",
     "The last time a thing of this kind happened the paper was sold out by nine, and the baker by ten.",
-    "Older people will remember that it was tried before, and younger ones that it did not help.",
-    "A drawing of the scene hangs in our office, made by somebody who was looking the other way.",
+    "Older people will remember that it was tried before, and younger people that it did not help.",
+    "A drawing of the scene hangs in our office, made by an artist looking the other way.",
     "We have asked the parish, the guild and the weather glass, and all three are waiting for rain.",
     "It is the second time this season that good news has come from that side of the bridge.",
-    "Nobody on our staff is related to those who are named, which is rare, and we say so with pride.",
+    "Our staff is not related to any of the people named, which is rare, and we are proud of it.",
     "If half of it is true it was a remarkable morning; we believe the other half as well.",
     "Our neighbour across the street has held this view for years, and is now difficult to live with.",
-    "A longer article was promised to us by the schoolmaster, who is still looking for the right verb.",
+    "A longer article was promised to us by the schoolmaster; he is still looking for the right verb.",
     "We keep a list of such cases in the top drawer, under the string, and have added a line.",
-    "The council had nothing to say about it, at length, from seven until a quarter to eleven.",
-    "Whoever has the key to the boathouse is asked to bring it back, for reasons that will be plain.",
+    "The council had no comment on it, at length, from seven until a quarter to eleven.",
+    "The key to the boathouse is missing; please return it, for reasons that will be plain.",
     "It should be added that the dog was found, dry and in excellent spirits, two farms further up.",
-    "Those who were present speak of nothing else, and those who were not speak of it even more.",
-    "Let it be said in fairness that the other paper had it first, though not with this comma.",
+    "The people present speak of nothing else, and the people absent speak of it even more.",
+    "In fairness, the other paper had it first, though not with this comma.",
 )
 
 
@@ -106,7 +106,7 @@ def retold(kind: str, paragraphs: list[str], source: str, number: int) -> str:
         return (
             f"<p>{opening}</p>"
             + html_of(paragraphs[: max(2, len(paragraphs) - 1)])
-            + f'<p>The rest stands in <a href="{source}">the first report</a>.</p>'
+            + f'<p>The rest is in <a href="{source}">the first report</a>.</p>'
         )
     if kind == "edited":
         paragraphs = [" ".join(WORDS.get(word, word) for word in paragraph.split()) for paragraph in paragraphs]
@@ -163,7 +163,7 @@ def digests(earlier: list[Post], today: datetime) -> list[Post]:
             Post(
                 "sennight",
                 f"week-{3 - week}",
-                f"What was told, number {3 - week}",
+                f"News of the week, number {3 - week}",
                 f"<p>Seven days of the coast and the valley.</p><ul>{items}</ul>",
                 end,
             )

@@ -75,7 +75,7 @@ def _inner(number: int, pages: int) -> str:
 
 
 def _outer(host: str, name: str, number: int, port: str) -> str:
-    """A few sentences with links to other towns, to offices, and to a trader to whom only this town links."""
+    """A few sentences with links to other towns, to offices, and to a trader that only this town links to."""
     rng = random.Random(f"{host} {number}")
     sentences = [f"The clerk of {name} wrote in book {number + 1} what was decided about {_matter(number)}."]
     others = [other for other in TOWNS if other != host]

@@ -122,7 +122,7 @@ def test_equal_views_do_not_differ():
     assert found.is_empty
     assert found.branches == ()
     assert "Nothing differs" in "\n".join(diff_lines(found))
-    assert "Nothing differs" in diff_page(found)
+    assert "There are no differences" in diff_page(found)
 
 
 def test_issues_are_compared_by_code_page_and_related_url():

@@ -243,11 +243,11 @@ def run_delete(*words: str, folder: Path, stdin: str = "") -> tuple[int, str]:
 def test_the_command_lists_what_it_deletes_and_asks(folder: Path) -> None:
     code, output = run_delete(f"{START}a", folder=folder)
     assert code == 2
-    assert "1 page, with what was read of it" in output
+    assert "1 page, with its contents" in output
     assert "no terminal to ask on" in output
     assert reasons(folder)[f"{START}a"] == Reason.OK
     code, output = run_delete(f"{START}a".partition("://")[2], "--dry-run", folder=folder)
-    assert (code, "1 page, with what was read of it" in output) == (0, True)
+    assert (code, "1 page, with its contents" in output) == (0, True)
     code, output = run_delete("--site", "e.org", "--dry-run", "-f", "json", folder=folder)
     assert json.loads(output)["plan"]["pages"] == 2
     assert run_delete("-i", "-", "--yes", folder=folder, stdin=f"{START}a\n")[0] == 0
@@ -261,7 +261,7 @@ def test_in_the_browser_selected_pages_are_deleted_after_a_preview(folder: Path)
     table = asking.get("/c/e/t/pages").text
     number = table.partition('aria-label="Select https://e.org/a"')[0].rpartition('value="')[2].partition('"')[0]
     address = f"/c/e/delete?page={number}"
-    assert "1 page, with what was read of it" in asking.get(address).text
+    assert "1 page, with its contents" in asking.get(address).text
     assert reasons(folder)[f"{START}a"] == Reason.OK
     done = asking.post("/c/e/delete", data={"csrf_token": token_of(asking, address), "pages": number})
     assert done.status_code == 303

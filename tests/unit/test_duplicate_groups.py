@@ -128,7 +128,7 @@ def test_lines_rows_and_json_contain_every_page():
     )
     found = Duplicates("h", 0.8, 9, tuple(groups), ("a note",))
     lines = list(duplicate_lines(found, most=1))
-    assert lines[0] == "2 of 9 pages of h repeat what 1 other says: 2 the same except diacritics and case."
+    assert lines[0] == "2 of 9 pages of h duplicate 1 other page: 2 the same except diacritics and case."
     assert lines[1] == "Note: a note"
     assert lines[3:] == [
         "https://h/a",
@@ -144,4 +144,4 @@ def test_lines_rows_and_json_contain_every_page():
     out = StringIO()
     write_duplicate_json(found, out)
     assert [one["url"] for one in json.loads(out.getvalue())["groups"][0]["pages"]] == ["https://h/b", "https://h/c"]
-    assert list(duplicate_lines(Duplicates("", 1.0, 1, (), ()))) == ["No two of 1 page say the same."]
+    assert list(duplicate_lines(Duplicates("", 1.0, 1, (), ()))) == ["No two of 1 page have the same content."]

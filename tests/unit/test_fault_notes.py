@@ -81,7 +81,7 @@ def test_what_is_decided_in_the_browser_is_shown_kept_and_taken_back(folder: Pat
     asking = client(folder)
     path = f"/c/e/fault?code=suspect-link&cause={GONE}"
     screen = asking.get(path).text
-    assert "What to do" in screen and "no check has noted it yet" in screen
+    assert "What to do" in screen and "not recorded by a check yet" in screen
     form = {"csrf_token": token_of(asking, path), "code": "suspect-link", "cause": GONE}
     answer = asking.post("/c/e/fault", data={**form, "decision": "accepted", "assignee": "Ann <b>", "words": "later"})
     assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/c/e/fault")

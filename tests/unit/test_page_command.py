@@ -52,11 +52,11 @@ def test_the_summary_says_what_is_known(folder):
     for fact in (
         "title:        A",
         "status:       200",
-        "charset:      utf-8: by the HTTP header",
+        "charset:      utf-8: HTTP header",
         "kept:         bytes, text",
     ):
         assert f"  {fact}\n" in said
-    assert "    the same words except diacritics and case: https://e.org/b\n" in said
+    assert "    the same text except diacritics and case: https://e.org/b\n" in said
     known = json.loads(run(folder, "e.org/a", "--json").stdout)
     assert (known["title"], known["inlinks"], known["outlinks"]) == ("A", 1, 1)
     assert known["duplicates"] == [["https://e.org/b", "folded"]]

@@ -421,7 +421,7 @@ def test_a_file_and_a_page_are_judged(collected):
 def test_two_keys_label_pages_and_each_answer_is_kept(collected):
     trained(collected, "asked")
     done = run(collected, "label", "asked", keys="y\nn\ns\nq\n")
-    assert done.stdout.count("in nine cases of ten") == 3  # after each answer, and at the end
+    assert done.stdout.count("90 % interval") == 3  # after each answer, and at the end
     assert done.exit_code == 0, done.output
     assert "2 pages labelled" in done.stdout
     folder = collected / "c.periplus"

@@ -89,7 +89,7 @@ def test_no_login_is_written_where_other_machines_may_ask(settings, tmp_path):
     asking = client(tmp_path, token="lantern-at-sea")
     asking.post("/login", data={"token": "lantern-at-sea", "csrf_token": token_of(asking, "/login")})
     screen = asking.get("/c/e/settings").text
-    assert "Save the login" not in screen and "is written by hand" in screen
+    assert "Save the login" not in screen and "logins are edited only in" in screen
     answer = asking.post("/c/e/login", data={"csrf_token": token_of(asking, "/c/e/settings"), **FORM})
     assert answer.status_code == 400 and "by hand" in answer.text
     assert path.read_text("utf-8") == before

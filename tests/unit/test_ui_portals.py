@@ -306,7 +306,7 @@ def test_building_and_gathering_are_jobs(folder):
 def test_a_portal_that_nobody_built_says_so(folder):
     portals.create(folder / "n.periplus", Portal("new", "New", WEB.now))
     asking = client(folder)
-    assert "not gathered yet" in asking.get("/c/n/portal/new").text
+    assert "not been gathered yet" in asking.get("/c/n/portal/new").text
     assert asking.get("/c/n/portal/new/site/index.html").status_code == 404
     assert asking.get("/c/n/portal/new/files.zip").status_code == 404
     assert asking.get("/c/n/portal/none").status_code == 400

@@ -113,7 +113,7 @@ def test_every_look_has_landmarks_labels_and_its_json(folder, path):
 def test_surveys_are_listed_and_other_collections_are_not(folder):
     (row,) = json(folder, "/surveys")["surveys"]
     assert (row["name"], row["title"], row["sites"], row["budget"], row["rule"]) == ("e", "Three sites", 3, 50, "scout")
-    assert "holds no survey" in client(folder).get("/c/plain/survey").text
+    assert "has no survey" in client(folder).get("/c/plain/survey").text
 
 
 def test_the_standing_is_that_of_the_command(folder):

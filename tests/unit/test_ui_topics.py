@@ -180,7 +180,7 @@ def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
         (("topic", "learn", "sea", "-c", "c.periplus"), (("topic", "judge", "sea", "-c", "c.periplus", "--keep"),))
     ]
     done = CliRunner().invoke(main, ["topic", "learn", "sea", "-c", str(folder / "c.periplus")], catch_exceptions=False)
-    assert "5 examples for it" in done.output
+    assert "5 positive examples" in done.output
     again = asking.get(f"{LABEL}?format=json").json()
     assert (again["answers"], again["labels_total"]) == (0, 1)
     assert again["page"]["url"] != url

@@ -87,7 +87,7 @@ def test_the_sitemap_is_read_back_by_our_own_reader(site: Collection, tmp_path: 
 
 def test_a_sound_site_has_no_broken_links_in_its_report(site: Collection, tmp_path: Path) -> None:
     page = html.document_fromstring(site.report(tmp_path / "r.html").read_bytes())
-    assert "None was found." in page.xpath("string(//section[@id='broken'])")
+    assert "No broken URLs were found." in page.xpath("string(//section[@id='broken'])")
     assert not page.xpath("//details[@id='issue-broken-link'] | //section[@id='redirects']")
 
 

@@ -135,9 +135,9 @@ class TestAnApp:
         assert all(0.0 < paint_s < 60.0 and shift >= 0.0 for _, paint_s, shift in timed)
         words = ["page", timed[0][0], "-c", str(collection.folder)]
         shown = CliRunner().invoke(main, words, catch_exceptions=False).output
-        assert "its largest part shown after" in shown
+        assert "largest contentful paint after" in shown
         address = f"/c/c/page?url={quote(timed[0][0], safe='')}"
-        assert "its largest part shown after" in client(collection.folder.parent).get(address).text
+        assert "largest contentful paint after" in client(collection.folder.parent).get(address).text
 
     def test_has_its_pictures_in_the_report(self, rendered, tmp_path):
         collection, server = rendered

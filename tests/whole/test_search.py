@@ -104,7 +104,7 @@ def test_the_command_shows_hits_and_speaks_json(folder, tmp_path):
     )
     assert found["total"] == 29
     assert len(found["hits"]) == 1
-    assert told("search", "-c", folder, "nothingofthekind", cwd=tmp_path).stdout.strip() == "No page answers."
+    assert told("search", "-c", folder, "nothingofthekind", cwd=tmp_path).stdout.strip() == "No pages match."
     assert "up to date" in told("index", "-c", folder, cwd=tmp_path).stdout
     assert "31 pages" in told("index", "-c", folder, "--anew", cwd=tmp_path).stdout
 

@@ -59,7 +59,7 @@ def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: 
         browser.open(f"{address}/surveys")
         for field, text in (("sites", starts), ("name", "shore"), ("title", "The shore"), ("pages", str(PAGES))):
             browser.value(f"document.querySelector('[name={field}]').value = {json.dumps(text)}")
-        press(browser, "Make the survey and run it")
+        press(browser, "Create the survey and run it")
         assert browser.value("location.pathname") == "/c/shore/survey"
         browser.value("window.sameDocument = true")
         browser.until(f"+{count('pages')} > 3")  # without a reload
@@ -109,7 +109,7 @@ def _decides(browser: Browser, folder: Path) -> None:
 
 def _reads(browser: Browser) -> None:
     """Each look has its table or drawing."""
-    for words in ("Indicators", "Matrix", "Network", "Linked together", "Domains", "Harvest", "Links found", "Method"):
+    for words in ("Indicators", "Matrix", "Network", "Co-links", "Domains", "Harvest", "Links", "Method"):
         follow(browser, words)
         assert browser.value("document.querySelector('[role=status]').textContent.length > 5"), words
         assert browser.value("[...document.images].every(i => i.complete && i.naturalWidth > 0)"), words

@@ -233,7 +233,7 @@ def lines(
 
 def _summary(result: SearchResult, first: int) -> str:
     if not result.total:
-        return "No page answers."
+        return "No pages match."
     took = f"{result.took_s * 1000:.0f} ms"
     shown = f"{number(first)} to {number(first + len(result.hits) - 1)}" if result.hits else "none on this page"
     return f"{count_of(result.total, 'page')} · {shown} · {took}"

@@ -284,7 +284,7 @@ def _ask(session: Labelling, limit: int | None) -> None:
 
 def _f_of(report: TopicReport) -> str:
     low, high = report.f_interval
-    return f"F {report.scores.f:.3f} ({low:.2f} to {high:.2f} in nine cases of ten)"
+    return f"F {report.scores.f:.3f} (90 % interval {low:.2f} to {high:.2f})"
 
 
 def _page_lines(page: Judged, number: int) -> list[str]:

@@ -31,9 +31,9 @@ def front_page(title: str, starts: Sequence[tuple[str, str]], counts: str, ended
     """starts: (URL, path of its file); counts: what the copy holds, in words; ended: when it was fetched last."""
     items = "".join(f'<li><a href="{escape(path)}">{_text(url)}</a></li>' for url, path in starts)
     missing = count_of(not_kept, "address", "addresses")
-    others = f'<p><a href="not-kept.html">{missing}</a> that its pages lead to are not here.</p>'
-    whole = "<p>Nothing that its pages lead to on these hosts is missing.</p>"
-    body = f"<h1>{_text(title)}</h1><p>A copy to be read without a server: {counts}, fetched until {utc(ended)}.</p>"
+    others = f'<p><a href="not-kept.html">{missing}</a> that its pages link to are not in this copy.</p>'
+    whole = "<p>All pages of these hosts that its pages link to are in this copy.</p>"
+    body = f"<h1>{_text(title)}</h1><p>A copy for reading without a server: {counts}, fetched until {utc(ended)}.</p>"
     return _page(title, body + f"<ul>{items}</ul>" + (others if not_kept else whole))
 
 
@@ -47,17 +47,17 @@ def not_kept_page(title: str, rows: Iterable[NotKept], count: int, shown: int) -
     more = f" The first {number(shown)} of them; all are in" if count > shown else " They are listed in"
     addresses = count_of(count, "address", "addresses")
     body = (
-        f'<p><a href="index.html">{_text(title)}</a></p><h1>What is not here</h1><p>Pages of this copy lead to '
-        f"{addresses} of its hosts that it does not hold: there they lead to the web.{more} "
+        f'<p><a href="index.html">{_text(title)}</a></p><h1>Missing pages</h1><p>Pages of this copy link to '
+        f"{addresses} of its hosts that the copy lacks; these links lead to the web.{more} "
         f'<a href="not-kept.csv">not-kept.csv</a> too.</p>'
         f"<table><thead><tr><th>Address</th><th>Why</th><th>Links</th></tr></thead><tbody>{lines}</tbody></table>"
     )
-    return _page("What is not here", body)
+    return _page("Missing pages", body)
 
 
 def why_not_kept(row: NotKept) -> str:
     if row.reason is None:
-        return "not known to the crawl"
+        return "unknown to the crawl"
     words = (
         "fetched, its bytes were not kept" if row.reason in (Reason.OK, Reason.NOINDEX) else REASON_WORDS[row.reason]
     )

@@ -134,7 +134,7 @@ def _moves(diff: Comparison, most: int) -> Iterator[str]:
         yield f"\nMap: {count_of(len(diff.moves), 'page')} moved"
     for branch in diff.branches if most < 0 else diff.branches[:most]:
         moved = (
-            f"; {number(branch.moved_in)} came from other branches, {number(branch.moved_out)} left for them"
+            f"; {number(branch.moved_in)} moved in from other branches, {number(branch.moved_out)} moved out"
             if branch.moved_in or branch.moved_out
             else ""
         )
@@ -204,7 +204,7 @@ def _sections(diff: Comparison) -> list[tuple[str, str, Html]]:
     html: Any = macros("diff.html")
     fields = Counter(change.field for page in diff.changed for change in page.changes).most_common()
     return [
-        ("added", "New pages", html.notes(diff.added, "known before as")),
+        ("added", "New pages", html.notes(diff.added, "before:")),
         ("removed", "Pages that are gone", html.notes(diff.removed, "now")),
         ("changed", "Pages that changed", html.changed(diff.changed, fields)),
         ("issues", "Issues", html.issues(diff.issues)),

@@ -48,8 +48,8 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
     own = campaign.pages - (campaign.read_companions if progress.companion_pages else 0)
     budget = f" of {number(own)}" if campaign.pages else ""
     text = (
-        f"{number(progress.pages)}{budget} pages, {number(int(total))} different external {harvest.item}s, "
-        f"{harvest.recent:.2f} new a page lately"
+        f"{number(progress.pages)}{budget} pages, {number(int(total))} distinct external {harvest.item}s, "
+        f"{harvest.recent:.2f} new per recent page"
     )
     yield f"  {text}; rule {campaign.rule}, seed {campaign.seed}"
     yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
@@ -77,16 +77,16 @@ def completeness_text(harvest: Harvest) -> str:
     """Estimated share of the items on known pages that was found."""
     rich, items = harvest.richness, f"{harvest.item}s"
     if not rich.pages:
-        return "nothing was read yet"
+        return "no page was fetched yet"
     if rich.total is None:
-        return f"too early for an estimate: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were read"
+        return f"too early for an estimate: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were crawled"
     if rich.pages == rich.known:
-        return f"{number(rich.observed)} {items}: every known page was read"
+        return f"{number(rich.observed)} {items}: every known page was fetched"
     between = f"95 %: {number(round(rich.total.low))} to {number(round(rich.total.high))}"
     share = f"{rich.share:.0%}" if rich.share is not None else "all"
     return (
-        f"about {share}: the {count_of(rich.known, 'page')} known so far hold some {number(round(rich.total.value))} "
-        f"{items} by estimate ({between})"
+        f"about {share}: the {count_of(rich.known, 'page')} known so far have about {number(round(rich.total.value))} "
+        f"{items} (estimate, {between})"
     )
 
 

@@ -35,7 +35,7 @@ DATED_BY = {
     DateOrigin.URL: "its address",
     DateOrigin.TEXT: "its text",
     DateOrigin.LAST_MODIFIED: "its server",
-    DateOrigin.FIRST_SEEN: "the crawl that saw it first",
+    DateOrigin.FIRST_SEEN: "the crawl that found it first",
 }
 ORDERED_BY = {
     Order.DATES: "by the dates of the pages",
@@ -333,7 +333,7 @@ def _enclosure(edition: Edition, entry: Entry) -> str:
 
 def _summary(entry: Entry) -> str:
     text = entry.words or entry.sentence
-    return f"{text} ({_sites(entry)}.)" if text else f"Told by {_sites(entry)}."
+    return f"{text} ({_sites(entry)}.)" if text else f"Sites: {_sites(entry)}."
 
 
 def _text(value: str) -> str:

@@ -210,12 +210,12 @@ def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
     elif caused_by is not CausedBy.PAGE:
         columns = [HtmlColumn("cause", lambda fault: (fault.cause, ""), "link")]
     if any(fault.detail for fault in group.faults):
-        columns.append(HtmlColumn("what", lambda fault: fault.detail.replace(origin + "/", "/")))
+        columns.append(HtmlColumn("detail", lambda fault: fault.detail.replace(origin + "/", "/")))
     if caused_by is not CausedBy.PAGE:
         columns.append(HtmlColumn("pages", lambda fault: fault.pages, "n"))
-        columns.append(HtmlColumn("the first of them", lambda fault: (first_address(fault), ""), "link"))
+        columns.append(HtmlColumn("first page", lambda fault: (first_address(fault), ""), "link"))
         if any(fault.issues[0].anchor for fault in group.faults):
-            columns.append(HtmlColumn("words of the link", lambda fault: fault.issues[0].anchor, wide=True))
+            columns.append(HtmlColumn("link text", lambda fault: fault.issues[0].anchor, wide=True))
     if any(first_issue(fault).line for fault in group.faults):
         columns.append(HtmlColumn("line:column", _line, "n", wide=True))
     return PagedTable(f"rows-{code}", columns, group.faults, group.total, origin, "`periplus check` lists all.")
@@ -242,8 +242,8 @@ def _dead_rows(data: ReportData, origin: str) -> PagedTable:
         HtmlColumn("broken URL", lambda dead: (dead.target, ""), "link"),
         HtmlColumn("what", failure),
         HtmlColumn("pages", lambda dead: dead.pages, "n"),
-        HtmlColumn("one of them", lambda dead: (dead.holders[0].url, "") if dead.holders else "", "link", wide=True),
-        HtmlColumn("words", lambda dead: dead.holders[0].anchor if dead.holders else "", wide=True),
+        HtmlColumn("example page", lambda dead: (dead.holders[0].url, "") if dead.holders else "", "link", wide=True),
+        HtmlColumn("link text", lambda dead: dead.holders[0].anchor if dead.holders else "", wide=True),
     ]
     return PagedTable(
         "broken-rows", columns, data.broken, data.broken_urls, origin, "`periplus links --broken` lists all."
@@ -274,7 +274,7 @@ def _places(tree: MapNode, pages: PageColumns) -> Iterator[tuple[MapNode | None,
 def _redirect_rows(data: ReportData, origin: str) -> PagedTable:
     columns = [
         HtmlColumn("from", lambda chain: (chain.source, ""), "link"),
-        HtmlColumn("way", lambda chain: "a circle" if chain.loop else count_of(chain.hops, "hop")),
+        HtmlColumn("redirects", lambda chain: "loop" if chain.loop else count_of(chain.hops, "hop")),
         HtmlColumn("to", lambda chain: (chain.end, ""), "link"),
         HtmlColumn("status", lambda chain: str(chain.status or ""), "n", wide=True),
         HtmlColumn("pages linking", lambda chain: chain.links, "n"),
@@ -287,9 +287,9 @@ def _heaviest_rows(data: ReportData, origin: str) -> PagedTable:
     images = list(MediaClass).index(MediaClass.IMAGES)
     columns = [
         HtmlColumn("page", lambda page: named(page.url, page.title), "link"),
-        HtmlColumn("with its parts", lambda page: sum(page.pulled), "bytes"),
-        HtmlColumn("of it images", lambda page: page.pulled[images], "bytes", wide=True),
-        HtmlColumn("parts of unknown size", lambda page: page.unsized, "n", wide=True),
+        HtmlColumn("with embedded files", lambda page: sum(page.pulled), "bytes"),
+        HtmlColumn("images", lambda page: page.pulled[images], "bytes", wide=True),
+        HtmlColumn("files of unknown size", lambda page: page.unsized, "n", wide=True),
         HtmlColumn("behind its links", lambda page: page.linked_bytes, "bytes", wide=True),
     ]
     heavy = (page for page in data.heaviest if sum(page.pulled))
@@ -302,7 +302,7 @@ def _segment_rows(data: ReportData) -> PagedTable:
         HtmlColumn("pages", lambda one: one.pages, "n"),
         HtmlColumn("failed", lambda one: one.failed, "n"),
         HtmlColumn("clicks, mean", lambda one: f"{one.depth:.1f}" if one.pages else "–", "n", wide=True),
-        HtmlColumn("characters a page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
+        HtmlColumn("characters per page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
         HtmlColumn("size", lambda one: one.size_bytes, "bytes", wide=True),
         *(HtmlColumn(SEVERITY_WORDS[severity], partial(_issues_of, severity), "n") for severity in Severity),
     ]

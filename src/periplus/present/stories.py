@@ -29,7 +29,7 @@ from periplus.values import JsonObject
 ORDER_WORDS = {
     Order.DATES: "by dates",
     Order.LINKS: "by dates and the direction of links",
-    Order.FIRST_SEEN: "partly by when we saw the pages",
+    Order.FIRST_SEEN: "partly by the time of discovery",
 }
 SITES_NAMED = 4  # of a story in the list
 DIGESTS_NAMED = 5
@@ -58,7 +58,7 @@ def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
         yield ""
         named = ", ".join(visible(url) for url in stories.digests[:DIGESTS_NAMED])
         more = f" and {number(len(stories.digests) - DIGESTS_NAMED)} more" if stories.digests[DIGESTS_NAMED:] else ""
-        yield f"Left out, since they speak of several stories: {named}{more}"
+        yield f"Left out because they cover several stories: {named}{more}"
 
 
 def _extent(story: Story) -> str:
@@ -208,7 +208,7 @@ _LINK, _COPY = "bow", "bow copy"
 _KEYS = (
     Key("placed by dates", "circle", _KINDS[Order.DATES]),
     Key("placed by links", "circle", _KINDS[Order.LINKS]),
-    Key("placed by when we saw it", "circle", _KINDS[Order.FIRST_SEEN]),
+    Key("placed by time of discovery", "circle", _KINDS[Order.FIRST_SEEN]),
     Key("links to", "line", _LINK, 1.4),
     Key("has text of", "line", _COPY, 1.4),
 )

@@ -36,7 +36,7 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
     most: of these; -1: all.
     """
     yield f"{visible(site.site)}: {summary(site)}"
-    rows = [("", "pages", "navigation", "a page", "one of them")] * bool(site.templates)
+    rows = [("", "pages", "navigation", "of a page", "example")] * bool(site.templates)
     for place, template in enumerate(site.templates, 1):
         mean = sum(page.size_bytes for page in template.pages) // len(template.pages)
         counts = (number(len(template.pages)), f"{template.share:.0%}", size(mean))

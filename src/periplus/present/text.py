@@ -37,13 +37,13 @@ class PlanLines:
 
 def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
     """Most important for the user first."""
-    read = f", with what was read of {'it' if plan.pages == 1 else 'them'}"
+    read = f", with {'its' if plan.pages == 1 else 'their'} contents"
     orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
     texts = f" that no other page has, {number(plan.texts)} with text and blocks"
     stays_large = "the file keeps its size for new pages; --shrink reduces it"
     kinds = (
         (plan.pages, count_of(plan.pages, "page") + read),
-        (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + f" that nothing names any longer{orphans}"),
+        (plan.forgotten, count_of(plan.forgotten, "address", "addresses") + f" without any reference left{orphans}"),
         (plan.visits, count_of(plan.visits, "visit")),
         (plan.links_from, count_of(plan.links_from, "link") + " on these pages"),
         (plan.links_to, count_of(plan.links_to, "link") + " of other pages to them"),
@@ -54,8 +54,8 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
         (deletion.run, f"the record of run {deletion.run}" + ("" if deletion.run_pages else "; its pages stay")),
         (plan.size_bytes, f"{size(plan.size_bytes)} in all; {stays_large}"),
     )
-    after = "they wait to be fetched again" if deletion.again else "they are not fetched until a crawl names them"
-    linked = "that other pages link to, or that a start or a sitemap names"
+    after = "they are queued to be fetched again" if deletion.again else "they are not fetched until a crawl lists them"
+    linked = "that other pages link to, or that are start addresses or in a sitemap"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
     return PlanLines(tuple(line for count, line in kinds if count), (stays,) if plan.staying else ())
 
@@ -90,15 +90,15 @@ BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
 INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
 TEXT_CHARS = 160  # of a block in the table for reading
 _CHARSET_WORDS = {
-    "bom": "by its first bytes", "header": "by the HTTP header", "meta": "by its meta element",
-    "xml": "by its XML declaration",
-    "statistics": "by the statistics of its letters", "default": "by default",
-    "text": "by its text, against the declaration",
+    "bom": "byte order mark", "header": "HTTP header", "meta": "meta element",
+    "xml": "XML declaration",
+    "statistics": "letter statistics", "default": "default",
+    "text": "its text, which contradicts the declaration",
 }  # fmt: skip
 _SAME_WORDS = {
     "bytes": "the same bytes",
-    "words": "the same words",
-    "folded": "the same words except diacritics and case",
+    "words": "the same text",
+    "folded": "the same text except diacritics and case",
 }
 
 
@@ -131,13 +131,13 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "modified", _with_source(page.date_modified, page.date_modified_source)
         yield "language", _language(page.declared_language or "", page.language or "")
         yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
-        yield "rendered", "in a browser; `--as source` gives the bytes as they were sent" if page.rendered else ""
-        measured = (page.paint_s, "its largest part shown after {:.2f} s"), (page.shift, "moved by {:.2f}")
+        yield "rendered", "in a browser; `--as source` gives the bytes as received" if page.rendered else ""
+        measured = (page.paint_s, "largest contentful paint after {:.2f} s"), (page.shift, "layout shift {:.2f}")
         yield "measured", ", ".join(words.format(value) for value, words in measured if value is not None)
         yield "canonical", page.canonical or ""
         yield "robots", page.robots or ""
         yield "text", f"{count_of(page.text_chars, 'character')}" if page.text_chars else "none"
-        yield "kept", ", ".join(page.kept) or "nothing of its contents"
+        yield "kept", ", ".join(page.kept) or "no contents"
         yield "digests", f"bytes {page.body_digest}"
         yield "", f"words {page.text_digest}"
         yield "", f"folded {page.folded_digest}"
@@ -151,16 +151,16 @@ def _with_source(value: str | None, source: str | None) -> str:
 def _language(declared: str, language: str) -> str:
     """language: by its words, if known."""
     if not declared:
-        return f"{language} (by its words; it does not say)" if language else ""
+        return f"{language} (detected from the text, not declared)" if language else ""
     if declared.partition("-")[0] == language.partition("-")[0]:
         return declared
-    return f"{declared} declared, {language} by its words"
+    return f"{declared} declared, {language} detected from the text"
 
 
 def _charset(name: str, source: str, other: str) -> str:
     if not name:
         return ""
-    return f"{name}: {_CHARSET_WORDS.get(source, source)}{f'; the document says {other}' if other else ''}"
+    return f"{name}: {_CHARSET_WORDS.get(source, source)}{f'; declared {other}' if other else ''}"
 
 
 def write_blocks(
@@ -260,13 +260,13 @@ def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
 def _summary(duplicates: Duplicates) -> str:
     where = f" of {visible(duplicates.site)}" if duplicates.site else ""
     if not duplicates.groups:
-        return f"No two of {count_of(duplicates.pages, 'page')}{where} say the same."
+        return f"No two of {count_of(duplicates.pages, 'page')}{where} have the same content."
     pages = [page for group in duplicates.groups for page in group.pages]
     kinds, total = _counted(pages, _IN_FULL), len(pages)
-    others = count_of(len(duplicates.groups), "other says", "others say")
+    others = count_of(len(duplicates.groups), "other page")
     return (
         f"{number(total)} of {count_of(duplicates.pages, 'page')}{where} "
-        f"{'repeats' if total == 1 else 'repeat'} what {others}: {kinds}."
+        f"{'duplicates' if total == 1 else 'duplicate'} {others}: {kinds}."
     )
 
 
@@ -447,8 +447,8 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     """For reading, at a terminal."""
     positives = sum(mark.positive for mark in topic.examples)
     yield (
-        f"{topic.name} ({topic.method.value}): {positives:,} examples for it, {len(topic.examples) - positives:,} "
-        f"against, {topic.background:,} pages seen"
+        f"{topic.name} ({topic.method.value}): {positives:,} positive examples, {len(topic.examples) - positives:,} "
+        f"negative, {topic.background:,} background pages"
     )
     report = topic.report
     if report is None:
@@ -463,11 +463,11 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
     low, high = report.f_interval
     if (low, high) != (0.0, 1.0):
-        yield f"  F of such examples   {low:.3f} to {high:.3f} in nine cases of ten"
+        yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
     if report.curve:
         yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
     for source, recall in report.held_out:
-        yield f"  learned without {visible(source)}: recall on it {recall:.3f}"
+        yield f"  trained without {visible(source)}: recall on it {recall:.3f}"
     for side, words in (
         ("for it", [word for word in report.telling if word.weight > 0]),
         ("against", [word for word in report.telling if word.weight < 0]),

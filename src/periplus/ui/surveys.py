@@ -308,7 +308,7 @@ class SurveyView:
 
 VIEWS = {
     "standing": SurveyView(
-        "Sites", "Progress and yield of each site; tick sites to decide on them.", "standing",
+        "Sites", "Progress and yield of each site; select sites to decide on them.", "standing",
         ("site", "pages", "links", "recent", "score", "share", "waiting", "state", "tags"),
     ),
     "companions": SurveyView(
@@ -340,7 +340,7 @@ VIEWS = {
         ),
     ),
     "colinks": SurveyView(
-        "Linked together",
+        "Co-links",
         "Pairs of sites with common inlinks or common outlinks, without global sites.", "colinks",
         ("kind", "first", "second", "sites"),
     ),
@@ -355,7 +355,7 @@ VIEWS = {
         ("site", "pages", "links", "recent", "share", "waiting"),
         (("yield", "Found over pages, with round robin and estimate; and each site separately"),),
     ),
-    "links": SurveyView("Links found",
+    "links": SurveyView("Links",
         "The collected links: within the sites, out of them, and invalid ones.", "", ()),
     "method": SurveyView(
         "Method", "How the figures were computed, for comparison with others.", "records",
