@@ -1,6 +1,4 @@
-"""Collections as tools of programs with a language model: what each tool answers, its frame, its bounds, its schema;
-asked by the official client over the real program, where that is installed.
-"""
+"""MCP tools over collections: results, framing of crawled text, limits, schemas, and the official client."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def content(served: Served, name: str, **arguments: object):
     return answered(served, name, arguments).content
 
 
-def test_collections_are_named_with_how_they_stand(served):
+def test_collections_are_listed_with_their_state(served):
     (row,) = content(served, "collections")
     assert row | {"last_run": ""} == {
         "name": "e", "state": "done", "pages": 3, "urls": 4, "runs": 1, "last_run": "", "starts": ["https://e.org/"],
@@ -75,14 +73,14 @@ def test_a_folder_of_collections_offers_each_by_name(folder, tmp_path):
     assert answered(both, "search", {"collection": "f", "query": "F"}).origin["total"] == 1
 
 
-def test_search_finds_pages_and_goes_on_by_its_cursor(served):
+def test_search_continues_with_its_cursor(served):
     first = answered(served, "search", {"query": "home OR b OR part", "limit": 2})
     rest = answered(served, "search", {"query": "home OR b OR part", "limit": 2, "cursor": first.rest})
     assert (len(first.content), len(rest.content), rest.rest) == (2, 1, "")
     assert {hit["url"] for hit in [*first.content, *rest.content]} == {url for url in SITE if SITE[url] != 404}
 
 
-def test_search_takes_vectors_where_the_collection_has_some(tmp_path):
+def test_search_uses_vectors_if_the_collection_has_them(tmp_path):
     where = stored(tmp_path / "e.periplus", SITE, ["https://e.org/"])
     own = Served(lambda: {"e": where}, lambda text: [0.0, 1.0] if "anchors" in text else [1.0, 0.0])
     assert content(own, "search", query="anchors") == []
@@ -98,7 +96,7 @@ def test_search_takes_vectors_where_the_collection_has_some(tmp_path):
         answered(own, "search", {})
 
 
-def test_a_long_page_comes_in_several_answers_that_make_the_whole(served):
+def test_a_long_page_is_returned_in_several_answers(served):
     pieces, cursor = [], ""
     while True:
         answer = answered(served, "page", {"url": "/a", "limit": 1_000, **({"cursor": cursor} if cursor else {})})
@@ -121,7 +119,7 @@ def test_links_in_and_out_have_their_ends_and_can_be_narrowed(served):
         answered(served, "links_in", {"url": "https://e.org/never"})
 
 
-def test_faults_and_rows_are_those_of_the_screens(served):
+def test_faults_and_rows_equal_those_of_the_screens(served):
     faults = content(served, "faults", category="links")
     assert [(row["code"], row["cause"]) for row in faults] == [("suspect-link", "https://e.org/gone")]
     grades = [row["severity"] for row in content(served, "faults", limit=200)]
@@ -135,7 +133,7 @@ def test_faults_and_rows_are_those_of_the_screens(served):
         answered(served, "rows", {"table": "pages", "where": {"1=1 --": "x"}})
 
 
-def test_the_map_is_a_text_and_what_there_is_not_is_said(served):
+def test_the_map_is_text_and_missing_data_is_refused(served):
     assert "e.org: 3 pages" in content(served, "map")
     with pytest.raises(UsageError, match="no run 'last-1'"):
         answered(served, "diff", {})
@@ -153,7 +151,7 @@ def test_two_runs_are_compared(tmp_path):
     assert set(diff["counts"]) >= {"added", "removed", "changed", "links_added", "issues_new"}
 
 
-def test_crawled_text_is_framed_as_content_and_cannot_leave_its_frame(served):
+def test_crawled_text_is_framed_and_cannot_end_its_frame(served):
     text = answered(served, "page", {"url": "/a", "as": "text"}).text()
     assert text.startswith(NOTICE)
     edge = re.search(r"^--- (CONTENT [0-9a-f]{24})$", text, re.M)
@@ -180,7 +178,7 @@ QUESTIONS = {
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    """A site that gives orders wherever a page may hold a text."""
+    """A site with prompt injections in every text of a page."""
     text = html.escape(BREAKS, quote=True)
     head = f'<meta name="description" content="{text}"><html lang="{text}">'
     body = f'<h1>{text}</h1><p>{text} lighthouse</p><a href="/b">{text}</a><a href="mailto:{text}">{text}</a>'
@@ -195,8 +193,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Served:
     return Served(lambda: {"e": where})
 
 
-@pytest.mark.parametrize(("name", "arguments"), [(name, one) for name in QUESTIONS for one in QUESTIONS[name]])
-def test_orders_in_pages_stay_strings_of_data_in_every_answer(hostile, name, arguments):
+@pytest.mark.parametrize(("name", "arguments"), [(name, case) for name in QUESTIONS for case in QUESTIONS[name]])
+def test_prompt_injections_stay_data_in_every_answer(hostile, name, arguments):
     pytest.importorskip("mcp", reason="the extra mcp")
     from periplus_agents.server import result_of
 
@@ -212,7 +210,7 @@ def test_orders_in_pages_stay_strings_of_data_in_every_answer(hostile, name, arg
     inner, _, after = rest.rpartition(f"\n--- END OF {edge}")
     assert before.startswith(NOTICE + "\n")
     for line in before.removeprefix(NOTICE).strip().split("\n"):
-        json.loads(line.partition(": ")[2])  # one fact a line, each a JSON string: no content begins a line
+        json.loads(line.partition(": ")[2])  # one fact per line as a JSON string, so content cannot begin a line
     assert edge not in inner
     assert ORDER not in after
 
@@ -227,11 +225,11 @@ def keys(data: object) -> Iterator[str]:
             yield from keys(value)
 
 
-def test_every_tool_is_asked_about_hostile_pages():
+def test_every_tool_is_tested_with_hostile_pages():
     assert QUESTIONS.keys() == TOOLS.keys()
 
 
-def test_keywords_duplicates_and_results_are_those_of_the_commands(served, hostile):
+def test_keywords_duplicates_and_results_equal_those_of_the_commands(served, hostile):
     words = answered(served, "keywords", {"limit": 5})
     assert words.origin["subject"] == "the whole collection"
     assert {"text", "score", "times", "pages"} == words.content[0].keys()
@@ -247,13 +245,13 @@ def test_keywords_duplicates_and_results_are_those_of_the_commands(served, hosti
         answered(served, "results", {"table": "sources"})
 
 
-def test_what_people_do_not_see_is_removed_and_what_joins_letters_stays():
+def test_invisible_characters_are_removed_except_joiners():
     assert shown("a\x00\x1b\u202eb\u2066c\ufeff\U000e0041\U000e0100d\u200b\n\te") == "abcd\n\te"
     assert shown("می\u200cخواهم 👩\u200d🚀") == "می\u200cخواهم 👩\u200d🚀"
     assert shown("half \ud800") == "half "
 
 
-def test_no_answer_is_larger_than_its_bound(tmp_path):
+def test_an_answer_has_a_limited_size(tmp_path):
     links = "".join(f'<a href="/{n}">{"anchor " * 600}</a>' for n in range(60))
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": links}, ["https://e.org/"])
     served = Served(lambda: {"e": folder})
@@ -268,7 +266,7 @@ def test_no_answer_is_larger_than_its_bound(tmp_path):
     assert sorted(targets) == sorted({f"https://e.org/{n}" for n in range(60)})
 
 
-def test_schemas_are_made_of_the_catalogue():
+def test_schemas_are_derived_from_the_catalogue():
     row = row_schema(LINKS)["properties"]
     assert list(row) == list(LINKS.names)
     assert row["times"]["type"] == ["integer", "null"]
@@ -277,7 +275,7 @@ def test_schemas_are_made_of_the_catalogue():
     assert ToolAnswer({}, [], "5").structure() == {"notice": NOTICE, "content": [], "next": "5"}
 
 
-def test_wrong_arguments_are_refused_in_a_sentence():
+def test_invalid_arguments_are_refused_with_a_message():
     pytest.importorskip("mcp", reason="the extra mcp")
     from periplus_agents.server import wrong_argument
 
@@ -287,7 +285,7 @@ def test_wrong_arguments_are_refused_in_a_sentence():
         assert wrong_argument(TOOLS, "page", arguments)
 
 
-def test_the_official_client_uses_the_program_over_its_standard_streams(folder):
+def test_the_official_client_can_use_the_program(folder):
     pytest.importorskip("mcp", reason="the extra mcp")
     import anyio
     from mcp import ClientSession
@@ -303,7 +301,7 @@ def test_the_official_client_uses_the_program_over_its_standard_streams(folder):
             tools = (await session.list_tools()).tools
             assert [tool.name for tool in tools] == list(TOOLS)
             assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
-            # the client holds the answer against the tool's schema, and raises where it does not fit
+            # the client validates the answer with the tool's schema
             links = await session.call_tool("links_in", {"url": "/a"})
             assert [row["kind"] for row in links.structured_content["content"]] == ["a", "a"]
             for name, arguments in (("search", {"query": "home"}), ("faults", {}), ("rows", {"table": "runs"})):

@@ -1,4 +1,4 @@
-"""The tool that fetches: only with its budget, only on the collection's hosts, by the collection's own settings."""
+"""The MCP tool that crawls: within its budget, the collection's hosts and the collection's settings."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def web() -> Web:
 
 
 def collection(server: Server, place: Path | str) -> None:
-    """The home page of a.test alone; what it links to waits."""
+    """Crawls only the home page of a.test. The linked pages wait."""
     mine = {"allow_private": True, "resolve": server.resolve, "mine": ("a.test", "b.test"), "delay_s": 0.05}
     crawl(server.url("a.test"), place, max_pages=1, index=False, **mine)
 
 
-def asked(place: Path | str, budget: CrawlBudget, *urls: str, **more: object) -> dict[str, object]:
+def call_crawl(place: Path | str, budget: CrawlBudget, *urls: str, **more: object) -> dict[str, object]:
     served = Served(lambda: {"a": place}, budget=budget)
     content = answered(served, "crawl", {"urls": list(urls), **more}).content
     assert isinstance(content, dict)
@@ -52,22 +52,22 @@ def test_named_pages_are_fetched_and_can_be_read(tmp_path):
     folder, budget = tmp_path / "a.periplus", CrawlBudget(4, 60.0, 10_000_000)
     with serve(web()) as server:
         collection(server, folder)
-        done = asked(folder, budget, "/3.html", server.url("a.test", "/4.html"))
+        done = call_crawl(folder, budget, "/3.html", server.url("a.test", "/4.html"))
         assert (done["fetched"], budget.pages) == (2, 2)
         assert done["budget_left"]["pages"] == 2
         assert server.log.targets("a.test") == ["/robots.txt", "/", "/3.html", "/4.html"]
         text = answered(Served(lambda: {"a": folder}), "page", {"url": "/3.html"}).content
         assert "words of a long page" in text
-        asked(folder, budget, "/5.html", pages=100)
+        call_crawl(folder, budget, "/5.html", pages=100)
         assert budget.pages == 0
         with pytest.raises(UsageError, match="budget of this server is spent"):
-            asked(folder, budget, "/0.html")
+            call_crawl(folder, budget, "/0.html")
         assert len(server.log.targets("a.test")) == 6
         assert min(server.log.gaps("a.test")) > 0.045
         assert server.log.hosts() == {"a.test"}
 
 
-def test_other_hosts_and_what_robots_forbid_are_not_asked(tmp_path):
+def test_other_hosts_and_disallowed_pages_are_not_requested(tmp_path):
     folder = tmp_path / "a.periplus"
     with serve(web()) as server:
         server.web.sites["a.test"].answer("/robots.txt", robots(), linked_from=None)
@@ -81,12 +81,12 @@ def test_other_hosts_and_what_robots_forbid_are_not_asked(tmp_path):
             "file:///etc/passwd",
         ):
             with pytest.raises(UsageError, match=r"neither on a host of this collection|is not an address"):
-                asked(folder, budget, url)
-        asked(folder, budget, "/secret.html")
+                call_crawl(folder, budget, url)
+        call_crawl(folder, budget, "/secret.html")
         assert "/secret.html" not in server.log.targets("a.test")
         assert server.log.hosts() == {"a.test"}
         named = CrawlBudget(1, 60.0, 10_000_000, ("b.test",))
-        assert asked(folder, named, server.url("b.test"))["fetched"] == 1
+        assert call_crawl(folder, named, server.url("b.test"))["fetched"] == 1
         assert "/" in server.log.targets("b.test")
 
 
@@ -96,16 +96,16 @@ def robots():
     return Answer(200, b"User-agent: *\nDisallow: /secret\n", (("content-type", "text/plain"),))
 
 
-def test_bytes_end_a_crawl(tmp_path):
+def test_a_crawl_ends_at_its_limit_of_bytes(tmp_path):
     folder, budget = tmp_path / "a.periplus", CrawlBudget(100, 60.0, 1)
     with serve(web()) as server:
         collection(server, folder)
-        done = asked(folder, budget, "/0.html", pages=100)
+        done = call_crawl(folder, budget, "/0.html", pages=100)
         assert done["fetched"] < 6
         assert (done["state"], budget.size_bytes) == ("stopped", 0)
 
 
-def test_a_collection_in_a_database_is_crawled_and_read_too(tmp_path, address: Address):
+def test_a_collection_in_a_database_can_be_crawled_and_read(tmp_path, address: Address):
     with serve(web()) as server:
         collection(server, address.text)
         places = collections_at([address.text], tmp_path)
@@ -121,7 +121,7 @@ def test_a_collection_in_a_database_is_crawled_and_read_too(tmp_path, address: A
         assert len(answered(served, "rows", {"table": "pages"}).content) >= 2
 
 
-def test_without_a_budget_or_the_role_there_is_no_such_tool(tmp_path):
+def test_without_budget_or_permission_there_is_no_crawl_tool(tmp_path):
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
     reading = Served(lambda: {"e": folder})
     crawling = Served(lambda: {"e": folder}, budget=CrawlBudget(1, 1.0, 1))
@@ -134,7 +134,7 @@ def test_without_a_budget_or_the_role_there_is_no_such_tool(tmp_path):
             answered(served, "crawl", {"urls": ["https://e.org/"]}, **more)
 
 
-def test_the_collections_settings_hold_whatever_is_asked():
+def test_the_collections_settings_always_apply():
     def run(**settings: object) -> RunRecord:
         values = as_values(Settings()) | settings
         return RunRecord(1, "crawl", ("https://e.org/docs/",), values, 0, 0.0, 1.0, "done", "", 1, 1)

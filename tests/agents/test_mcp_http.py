@@ -1,4 +1,4 @@
-"""The tools over HTTP: who is let in, what is refused before the protocol reads it; asked by the official client."""
+"""MCP over HTTP: access control, refusals before the protocol, rate limits, and the official client."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _at_once(wait_s: float) -> None:
 
 
 @contextlib.contextmanager
-def asked(
+def connected(
     folder: Path, locks: Locks, rate: http.QuestionRate | None = None, budget: CrawlBudget | None = None
 ) -> Iterator[TestClient]:
     served = Served(lambda: collections_at([folder], Path()), budget=budget)
@@ -56,8 +56,8 @@ def asked(
         yield client
 
 
-def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
-    with asked(folder, Locks()) as client:
+def test_a_request_is_answered_as_json_with_no_store(folder):
+    with connected(folder, Locks()) as client:
         answer = client.post("/mcp", json=ASK)
     assert answer.status_code == 200
     assert answer.json()["result"]["structuredContent"]["content"][0]["name"] == "e"
@@ -69,11 +69,11 @@ def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example"}, 421),  # a name that leads to our address
+        ({"host": "evil.example"}, 421),  # a foreign host name (DNS rebinding)
         ({"host": "evil.example:8322", "origin": "http://evil.example:8322"}, 421),
         ({"origin": "https://evil.example"}, 403),
-        ({"origin": "null"}, 403),  # a file, or a sandboxed frame
-        ({"origin": "http://127.0.0.1:9999"}, 403),  # another program of this machine
+        ({"origin": "null"}, 403),  # a local file or a sandboxed frame
+        ({"origin": "http://127.0.0.1:9999"}, 403),  # another program on this machine
         ({"origin": "ftp://127.0.0.1:8322"}, 403),
         ({"origin": f"http://{HOST}/"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
@@ -82,35 +82,35 @@ def test_a_question_is_answered_as_json_and_not_stored_by_anyone(folder):
         ({"host": "tools.example.org", "origin": "https://tools.example.org"}, 200),  # --name
     ],
 )
-def test_pages_of_other_origins_and_foreign_names_are_refused(folder, headers, status):
-    with asked(folder, Locks(names=("tools.example.org",))) as client:
+def test_other_origins_and_foreign_host_names_are_refused(folder, headers, status):
+    with connected(folder, Locks(names=("tools.example.org",))) as client:
         assert client.post("/mcp", json=ASK, headers=headers).status_code == status
 
 
-def test_without_a_further_name_an_origin_with_tls_is_another_one(folder):
-    with asked(folder, Locks()) as client:
+def test_an_https_origin_is_refused_without_an_allowed_name(folder):
+    with connected(folder, Locks()) as client:
         assert client.post("/mcp", json=ASK, headers={"origin": f"https://{HOST}"}).status_code == 403
         assert client.post("/mcp", json=ASK, headers={"origin": f"http://{HOST}"}).status_code == 200
 
 
-def test_only_questions_are_taken_at_one_place(folder):
-    with asked(folder, Locks()) as client:
+def test_only_post_with_json_is_accepted(folder):
+    with connected(folder, Locks()) as client:
         assert client.get("/mcp").status_code == 405
         assert client.delete("/mcp").status_code == 405
-        assert client.options("/mcp").status_code == 405  # no other origin is ever allowed
+        assert client.options("/mcp").status_code == 405  # no CORS preflight: other origins are never allowed
         assert client.post("/", json=ASK).status_code == 404
         assert client.post("/mcp/../collections", json=ASK).status_code == 404
         assert client.post("/mcp", content=b"x=1", headers={"content-type": "text/plain"}).status_code == 400
         assert client.post("/mcp", content=b"{", headers={"content-type": "application/json"}).status_code == 400
 
 
-def test_a_token_opens_and_wrong_ones_wait_longer_each_time(folder):
+def test_a_token_gives_access_and_wrong_tokens_wait_longer_each_time(folder):
     waits: list[float] = []
 
     async def sleep(wait_s: float) -> None:
         waits.append(wait_s)
 
-    with asked(folder, Locks(TOKEN, sleep=sleep)) as client:
+    with connected(folder, Locks(TOKEN, sleep=sleep)) as client:
         nothing = client.post("/mcp", json=ASK)
         assert (nothing.status_code, nothing.headers["www-authenticate"]) == (401, 'Bearer realm="periplus"')
         assert waits == []
@@ -121,14 +121,14 @@ def test_a_token_opens_and_wrong_ones_wait_longer_each_time(folder):
         basic = client.post("/mcp", json=ASK, headers={"authorization": f"Basic {TOKEN}"})
         assert basic.status_code == 401
         assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
-        assert client.post(f"/mcp?token={TOKEN}", json=ASK).status_code == 401  # addresses are logged
-    assert waits == [0.0, 0.5, 1.0, 2.0]  # the right one too: silence would tell a guesser
+        assert client.post(f"/mcp?token={TOKEN}", json=ASK).status_code == 401  # not in the URL, since URLs are logged
+    assert waits == [0.0, 0.5, 1.0, 2.0]  # the right token waits too, otherwise its speed would reveal it
 
 
-def test_users_of_the_interface_have_their_tokens_here_too(folder, tmp_path):
+def test_tokens_of_interface_users_are_valid(folder, tmp_path):
     users = Users(tmp_path)
     anna = users.add("anna", Role.LOOK)
-    with asked(folder, Locks(users=users, sleep=_at_once)) as client:
+    with connected(folder, Locks(users=users, sleep=_at_once)) as client:
         assert client.post("/mcp", json=ASK).status_code == 401
         assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 200
         users.remove("anna")
@@ -138,12 +138,12 @@ def test_users_of_the_interface_have_their_tokens_here_too(folder, tmp_path):
         assert client.post("/mcp", json=ASK, headers={"authorization": f"Bearer {anna}"}).status_code == 503
 
 
-def test_crawls_take_the_role_work(folder, tmp_path):
+def test_a_crawl_needs_the_role_work(folder, tmp_path):
     users = Users(tmp_path)
     tokens = {role: users.add(role.value, role) for role in (Role.LOOK, Role.WORK)}
     question = ASK | {"params": {"name": "crawl", "arguments": {"urls": ["https://other.example/"]}}}
     offered = {}
-    with asked(folder, Locks(users=users, sleep=_at_once), budget=CrawlBudget(1, 60.0, 1_000)) as client:
+    with connected(folder, Locks(users=users, sleep=_at_once), budget=CrawlBudget(1, 60.0, 1_000)) as client:
         for role, token in tokens.items():
             bearer = {"authorization": f"Bearer {token}"}
             listed = client.post("/mcp", json=ASK | {"method": "tools/list", "params": {}}, headers=bearer).json()
@@ -155,7 +155,7 @@ def test_crawls_take_the_role_work(folder, tmp_path):
     assert offered == {Role.LOOK: False, Role.WORK: True}
 
 
-def test_whoever_listens_for_others_needs_a_token_or_users(tmp_path):
+def test_listening_on_a_public_address_needs_a_token_or_users(tmp_path):
     for locks in (Locks(host="0.0.0.0"), Locks("short", host="0.0.0.0")):
         with pytest.raises(UsageError, match="can be reached by others"):
             require_locks(locks)
@@ -166,9 +166,9 @@ def test_whoever_listens_for_others_needs_a_token_or_users(tmp_path):
     require_locks(Locks(users=users, host="::"))
 
 
-def test_questions_are_bounded_in_bytes_and_in_number(folder):
+def test_requests_are_limited_in_size_and_rate(folder):
     now = [0.0]
-    with asked(folder, Locks(), http.QuestionRate(lambda: now[0])) as client:
+    with connected(folder, Locks(), http.QuestionRate(lambda: now[0])) as client:
         large = ASK | {"params": {"name": "search", "arguments": {"query": "x" * http.BODY_BYTES}}}
         assert client.post("/mcp", json=large).status_code == 413
         statuses = [client.post("/mcp", json=ASK | {"method": "ping"}).status_code for _ in range(http.AT_FIRST)]
@@ -179,17 +179,17 @@ def test_questions_are_bounded_in_bytes_and_in_number(folder):
         assert client.post("/mcp", json=ASK).status_code == 200
 
 
-def test_what_is_remembered_of_addresses_is_bounded():
+def test_the_rate_limit_remembers_a_limited_number_of_addresses():
     rate = http.QuestionRate(lambda: 0.0)
     for number in range(http.ADDRESSES + 10):
         rate.wait_s(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
     assert len(rate._left) == http.ADDRESSES
     spent = http.QuestionRate(lambda: 0.0)
     waits = [spent.wait_s(f"2001:db8::{number:x}") for number in range(http.AT_FIRST + 1)]
-    assert waits[-1] > 0  # one visitor's network
+    assert waits[-1] > 0  # addresses of one /64 network count together
 
 
-def test_addresses_to_listen_on():
+def test_the_address_to_listen_on_is_parsed():
     assert host_and_port("127.0.0.1:8322") == ("127.0.0.1", 8322)
     assert host_and_port("[::1]:80") == ("::1", 80)
     assert host_and_port(":9000") == host_and_port("9000") == ("127.0.0.1", 9000)
@@ -198,7 +198,7 @@ def test_addresses_to_listen_on():
             host_and_port(wrong)
 
 
-def test_the_official_client_asks_the_program_over_http(folder):
+def test_the_official_client_can_use_the_program_over_http(folder):
     from mcp import ClientSession
     from mcp.client.client import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -223,7 +223,7 @@ def test_the_official_client_asks_the_program_over_http(folder):
                 assert [hit["url"] for hit in hits.structured_content["content"]] == ["https://e.org/a"]
                 refused = await session.call_tool("page", {"url": "https://e.org/never"})
                 assert refused.is_error
-            # the newest revision of the protocol, which has no handshake
+            # the newest protocol version has no handshake
             async with Client(streamable_http_client(url, http_client=client)) as newest:
                 answer = await newest.call_tool("page", {"url": "/a"})
                 assert "A lighthouse" in answer.content[0].text

@@ -1,4 +1,4 @@
-"""Stages are named by their question, are computed once, and are made anew where they were interrupted."""
+"""Stages of the engines: names, dependencies, repetition after an interruption, choice of the engine."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def manifest(urls, links):
     return Manifest("collection", "", 0.0, {}, {}, tables)
 
 
-def test_a_stage_comes_after_those_that_it_needs_and_once():
+def test_a_stage_runs_once_and_after_the_stages_it_needs():
     names = [stage.name for stage in needed(["map", "cascades", "ranks"])]
     assert names == ["ends", "graph", "ranks", "map", "duplicates", "sketches", "near", "cascades"]
 
 
-def test_a_name_changes_with_what_the_stage_depends_on_and_with_nothing_else():
+def test_a_folder_name_changes_only_with_the_inputs_of_its_stage():
     def names(order, digest="d"):
         return {name: folder_name(stage, digest, order) for name, stage in STAGES.items()}
 
@@ -58,7 +58,7 @@ def test_a_name_changes_with_what_the_stage_depends_on_and_with_nothing_else():
     assert not set(plain.values()) & set(names(StageParameters(), "other").values())
 
 
-def test_what_is_finished_is_left_and_what_was_interrupted_is_made_anew(dataset, tmp_path):
+def test_finished_stages_are_kept_and_interrupted_ones_repeated(dataset, tmp_path):
     done = compute(dataset, tmp_path / "r", ["map"], StageParameters(), ("stream", ENGINE), silent)
     assert [stage.was_there for stage in done] == [False] * 4
     (done[2].folder / "manifest.json").unlink()
@@ -78,7 +78,7 @@ def test_a_stage_that_fails_leaves_no_manifest(dataset, tmp_path):
     assert found == {"ends": True, "graph": True, "ranks": False}
 
 
-def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
+def test_unsorted_links_are_refused(tmp_path):
     rows = [{"source": source, "target": 0, "kind": "a", "position": "main"} for source in (1, 2, 1)]
     urls = [
         {
@@ -101,7 +101,7 @@ def test_links_out_of_order_are_refused_and_not_guessed_at(tmp_path):
         compute(dataset, tmp_path / "r", ["graph"], StageParameters(), ("stream", ENGINE), silent)
 
 
-def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
+def test_an_incomplete_dataset_is_refused(dataset, tmp_path):
     (dataset / "manifest.json").unlink()
     with pytest.raises(StoreError, match="incomplete"):
         compute(dataset, tmp_path / "r", ["ends"], StageParameters(), ("stream", ENGINE), silent)
@@ -110,16 +110,14 @@ def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
 @pytest.mark.parametrize(
     ("urls", "links", "memory", "cores", "engine"),
     [
-        (10**6, 10**7, 16e9, 2, "stream"),  # over before a session has begun
+        (10**6, 10**7, 16e9, 2, "stream"),  # done before a Spark session has started
         (10**8, 10**9, 16e9, 2, "stream"),
-        (10**8, 10**9, 16e9, 8, "spark"),  # sooner
+        (10**8, 10**9, 16e9, 8, "spark"),  # faster
         (10**9, 10**10, 16e9, 2, "spark"),  # does not fit
         (10**9, 10**10, 16e9, 0, "stream"),
     ],
 )
-def test_auto_takes_the_engine_that_ends_first_among_those_that_the_dataset_fits_and_says_why(
-    urls, links, memory, cores, engine
-):
+def test_auto_selects_the_fastest_engine_with_enough_memory_and_says_why(urls, links, memory, cores, engine):
     choice = chosen(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
@@ -127,17 +125,17 @@ def test_auto_takes_the_engine_that_ends_first_among_those_that_the_dataset_fits
     assert (f"{cores} cores of spark" in choice.why) == bool(cores)
 
 
-def test_an_address_tells_how_many_cores_a_cluster_has():
+def test_the_number_of_cores_follows_from_the_cluster_address():
     assert [_cores(on) for on in ("local", "local[3]", "local[4,2]", "spark://head:7077", "yarn")] == [1, 3, 4, 8, 8]
     assert _cores("local[*]") == os.cpu_count()
 
 
-def test_each_stage_has_its_cost_by_each_engine():
+def test_each_engine_has_a_cost_for_each_stage():
     for cost in COSTS.values():
         assert set(cost.row_us) == set(ROWS) == set(STAGES)
 
 
-def test_without_texts_all_but_what_needs_them_is_computed(tmp_path):
+def test_without_texts_the_stages_that_need_none_are_computed(tmp_path):
     dataset = chance_dataset(tmp_path / "web", 1, urls=20, texts=False)
     done = {stage.stage for stage in analyse_dataset(dataset).stages}
     assert done == set(STAGES) - {"sketches", "outlines", "near", "templates", "cascades"}
@@ -145,18 +143,18 @@ def test_without_texts_all_but_what_needs_them_is_computed(tmp_path):
         analyse_dataset(dataset, ["near"])
 
 
-def test_the_command_says_where_the_tables_are_and_goes_on_where_it_was(dataset):
+def test_the_command_lists_the_tables_and_continues_an_earlier_run(dataset):
     assert set(_NAMES) == set(ANALYSES)
-    said = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--json"])
-    assert said.exit_code == 0, said.output
-    found = json.loads(said.stdout)
+    ran = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--json"])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
     assert found["engine"] == "stream"
     assert [stage["stage"] for stage in found["stages"]] == ["ends", "graph", "ranks"]
     again = CliRunner().invoke(main, ["analyse", str(dataset), "ranks", "--engine", "stream"])
     assert "0 stages computed, 3 there already" in again.stdout
 
 
-def test_what_there_is_not_is_refused_in_a_sentence(dataset):
+def test_an_unknown_stage_or_engine_is_refused(dataset):
     assert "choose among" in CliRunner().invoke(main, ["analyse", str(dataset), "karma"]).stderr
     with pytest.raises(UsageError, match="unknown engine"):
         analyse_dataset(dataset, ["ranks"], request=replace(EngineRequest(), engine="abacus"))

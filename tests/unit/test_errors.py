@@ -1,4 +1,4 @@
-"""Errors raised on purpose: one tree, and messages that say what to do."""
+"""The tree of errors, and messages with advice."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if item._
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
-def test_one_except_catches_all_that_is_raised_on_purpose(error):
+def test_every_error_is_a_periplus_error(error):
     assert issubclass(error, PeriplusError)
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
-def test_each_error_says_when_it_is_raised(error):
+def test_each_error_has_a_docstring(error):
     assert (error.__doc__ or "").rstrip().endswith(".")
 
 
 @pytest.mark.parametrize("error", [InvalidUrl, UnknownSetting, NoCollection])
-def test_what_the_caller_did_wrong_is_a_usage_error(error):
+def test_errors_of_the_caller_are_usage_errors(error):
     assert issubclass(error, UsageError)
 
 
-def test_a_store_that_fails_is_not_the_callers_fault():
+def test_a_store_error_is_no_usage_error():
     assert not issubclass(StoreError, UsageError)
 
 
-def test_not_converged_carries_its_numbers_and_says_what_to_do():
+def test_not_converged_has_its_figures_and_advice():
     error = NotConverged("pagerank", rounds=200, residual=0.0123456)
     assert (error.rounds, error.residual) == (200, 0.0123456)
     assert (

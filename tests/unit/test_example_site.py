@@ -1,4 +1,4 @@
-"""The example site is whole, and faulty only where examples/README.md says so."""
+"""The example site has only the faults that examples/README.md lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDLESS = ("/calendar/", "/booking/")
 
 
 class Links(HTMLParser):
-    """href and src, and ids."""
+    """Values of href and src, and the ids."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def get(port, path, **headers):
 
 @pytest.fixture(scope="module")
 def crawled(port):
-    """Every page within reach but the endless and the slow: path -> (status, text)."""
+    """(status, text) by path of every page that links lead to, except the endless ones and the slow one."""
     pages, queue = {}, ["/"]
     while queue:
         path = queue.pop()
@@ -74,7 +74,7 @@ def crawled(port):
     return pages
 
 
-def test_only_the_planted_links_are_dead(crawled):
+def test_only_the_planted_links_are_broken(crawled):
     assert {path for path, (status, _) in crawled.items() if status == 404} == {
         "/documents/register-1780.html",
         "/en/ports/old-quay-plan.html",
@@ -82,7 +82,7 @@ def test_only_the_planted_links_are_dead(crawled):
     assert len([path for path, (status, _) in crawled.items() if status == 200 and path.endswith(".html")]) >= 60
 
 
-def test_only_the_planted_fragment_is_dead(crawled):
+def test_only_the_planted_fragment_is_broken(crawled):
     dead = set()
     for path, (_, text) in crawled.items():
         for link in Links(text).found:
@@ -92,7 +92,7 @@ def test_only_the_planted_fragment_is_dead(crawled):
     assert dead == {"/en/glossary.html#piles-and-dolphins"}
 
 
-def test_redirects_and_twins(crawled):
+def test_redirects_and_duplicates_are_the_planted_ones(crawled):
     assert [path for path, (status, _) in crawled.items() if status == 301] == [
         "/old/harbours.html",
         "/archive/harbours.html",
@@ -103,7 +103,7 @@ def test_redirects_and_twins(crawled):
     assert not crawled["/cs/zima.html"][1].isascii()
 
 
-def test_titles_are_missing_and_doubled_only_where_planted(crawled):
+def test_titles_are_missing_and_duplicate_only_where_planted(crawled):
     titles = {
         path: re.findall("<title>(.*?)</title>", text)
         for path, (status, text) in crawled.items()
@@ -125,12 +125,12 @@ def test_the_orphan_is_in_the_sitemap_only(crawled, port):
 
 
 def test_session_ids_and_calendar_never_end(port):
-    one, other = (re.findall(r"sid=(\w+)", get(port, "/booking/index.html")[2].decode())[0] for _ in range(2))
-    assert one != other
+    first, second = (re.findall(r"sid=(\w+)", get(port, "/booking/index.html")[2].decode())[0] for _ in range(2))
+    assert first != second
     assert b"/calendar/2027/01.html" in get(port, "/calendar/2026/12.html")[2]
 
 
-def test_charsets_and_their_declarations(port):
+def test_pages_have_the_planted_charsets_and_declarations(port):
     for path, charset, word in (
         ("/cs/index.html", "windows-1250", "přístavů"),
         ("/ru/index.html", "koi8-r", "моряк"),
@@ -149,7 +149,7 @@ def test_charsets_and_their_declarations(port):
         assert word in body.decode(charset)
 
 
-def test_soft_404_and_304(port):
+def test_the_site_has_a_soft_404_and_answers_304(port):
     status, fields, body = get(port, "/en/pilots/corrin.html")
     assert status == 200
     assert b"Page not found" in body
@@ -157,7 +157,7 @@ def test_soft_404_and_304(port):
     assert "ETag" in fields
 
 
-def test_the_towns_link_to_one_another_and_to_offices_that_answer(port):
+def test_the_towns_link_to_each_other_and_to_offices_that_answer(port):
     def page(host, path="/"):
         return get(port, path, Host=f"{host}:{port}")
 
@@ -169,7 +169,7 @@ def test_the_towns_link_to_one_another_and_to_offices_that_answer(port):
     assert page("vellmouth.example", "/page/40.html")[0] == 404
 
 
-def test_the_settings_of_the_demo_are_legal_and_name_its_port(tmp_path):
+def test_the_settings_of_the_demo_are_valid_and_have_its_port(tmp_path):
     command = [sys.executable, "-m", "periplus.cli", "demo", "--settings", "--port", "8001"]
     text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     (tmp_path / "periplus.toml").write_text(text)

@@ -1,4 +1,4 @@
-"""Exports: the same rows in every format, safe for spreadsheets, streamed."""
+"""Exports: the same rows in every format, safe for spreadsheets."""
 
 import csv
 import io
@@ -38,17 +38,17 @@ def rows_of(folder, name, **options):
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_every_table_has_the_columns_that_it_names(folder, name):
+def test_every_table_has_the_documented_columns(folder, name):
     kinds = {"text": str, "time": str, "integer": int, "boolean": int, "real": float}
     for row in rows_of(folder, name):
         for column in EXPORTS[name].columns:
             assert row[column.name] is None or type(row[column.name]) is kinds[column.kind], column
 
 
-def test_pages_come_with_their_rank_and_where_redirects_end(folder):
+def test_pages_have_their_rank_and_the_end_of_their_redirects(folder):
     found = {row["url"]: row for row in rows_of(folder, "pages")}
     assert found["https://e.org/b"]["final_url"] == "https://e.org/d"
-    assert found["https://e.org/e"]["final_url"] is None  # a loop
+    assert found["https://e.org/e"]["final_url"] is None  # a redirect loop
     home, deep = found["https://e.org/"], found["https://e.org/d"]
     assert home["final_url"] == home["url"] and home["inlinks"] == 1 and home["outlinks"] == 1
     assert home["rank"] + deep["rank"] == pytest.approx(1) and 0 <= home["score"] <= 100
@@ -56,7 +56,7 @@ def test_pages_come_with_their_rank_and_where_redirects_end(folder):
     assert "rank" not in rows_of(folder, "pages", ranks=False)[0]
 
 
-def test_redirects_are_told_hop_by_hop(folder):
+def test_redirects_are_listed_hop_by_hop(folder):
     chains = {}
     for row in rows_of(folder, "redirects"):
         chains.setdefault(row["chain_id"], []).append(
@@ -66,7 +66,7 @@ def test_redirects_are_told_hop_by_hop(folder):
     assert any(chain[-1][3] == "loop" for chain in chains.values())
 
 
-def test_issues_name_the_page_to_mend(folder):
+def test_issues_name_the_page_to_repair(folder):
     broken = [row for row in rows_of(folder, "issues") if row["related_url"] == "https://e.org/a"]
     assert broken and all(
         row["url"] == "https://e.org/" and row["severity"] and row["message"] and row["category"] == "links"
@@ -74,7 +74,7 @@ def test_issues_name_the_page_to_mend(folder):
     )
 
 
-def test_csv_and_json_lines_hold_the_same_rows(folder):
+def test_csv_and_json_lines_have_the_same_rows(folder):
     run = CliRunner().invoke
     lines = run(main, ["export", "links", "-c", str(folder), "-f", "jsonl"]).stdout.splitlines()
     text = run(main, ["export", "links", "-c", str(folder)]).stdout
@@ -84,7 +84,7 @@ def test_csv_and_json_lines_hold_the_same_rows(folder):
     assert ",'=cmd|' /C calc'!A0," in pages
 
 
-def test_parquet_keeps_the_kinds(folder, tmp_path):
+def test_parquet_keeps_the_column_types(folder, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "pages.parquet"
     ended = CliRunner().invoke(main, ["export", "pages", "-c", str(folder), "-o", str(path)])
@@ -112,14 +112,14 @@ def cells(path, sheet=1):
     return zipfile.ZipFile(path).read(f"xl/worksheets/sheet{sheet}.xml").decode()
 
 
-def test_excel_computes_nothing_and_links_nothing(tmp_path):
+def test_excel_files_have_no_formulas_and_no_links(tmp_path):
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "https://e.org/", "0123", "{=1}", "a\x01b", "\ud800"]
     assert write_xlsx("pages", COLUMNS, [(text, 1, 1) for text in texts], tmp_path / "x.xlsx") == 1
     content = cells(tmp_path / "x.xlsx")
     assert "<f>" not in content and "<hyperlink" not in content and "=1+1" in content and 't="b"' in content
 
 
-def test_more_rows_than_a_sheet_holds_go_on_in_the_next(tmp_path):
+def test_rows_beyond_the_limit_of_a_sheet_go_to_the_next_sheet(tmp_path):
     rows = [(f"text {number}", number, None) for number in range(25)]
     assert write_xlsx("links", COLUMNS, iter(rows), tmp_path / "x.xlsx", sheet_rows=11) == 3
     assert [cells(tmp_path / "x.xlsx", sheet).count("<row") for sheet in (1, 2, 3)] == [11, 11, 6]
@@ -127,13 +127,13 @@ def test_more_rows_than_a_sheet_holds_go_on_in_the_next(tmp_path):
     assert write_xlsx("links", COLUMNS, iter(()), tmp_path / "z.xlsx") == 1
 
 
-def test_excel_cuts_what_no_cell_holds_and_keeps_long_numbers(tmp_path):
+def test_excel_cuts_long_texts_and_keeps_long_numbers(tmp_path):
     write_xlsx("x", COLUMNS, [("x" * 40_000, 2**62, None)], tmp_path / "x.xlsx")
     content = cells(tmp_path / "x.xlsx")
     assert str(2**62) in content and "x" * 32_766 + "…" in content and "x" * 32_767 not in content
 
 
-def test_what_cannot_be_written_is_said(folder, tmp_path):
+def test_an_export_that_cannot_be_written_is_refused(folder, tmp_path):
     run = CliRunner().invoke
     assert "needs a name" in run(main, ["export", "pages", "-c", str(folder), "-f", "xlsx"]).output
     refused = run(main, ["export", "pages", "-c", str(folder), "-o", str(tmp_path / "out.foo")])

@@ -1,7 +1,7 @@
-"""What installed packages add by entry points: one of each, found by its metadata, and none that does harm.
+"""Extensions of installed packages, through entry points: one of each kind, and failing ones do no harm.
 
-The packages lie in tests/extension, each with the dist-info folder that an installer would have written. Each
-question is asked in a process of its own, on whose path that folder is.
+The packages are in tests/extension, with the dist-info folders that an installer writes. Each test runs a process with
+that folder on its path.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from periplus import extensions
 from stored import page, stored
 
 ROOT = Path(__file__).parents[2]
-BESIDE = ROOT / "tests" / "extension"
+PACKAGES = ROOT / "tests" / "extension"
 START = "https://e.org/"
 
 
-def run(*command, path=BESIDE):
-    """What a process with the packages of this folder beside Periplus writes."""
+def run(*command, path=PACKAGES):
+    """Runs Python with the packages of a folder on its path, and returns the finished process."""
     env = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT / 'src'}"}
     return subprocess.run([sys.executable, *command], env=env, capture_output=True, encoding="utf-8", check=False)
 
 
-def periplus(*arguments, path=BESIDE):
+def periplus(*arguments, path=PACKAGES):
     return run("-m", "periplus.cli", *map(str, arguments), path=path)
 
 
@@ -50,29 +50,29 @@ print(document.title, "|", document.text.strip(), "|", document.fault, "|", may_
 """
 
 
-def test_a_media_type_is_read():
+def test_a_package_can_read_a_media_type():
     ended = run("-c", UNDERSTAND, "text/x-recipe", "Soup\nBoil <water>.")
     assert ended.stdout.strip() == "Soup | Boil <water>. |  | True", ended.stderr
     assert run("-c", UNDERSTAND, "text/x-recipe", "Soup", path=ROOT / "src").stdout.strip() == "|  |  | False"
 
 
-def test_a_reader_that_fails_costs_its_page_alone_and_none_of_ours_is_replaced():
+def test_a_failing_reader_affects_only_its_page_and_cannot_replace_ours():
     ended = run("-c", UNDERSTAND, "text/x-broken", "Soup")
     assert "the installed package broken 0.1 failed: ValueError: out of salt" in ended.stdout, ended.stderr
     assert run("-c", UNDERSTAND, "text/html", "<title>a</title>b").stdout.startswith("a | b |  | True")
 
 
-def test_a_table_is_written_in_a_format_of_a_package(folder, tmp_path):
+def test_a_package_can_write_a_table_format(folder, tmp_path):
     ended = periplus("export", "urls", "-c", folder, "-o", tmp_path / "x.md")
     assert ended.returncode == 0 and "2 lines of urls" in ended.stderr, ended.stderr
     lines = (tmp_path / "x.md").read_text().splitlines()
     assert lines[0].startswith("| id | url ") and START in lines[2]
     csv = periplus("export", "urls", "-c", folder)
     assert csv.returncode == 0 and START in csv.stdout
-    assert "burnt" in csv.stderr and "broken 0.1" in csv.stderr  # left out, and said
+    assert "burnt" in csv.stderr and "broken 0.1" in csv.stderr  # skipped, with a message
 
 
-def test_an_audit_finds_what_a_package_looks_for_and_goes_on_where_one_fails(folder):
+def test_an_audit_has_the_issues_of_a_package_and_continues_after_a_failing_one(folder):
     ended = periplus("export", "issues", "-c", folder, "-f", "jsonl")
     rows = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [row["url"] for row in rows if row["code"] == "title-shouts"] == [START], ended.stderr
@@ -82,7 +82,7 @@ def test_an_audit_finds_what_a_package_looks_for_and_goes_on_where_one_fails(fol
     assert "title-shouts" in refused.stderr and refused.returncode == 2
 
 
-def test_a_survey_may_use_a_rule_of_a_package():
+def test_a_package_can_add_a_survey_rule():
     ask = "from periplus.schedule.bandit import rule_named; print(rule_named({!r}, 10, 2))"
     assert "name='fewest'" in run("-c", ask.format("fewest")).stdout
     burnt = run("-c", ask.format("burnt")).stderr
@@ -91,16 +91,18 @@ def test_a_survey_may_use_a_rule_of_a_package():
     assert words.stdout.strip() == "The site of which the fewest pages were read."
 
 
-def test_a_command_is_listed_and_runs():
+def test_a_package_can_add_a_command():
     assert periplus("cook").stdout == "soup\n"
     listed = periplus("--help").stdout
     assert "Of recipes 1.0." in listed and "\n  cook " in listed
-    assert "Usage: periplus crawl" in periplus("crawl", "--help").stdout  # ours, whatever a package calls so
+    assert (
+        "Usage: periplus crawl" in periplus("crawl", "--help").stdout
+    )  # our own command, although a package has one with this name
     ended = periplus("burnt")
     assert ended.returncode == 1 and "the installed package broken 0.1 failed" in ended.stderr
 
 
-def test_settings_list_what_is_installed_and_what_is_wrong_with_it():
+def test_settings_list_the_extensions_and_their_faults():
     rows = [json.loads(line) for line in periplus("settings", "--extensions", "-f", "jsonl").stdout.splitlines()]
     mine = {(row["group"], row["name"]): row for row in rows}
     assert mine["periplus.formats", "text/x-recipe"] | {"fault": ""} == mine["periplus.formats", "text/x-recipe"]
@@ -108,8 +110,8 @@ def test_settings_list_what_is_installed_and_what_is_wrong_with_it():
     assert "AttributeError" in mine["periplus.writers", "burnt"]["fault"]
 
 
-def test_a_collection_names_no_extension(folder):
-    """A folder of code within a collection is no installed package, not even where one works in it."""
+def test_a_folder_in_a_collection_is_no_extension(folder):
+    """Code in a collection is not an installed package, even if it is the current folder."""
     (folder / "evil-1.0.dist-info").mkdir()
     (folder / "evil-1.0.dist-info" / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
     (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text("[periplus.commands]\nevil = evil:run\n")
@@ -118,6 +120,6 @@ def test_a_collection_names_no_extension(folder):
         assert "Usage: periplus" in ended.stdout and "evil" not in ended.stdout
 
 
-def test_the_groups_of_our_own_entry_points_are_groups_that_are_read():
+def test_the_groups_of_our_own_entry_points_are_known():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert {name.removeprefix("periplus.") for name in project.get("entry-points", {})} <= set(extensions.GROUPS)

@@ -1,4 +1,4 @@
-"""Links that lead nowhere, and links to other domains."""
+"""Invalid links, and links to other domains."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memory_engine import invalid_links
 from periplus.analyse.linkgraph import LinksOfDomains, external_domains
 
-# places: 0, 1 ours; 2, 3 domain 20; 4 domain 30; 5 ours and gone; 6 domain 30 and gone
+# 0, 1: own pages; 2, 3: domain 20; 4: domain 30; 5: own, failed; 6: domain 30, failed
 DOMAIN = np.array([10, 10, 20, 20, 30, 10, 30])
 FETCHED = np.array([True, True, False, False, False, False, False])
 FAILED = np.array([False] * 5 + [True, True])
@@ -30,14 +30,14 @@ def test_a7_external_links_lead_to_other_domains_and_are_not_invalid():
     assert found.offsets.tolist() == [0, 3, 4]
 
 
-def test_no_links():
+def test_without_links_nothing_is_found():
     assert external_domains(links()).rows.tolist() == []
     assert invalid_links(links()).tolist() == []
 
 
 @settings(max_examples=80)
 @given(pairs=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40))
-def test_they_agree_with_the_published_sets(pairs):
+def test_both_agree_with_the_published_definitions(pairs):
     known = links(*pairs)
     found = external_domains(known)
     published = {(p, q) for p, q in pairs if FETCHED[p] and DOMAIN[p] != DOMAIN[q] and not FAILED[q]}

@@ -1,4 +1,4 @@
-"""Columns of pages that a user's own rules make: CSS, XPath, regular expressions, JSONPath."""
+"""Columns of pages by extraction rules of the user: CSS, XPath, regular expressions, JSONPath."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = """<!DOCTYPE html><title>Lamp</title><p class=price data-sku="L-1">€ <b
 
 
 def value(rule, body=PAGE, media_type="text/html"):
-    lines = "\n".join(f"{name} = {json.dumps(one)}" for name, one in rule.items()) if isinstance(rule, dict) else ""
+    lines = "\n".join(f"{name} = {json.dumps(part)}" for name, part in rule.items()) if isinstance(rule, dict) else ""
     text = f"[extract.v]\n{lines}" if lines else f"[extract]\nv = {json.dumps(rule)}"
     (made,) = extracted(extract_rules(text), body.encode(), "utf-8", media_type)
     return made
@@ -54,7 +54,7 @@ def value(rule, body=PAGE, media_type="text/html"):
         ({"regex": r"<li>\s*(\w)", "all": True}, "a\nb"),
     ],
 )
-def test_each_kind_of_rule(rule, expected):
+def test_each_kind_of_rule_extracts_its_value(rule, expected):
     assert value(rule) == expected
 
 
@@ -69,7 +69,7 @@ def test_each_kind_of_rule(rule, expected):
         ("$.nothing", None),
     ],
 )
-def test_json_of_a_page_is_asked_by_paths(rule, expected):
+def test_json_in_a_page_is_read_with_jsonpath(rule, expected):
     pytest.importorskip("jsonpath")
     assert value({"jsonpath": rule}) == expected
     assert value({"jsonpath": "$.a"}, '{"a": [1]}', "application/json") == "[1]"
@@ -98,7 +98,7 @@ def test_errors_name_the_rule(text, words):
     assert "e/periplus.toml" in str(error.value) and words in str(error.value)
 
 
-def test_a_wrong_path_and_a_missing_package_are_named(monkeypatch):
+def test_an_invalid_jsonpath_and_a_missing_package_are_named(monkeypatch):
     pytest.importorskip("jsonpath")
     with pytest.raises(UsageError, match=r"\[extract\] price: '\$\[' is not a JSONPath"):
         extract_rules('[extract]\nprice = { jsonpath = "$[" }')
@@ -114,12 +114,12 @@ RULES = extract_rules(
 
 @given(body=st.binary(max_size=300), media_type=st.sampled_from(["text/html", "application/json", "image/png", ""]))
 def test_any_bytes_give_values_or_none(body, media_type):
-    assert all(one is None or isinstance(one, str) for one in extracted(RULES, body, "utf-8", media_type))
+    assert all(value is None or isinstance(value, str) for value in extracted(RULES, body, "utf-8", media_type))
 
 
-def test_values_are_bounded():
+def test_values_have_a_limited_length():
     many = "<p class=x>" + "y" * 50 + "</p>"
-    assert all(len(one) <= VALUE_CHARS for one in extracted(RULES, (many * 5_000).encode(), "utf-8", "text/html"))
+    assert all(len(value) <= VALUE_CHARS for value in extracted(RULES, (many * 5_000).encode(), "utf-8", "text/html"))
 
 
 SITE = {
@@ -166,7 +166,7 @@ def test_rules_are_columns_of_lists_and_exports(folder):
     assert "choose among" in run("pages", "--columns", "x:other", "-c", str(folder)).output
 
 
-def test_rules_check_shows_what_they_take_from_a_stored_page(folder):
+def test_rules_check_shows_the_values_of_a_stored_page(folder):
     assert run("rules", "check", "https://e.org/", "-c", str(folder)).stdout.splitlines()[-2:] == [
         "  x:sku = H-1",
         "  x:links = 2",
@@ -175,7 +175,7 @@ def test_rules_check_shows_what_they_take_from_a_stored_page(folder):
     assert "x:" not in run("rules", "check", "https://e.org/new", "-c", str(folder)).stdout
 
 
-def test_a_wrong_rule_ends_with_its_name(tmp_path):
+def test_an_invalid_rule_is_refused_by_name(tmp_path):
     folder = stored(tmp_path / "c", SITE, ["https://e.org/"])
     (folder / "periplus.toml").write_text('[extract]\nprice = "p["\n', "utf-8")
     ended = run("pages", "-c", str(folder))

@@ -1,4 +1,4 @@
-"""What is said where a package is missing that only some commands need."""
+"""Messages about missing optional packages."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_the_table_names_the_extras_of_the_project():
     assert packages(*extras) - {("pyarrow", "cluster")} == listed
 
 
-def test_no_package_of_an_extra_is_one_of_the_core():
+def test_no_optional_package_is_required_by_the_core():
     core = {row.partition(">")[0] for row in PROJECT["dependencies"]}
     assert not core & {package for package, _, _ in EXTRAS.values()}
-    assert len(core) <= 15  # the fifteenth is RE2: no pattern of a user may run for ever, so it is in no extra
+    assert len(core) <= 15  # RE2 is not optional: a user's pattern must not run forever
 
 
 @pytest.mark.parametrize("module", [module for module in EXTRAS if module != "pyspark"])
-def test_each_missing_package_is_named_with_the_command_that_installs_it(module, monkeypatch):
+def test_a_missing_package_is_named_with_the_command_that_installs_it(module, monkeypatch):
     hide(monkeypatch, module)
     assert not is_installed(module)
     with pytest.raises(UsageError, match=rf"pip install 'periplus\[{EXTRAS[module][1]}\]'"), extra_needed():
@@ -56,7 +56,7 @@ def test_other_missing_modules_are_bugs():
         importlib.import_module("no_such_module")
 
 
-def test_files_without_their_reader_say_what_would_read_them(monkeypatch):
+def test_a_file_without_its_reader_names_the_package_to_install(monkeypatch):
     hide(monkeypatch, "pypdfium2", "markdown_it")
     assert pdf_reader.html_of(b"%PDF-1.7").fault == absence("pypdfium2")
     converted = markdown.html_of("# Head\n\nwords & more")
@@ -64,14 +64,14 @@ def test_files_without_their_reader_say_what_would_read_them(monkeypatch):
     assert "words &amp; more" in converted.html
 
 
-def test_files_of_tables_and_maps_without_their_writer_say_what_would_write_them(monkeypatch, tmp_path):
+def test_a_table_without_its_writer_names_the_package_to_install(monkeypatch, tmp_path):
     hide(monkeypatch, "xlsxwriter")
     with pytest.raises(UsageError, match=r"Excel.*pip install 'periplus\[office\]'"):
         write_xlsx("runs", EXPORTS["runs"].columns, [], tmp_path / "x.xlsx")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_brotli_no_server_is_asked_for_it():
+def test_without_the_brotli_package_br_is_not_accepted():
     code = "import sys; sys.modules['brotli'] = None; from periplus.acquire import transport; "
     code += "print(transport.ACCEPT_ENCODING)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -80,7 +80,7 @@ def test_without_brotli_no_server_is_asked_for_it():
 
 
 @pytest.mark.parametrize(("line", "module"), [("serve --port 1", "starlette"), ("serve --port 1", "uvicorn")])
-def test_a_command_whose_package_is_missing_says_so_and_fails(line, module, tmp_path):
+def test_a_command_without_its_package_fails_with_a_message(line, module, tmp_path):
     code = f"import sys; sys.modules[{module!r}] = None; from periplus.cli.main import main; main({line.split()!r})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (2, f"periplus: {absence(module)}\n")

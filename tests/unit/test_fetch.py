@@ -1,4 +1,4 @@
-"""What an exchange means: every kind of answer to its outcome, every outcome to its reason."""
+"""Outcome of each kind of response, and reason of each outcome."""
 
 import gzip
 
@@ -26,7 +26,7 @@ BASE = "http://a.test/dir/page?q=1"
 
 
 def visit(status=200, body=b"", cut=Cut.NONE, cause=None, request=None, **fields):
-    """The visit of one response; fields: header fields, `_` for `-`."""
+    """The visit of a response. fields: header fields, with `_` for `-`."""
     headers = Headers(tuple((name.replace("_", "-"), value) for name, value in fields.items()))
     request = request or Request(BASE)
     response = Response(request, 5.0, 0.25, status, headers, body, cut, cause, "words", "192.0.2.1", first_byte_s=0.125)
@@ -54,7 +54,7 @@ def test_a_visit_keeps_what_was_observed():
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_outcomes(status):
+def test_a_redirect_has_its_own_outcome(status):
     assert outcome(status, location="/new") == Redirected(status, Headers((("location", "/new"),)), "http://a.test/new")
 
 
@@ -78,24 +78,24 @@ def test_a_location_is_resolved_as_the_url_standard_says(location, target, fragm
     assert (found.target, found.fragment) == (target, fragment)
 
 
-def test_ours_a_location_in_raw_utf8_is_understood():
-    """Headers come as latin-1, byte for byte."""
+def test_ours_a_location_in_raw_utf_8_is_decoded():
+    """Headers are decoded as Latin-1, byte by byte."""
     assert outcome(302, location="/ž".encode().decode("latin-1")).target == "http://a.test/%C5%BE"
     assert outcome(302, location="http://žluť.test/".encode().decode("latin-1")).target.startswith("http://xn--")
 
 
-def test_ours_a_location_in_latin_1_is_understood():
+def test_ours_a_location_in_latin_1_is_decoded():
     assert outcome(302, location="/caf\xe9").target == "http://a.test/caf%C3%A9"
 
 
 @pytest.mark.parametrize("location", ["", "http://", "http://[bad/", "http://a b/"])
-def test_a_redirect_that_leads_nowhere_is_a_bad_answer(location):
+def test_a_redirect_without_a_valid_target_is_a_bad_answer(location):
     found = outcome(302, location=location)
     assert isinstance(found, Fetched)
     assert reason_of(found) is Reason.BAD_ANSWER
 
 
-def test_statuses_that_name_other_places_without_being_redirects():
+def test_a_location_with_another_status_is_no_redirect():
     for status in (200, 201, 300, 305, 404):
         assert isinstance(outcome(status, location="/elsewhere"), Fetched)
 
@@ -110,7 +110,7 @@ def test_304_to_a_conditional_request_is_unchanged():
         assert reason_of(found) is Reason.OK
 
 
-def test_304_that_nobody_asked_for_is_a_bad_answer():
+def test_304_to_an_unconditional_request_is_a_bad_answer():
     assert reason_of(outcome(304)) is Reason.BAD_ANSWER
 
 
@@ -128,7 +128,7 @@ def test_304_that_nobody_asked_for_is_a_bad_answer():
         ((100, 101, 300, 305, 306, 399), Reason.BAD_ANSWER),
     ],
 )
-def test_each_class_of_status_has_its_reason(statuses, reason):
+def test_each_status_has_its_reason(statuses, reason):
     assert {reason_of(outcome(status)) for status in statuses} == {reason}
 
 
@@ -138,7 +138,7 @@ def test_a_cut_body_is_truncated_unless_it_was_not_wanted(cut):
     assert reason_of(outcome(404, cut=cut)) is Reason.NOT_FOUND
 
 
-def test_what_ended_on_the_wire_is_told_before_what_that_did_to_the_coding():
+def test_an_incomplete_transfer_is_reported_rather_than_its_decoding_error():
     packed = gzip.compress(b"x" * 100_000)
     assert outcome(200, packed[:-20], Cut.SHORT, content_encoding="gzip").cut is Cut.SHORT
     assert outcome(200, packed[:-20], Cut.TIME_LIMIT, content_encoding="gzip").cut is Cut.TIME_LIMIT
@@ -155,7 +155,7 @@ def test_each_failure_has_a_reason_among_the_failed(cause):
     assert STATE_OF[reason_of(found)] is State.FAILED
 
 
-def test_failures_that_say_more_than_unreachable():
+def test_some_failures_have_a_more_specific_reason_than_unreachable():
     found = {cause: reason_of(Failed(cause)) for cause in Cause}
     telling = {cause: reason for cause, reason in found.items() if reason is not Reason.UNREACHABLE}
     assert telling == {
@@ -167,5 +167,5 @@ def test_failures_that_say_more_than_unreachable():
     }
 
 
-def test_what_was_skipped_keeps_its_reason():
+def test_a_skipped_request_keeps_its_reason():
     assert reason_of(Skipped(Reason.ROBOTS, "Disallow: /", 3)) is Reason.ROBOTS

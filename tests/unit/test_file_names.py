@@ -1,4 +1,4 @@
-"""Files of URLs: names that every file system takes, each URL its own, and the same each time."""
+"""File names of URLs: valid on every file system, unique and stable."""
 
 import re
 
@@ -44,11 +44,11 @@ HTML = "text/html"
         ("https://e.org/.hidden", HTML, "e.org/.hidden.html"),
     ],
 )
-def test_paths(url, media_type, path):
+def test_a_url_has_a_readable_path(url, media_type, path):
     assert file_path(canonical(url), media_type) == path
 
 
-def test_names_that_differ_in_case_alone_are_told_apart():
+def test_names_that_differ_only_in_case_get_distinct_paths():
     names = FileNames()
     paths = [
         names.of(canonical(f"https://e.org/{name}"), HTML) for name in ("A", "a", "STRASSE", "straße", "é", "e%CC%81")
@@ -56,7 +56,7 @@ def test_names_that_differ_in_case_alone_are_told_apart():
     assert len({path.casefold() for path in paths}) == 6
 
 
-def test_a_file_and_a_folder_of_one_name_are_told_apart():
+def test_a_file_and_a_folder_with_the_same_name_get_distinct_paths():
     names = FileNames()
     first = names.of(canonical("https://e.org/a.html"), HTML)
     second = names.of(canonical("https://e.org/a.html/b"), HTML)
@@ -74,7 +74,7 @@ def test_long_paths_are_shortened():
     assert len(set(paths)) == 3 and all(len(path) <= PATH_CHARS and path.endswith(".html") for path in paths)
 
 
-def test_what_is_taken_is_given_to_no_url():
+def test_a_reserved_path_is_given_to_no_url():
     assert FileNames(("e.org/index.html",)).of(canonical("https://e.org/"), HTML) != "e.org/index.html"
 
 
@@ -82,8 +82,8 @@ PLACES = st.text(st.sampled_from("aAbB.~-= %:?*/\\éß你\u202e\x01"), max_size=
 
 
 @given(st.lists(st.tuples(PLACES, PLACES, st.sampled_from([HTML, "text/css", "x/y"])), max_size=8, unique=True))
-def test_every_url_has_a_safe_name_of_its_own(parts):
-    """No place that Windows refuses, none longer than 255 bytes, none out of the folder; no clash."""
+def test_every_url_has_a_safe_and_unique_path(parts):
+    """Valid on Windows, at most 255 bytes per part, inside the folder, unique."""
     names, files = FileNames(), []
     for path, query, media_type in {
         canonical(f"http://e.org/{path}?{query}"): (path, query, kind) for path, query, kind in parts

@@ -1,4 +1,4 @@
-"""What a newcomer meets: `periplus` alone, and the help of commands with many flags."""
+"""`periplus` without arguments, help, completion and man pages."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def filled(folder):
     stored(folder, {START: page("Words")}, [START])
 
 
-def test_with_nothing_here_it_says_how_to_begin(tmp_path, monkeypatch):
+def test_without_a_collection_periplus_shows_how_to_begin(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "periplus crawl https://example.org" in answer()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_with_one_collection_here_it_says_what_to_do_with_it(tmp_path, monkeypatch):
+def test_with_one_collection_periplus_lists_commands_for_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     filled(tmp_path / "e.org.periplus")
     lines = answer().splitlines()
@@ -42,7 +42,7 @@ def test_with_one_collection_here_it_says_what_to_do_with_it(tmp_path, monkeypat
     assert any(line.startswith("  periplus map ") for line in lines)
 
 
-def test_with_several_it_names_them_and_how_to_choose(tmp_path, monkeypatch):
+def test_with_several_collections_periplus_lists_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.periplus", "b.periplus"):
         filled(tmp_path / name)
@@ -50,14 +50,14 @@ def test_with_several_it_names_them_and_how_to_choose(tmp_path, monkeypatch):
     assert "periplus map -c a.periplus" in answer()
 
 
-def test_a_folder_that_is_no_collection_is_no_reason_to_fail(tmp_path, monkeypatch):
+def test_a_folder_without_a_collection_is_no_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.periplus").mkdir()
     assert "x.periplus: " in answer()
 
 
 @pytest.mark.parametrize("command", ["crawl", "refresh", "check", "survey run", "topic crawl"])
-def test_help_shows_the_flags_of_every_day_in_groups_and_names_the_rest(command):
+def test_help_shows_common_flags_in_groups_and_help_all_shows_every_flag(command):
     short, whole = answer(*command.split(), "--help"), answer(*command.split(), "--help-all")
     heads = [line for line in short.splitlines() if line.endswith(":") and not line.startswith(" ")]
     order = ["Where:", "How much:", "How polite:", "What to keep:", "Network:", "Output:", "Help:"]
@@ -68,7 +68,7 @@ def test_help_shows_the_flags_of_every_day_in_groups_and_names_the_rest(command)
     assert len(short.splitlines()) < len(whole.splitlines()) * 0.5
 
 
-def test_help_of_a_crawl_fits_a_screen_and_ends_with_several_machines():
+def test_help_of_crawl_fits_a_screen():
     short, whole = answer("crawl", "--help"), answer("crawl", "--help-all")
     assert len(short.splitlines()) <= 57
     assert "--part K/N" not in short and whole.index("Output:") < whole.index("Several machines:") < whole.index(
@@ -77,18 +77,18 @@ def test_help_of_a_crawl_fits_a_screen_and_ends_with_several_machines():
 
 
 @pytest.mark.parametrize(("command", "value"), [("search", "PERIPLUS_COLLECTION"), ("crawl", "SITE.periplus")])
-def test_help_has_values_in_place_of_names(command, value):
+def test_help_has_values_instead_of_placeholders(command, value):
     text = answer("help", command)
     assert value in text and "{" not in text
 
 
-def test_help_shows_some_twenty_commands_and_help_all_the_others():
+def test_help_shows_common_commands_and_help_all_the_others():
     assert "\n  segments " not in answer("--help") and "\n  crawl " in answer("--help")
     assert "\n  segments " in answer("--help-all")
 
 
 @pytest.mark.parametrize(("word", "meant"), [("crwal", "crawl"), ("jobs ad", "add"), ("segment", "segments")])
-def test_an_unknown_command_names_the_nearest(word, meant):
+def test_an_unknown_command_suggests_the_nearest(word, meant):
     ran = CliRunner().invoke(main, word.split())
     assert ran.exit_code == 2 and f"Did you mean '{meant}'?" in ran.output
 
@@ -100,7 +100,7 @@ def test_each_topic_is_explained_in_a_few_lines(topic):
     assert max(map(len, lines)) <= 80
 
 
-def test_help_of_a_command_has_all_of_its_flags_and_what_is_none_is_refused():
+def test_help_lists_topics_and_all_flags_and_refuses_unknown_names():
     assert "--inflation-ratio" in answer("help", "crawl")
     assert "--positive" in answer("help", "topic", "train")
     assert all(topic in answer("help") for topic in TOPICS)
@@ -109,18 +109,18 @@ def test_help_of_a_command_has_all_of_its_flags_and_what_is_none_is_refused():
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_a_script_for_each_shell(shell):
+def test_each_shell_has_a_completion_script(shell):
     assert "_PERIPLUS_COMPLETE" in answer("completion", shell)
 
 
-def test_a_shell_is_told_commands_and_flags():
+def test_a_shell_completes_commands():
     code = "from periplus.cli.main import main; main(prog_name='periplus')"
     env = {**os.environ, "_PERIPLUS_COMPLETE": "zsh_complete", "COMP_WORDS": "periplus cra", "COMP_CWORD": "1"}
     ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
     assert "crawl" in ran.stdout
 
 
-def test_each_command_has_a_man_page_in_which_nothing_is_a_request():
+def test_each_command_has_a_man_page_without_accidental_roff_requests():
     pages = dict(man_pages(main))
     assert {"periplus.1", "periplus-crawl.1", "periplus-topic-train.1"} <= set(pages)
     for name, text in pages.items():

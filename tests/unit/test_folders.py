@@ -1,4 +1,4 @@
-"""Local folders read as hosts: addresses, answers from disk, and the paths that people read."""
+"""Local folders as hosts: URLs, responses from disk, and paths shown to users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = "http://site.alt"
 
 
 class Nowhere:
-    """The network, where nobody answers."""
+    """A network that never answers."""
 
     in_flight = 0
 
@@ -96,13 +96,13 @@ def answer(site: Path, path: str, purpose: Purpose = Purpose.PAGE, etag: str = "
         ("/missing.html", 404, b""),
     ],
 )
-def test_a_folder_answers_as_a_file_server_would_and_never_from_outside(site, path, status, start):
+def test_a_folder_answers_like_a_file_server_and_never_from_outside(site, path, status, start):
     response = answer(site, path)
     assert (response.status, response.cause) == (status, None)
     assert response.body.startswith(start) and b"secret" not in response.body
 
 
-def test_a_folder_leads_to_its_address_with_a_slash_and_lists_what_it_holds(site):
+def test_a_folder_redirects_to_its_url_with_a_slash_and_lists_its_files(site):
     assert answer(site, "/guide").headers.get("location") == "http://site.alt/guide/"
     page = answer(site, "/guide/").body.decode()
     assert '<a href="./a%20b.html">a b.html</a>' in page and '<a href="./%C3%9C.md">Ü.md</a>' in page
@@ -112,7 +112,7 @@ def test_a_folder_leads_to_its_address_with_a_slash_and_lists_what_it_holds(site
     assert '<meta name="robots" content="noindex">' in home
 
 
-def test_headers_tell_type_size_and_validators_and_an_unchanged_file_is_not_sent_again(site):
+def test_headers_have_type_size_and_etag_and_an_unchanged_file_gets_304(site):
     first = answer(site, "/index.html")
     assert first.headers.get("content-type") == "text/html"
     assert answer(site, "/guide/%C3%9C.md").headers.get("content-type") == "text/markdown"
@@ -127,7 +127,7 @@ def test_headers_tell_type_size_and_validators_and_an_unchanged_file_is_not_sent
     ("path", "cut"),
     [("/film.mp4", Cut.NOT_WANTED), ("/pages.tar.gz", Cut.NOT_WANTED), ("/empty/x.bin", Cut.NOT_WANTED)],
 )
-def test_what_is_not_read_is_not_taken_from_the_disk(site, path, cut):
+def test_files_of_unread_types_are_not_read_from_disk(site, path, cut):
     assert (answer(site, path).cut, answer(site, path).body) == (cut, b"")
     assert answer(site, path, Purpose.HEAD).status == 200
 
@@ -175,7 +175,7 @@ def test_starts_are_folders_files_or_urls(site, monkeypatch):
     [("docs", "docs.alt"), ("Q2 Report (final)", "q2-report-final.alt"), ("Příručka", "prirucka.alt"),
      ("книга", "folder.alt"), ("a" * 80, "a" * 60 + ".alt"), ("--x--", "x.alt")],
 )  # fmt: skip
-def test_a_folder_is_a_host_of_its_own_name(name, host):
+def test_a_folder_becomes_a_host_with_its_name(name, host):
     assert folder_host(Path("/srv") / name) == host
 
 
@@ -186,14 +186,14 @@ def test_entries_of_the_setting_are_checked():
             folders_of(entries)
 
 
-def test_names_survive_the_way_to_an_address_and_back():
+def test_names_are_the_same_after_conversion_to_a_url_and_back():
     for name in ("a b", "100%", "Ü", "a#b?c", "x\udcff", "a%2Fb", "...", "a;b=c"):
         url = url_of_path("x.alt", ["d", name], is_folder=False)
         assert parts_of(url.removeprefix("http://x.alt")) == ("d", name)
     assert parts_of("/a/../b") is None
 
 
-def test_people_read_paths_from_where_they_stand():
+def test_paths_are_shown_relative_to_the_current_folder():
     folders = folders_of(["docs.alt=/home/u/docs"])
     shown = paths_shown(folders, Path("/home/u"))
     assert shown("http://docs.alt/guide/a%20b.html#top") == "docs/guide/a b.html#top"

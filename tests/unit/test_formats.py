@@ -1,4 +1,4 @@
-"""Each format as its specification has it: blocks, links, titles, faults."""
+"""Document formats: blocks, links, titles, faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def document(body: bytes, media_type: str, url: str = PAGE) -> Document:
     return understand(canonical(url), Fetched(200, Headers((("content-type", media_type),)), body))
 
 
-def told(page: Document) -> list[tuple[str, int, str]]:
+def rows(page: Document) -> list[tuple[str, int, str]]:
     return [(block.kind.value, block.level, block.text) for block in page.blocks if isinstance(block, Block)]
 
 
@@ -35,10 +35,10 @@ def links(page: Document) -> list[tuple[str, str]]:
     return [(link.target, link.anchor) for link in page.links]
 
 
-def test_plain_text_has_paragraphs_lists_and_headings():
+def test_plain_text_is_read_with_paragraphs_lists_and_headings():
     text = "My Title\n========\n\nOne line\nand more.\n\n1.2 Installing It\n\nUSAGE NOTES\n\n  - one\n    goes on\n"
     text += "  - two\n\nA. Smith wrote it.\n\nwhat\n----\nbelow\n"
-    assert told(document(text.encode(), "text/plain")) == [
+    assert rows(document(text.encode(), "text/plain")) == [
         ("heading", 1, "My Title"), ("paragraph", 0, "One line and more."), ("heading", 3, "1.2 Installing It"),
         ("heading", 2, "USAGE NOTES"),
         ("item", 0, "one goes on"), ("item", 0, "two"), ("paragraph", 0, "A. Smith wrote it."), ("heading", 2, "what"),
@@ -53,7 +53,7 @@ def test_markdown_is_read_with_its_tables_code_and_links():
     )
     page = document(text, "text/markdown")
     assert page.title == "The T"
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 1, "H"), ("paragraph", 0, "words l"), ("item", 0, "a"), ("item", 0, "b"),
         *(("cell", 0, cell) for cell in ("k", "v", "1", "2")),
         ("code", 0, "a  b\n  c"),
@@ -61,13 +61,13 @@ def test_markdown_is_read_with_its_tables_code_and_links():
     assert links(page) == [("http://a.example/dir/x.html", "l")]
 
 
-def test_a_server_that_calls_markdown_plain_text_is_understood_by_the_name():
+def test_plain_text_with_a_markdown_file_name_is_markdown():
     page = document(b"# H\n", "text/plain", "http://a.example/README.md?raw")
-    assert (page.media_type, told(page)) == ("text/markdown", [("heading", 1, "H")])
+    assert (page.media_type, rows(page)) == ("text/markdown", [("heading", 1, "H")])
     assert document(b"# H\n", "text/html", "http://a.example/README.md").media_type == "text/html"
 
 
-def test_minimised_sgml_is_written_out():
+def test_minimized_sgml_is_read():
     text = b"""<!doctype linuxdoc system [ <!entity me "x"> ]>
 <article><title>The HOWTO<author>me
 <sect>Introduction<label id="a">
@@ -79,7 +79,7 @@ Words &me;.
 <sect>Next<p>End <!-- no --> it<indexterm>x</indexterm>.</article>"""
     page = document(text, "text/sgml")
     assert page.title == "The HOWTO"
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 1, "The HOWTO"), ("paragraph", 0, "me"), ("heading", 2, "Introduction"),
         ("paragraph", 0, "Text — with emph and tt. A site"),
         ("item", 0, "one"), ("item", 0, "two"), ("heading", 3, "Sub part"), ("paragraph", 0, "Words &me;."),
@@ -89,12 +89,12 @@ Words &me;.
     assert links(page) == [("http://a.org/", "A site")]
 
 
-def test_docbook_with_all_its_tags():
+def test_docbook_is_read():
     text = b"""<!DOCTYPE book PUBLIC "-//OASIS//DTD DocBook V4.1//EN"><book><bookinfo><title>B</title></bookinfo><chapter id=one><title>C</title>
 <sect1><title>S</title><para>P <ulink url="http://a.org/x">w</ulink></para><programlisting>a
   b</programlisting></sect1></chapter></book>"""  # noqa: E501
     page = document(text, "application/sgml")
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 1, "B"),
         ("heading", 2, "C"),
         ("heading", 3, "S"),
@@ -103,7 +103,7 @@ def test_docbook_with_all_its_tags():
     ]
 
 
-def test_rtf_in_its_code_pages():
+def test_rtf_is_read_with_its_code_pages():
     text = rb"""{\rtf1\ansi\ansicpg1250\deff0{\fonttbl{\f0 Times;}{\f1\fcharset204 Arial CYR;}}{\stylesheet{\s0 Normal;}{\s2 heading 2;}{\*\cs3 Char;}}
 {\info{\title P\'f8\'edli\'9a}{\author X}}\pard\s2 Nadpis \'9elut\'fd\par
 \pard\plain
@@ -112,7 +112,7 @@ Text {\b tu\'e8n\'fd} \u345?\u-10179?\u-8704? a {\f1 \'cf\'f0\'e8}.\par
 {\pntext\bullet\tab}\pard\ls1 item\par\trowd a\cell b\cell\row{\*\unknown zzz}{\pict 0011}{\v hidden}\pard\{x\}\~y{\bin3 {}}z\par}"""  # noqa: E501
     page = document(text, "application/rtf")
     assert page.title == "Příliš"
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 2, "Nadpis žlutý"), ("paragraph", 0, "Text tučný ř😀 a При."), ("paragraph", 0, "odkaz je"),
         ("item", 0, "item"), ("cell", 0, "a"),
         ("cell", 0, "b"), ("paragraph", 0, "{x} yz"),
@@ -120,7 +120,7 @@ Text {\b tu\'e8n\'fd} \u345?\u-10179?\u-8704? a {\f1 \'cf\'f0\'e8}.\par
     assert links(page) == [("http://a.org/?b&c", "odkaz")]
 
 
-def test_docx_with_styles_lists_tables_and_links():
+def test_docx_is_read_with_styles_lists_tables_and_links():
     styles = (
         '<w:style w:styleId="N2"><w:name w:val="heading 2"/></w:style><w:style '
         'w:styleId="T"><w:name w:val="Title"/></w:style>'
@@ -145,21 +145,21 @@ def test_docx_with_styles_lists_tables_and_links():
         DOCX,
     )
     assert (page.title, page.language, page.fault) == ("Jméno", "cs-cz", "")
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 1, "Titul"), ("heading", 2, "Nadpis"), ("paragraph", 0, "Text odkaz"), ("item", 0, "bod"),
         ("cell", 0, "a"), ("cell", 0, "b"),
     ]  # fmt: skip
     assert links(page) == [("http://a.org/", "odkaz")]
 
 
-def test_odt_with_headings_lists_tables_and_links():
+def test_odt_is_read_with_headings_lists_tables_and_links():
     body = """<text:sequence-decls/><text:h text:outline-level="2">Nadpis</text:h><text:p>Dvě<text:s text:c="2"/>slova<text:tab/>a
 <text:a xlink:href="http://a.org/">odkaz</text:a><text:note><text:note-citation>1</text:note-citation></text:note></text:p>
 <text:list><text:list-item><text:p>bod</text:p></text:list-item></text:list>
 <table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row></table:table><text:p>   </text:p>"""  # noqa: E501
     page = document(odt(body, "<dc:title>Jméno</dc:title><dc:language>cs</dc:language>"), ODT)
     assert (page.title, page.language) == ("Jméno", "cs")
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 2, "Nadpis"),
         ("paragraph", 0, "Dvě slova a odkaz"),
         ("item", 0, "bod"),
@@ -168,14 +168,14 @@ def test_odt_with_headings_lists_tables_and_links():
     assert links(page) == [("http://a.org/", "odkaz")]
 
 
-def test_epub_in_the_order_of_reading():
+def test_epub_is_read_in_reading_order():
     chapters = {
         "b.xhtml": '<h1>První</h1><p>slovo&nbsp;<a href="a.xhtml">uvnitř</a></p>',
         "a.xhtml": '<h1>Druhá</h1><p><a href="http://a.org/">ven</a></p>',
     }
     page = document(epub(chapters, "Kniha"), "application/epub+zip")
     assert (page.title, page.language) == ("Kniha", "cs")
-    assert told(page)[1:] == [
+    assert rows(page)[1:] == [
         ("heading", 1, "První"),
         ("paragraph", 0, "slovo uvnitř"),
         ("heading", 1, "Druhá"),
@@ -184,7 +184,7 @@ def test_epub_in_the_order_of_reading():
     assert links(page) == [("http://a.org/", "ven")]
 
 
-def test_word_files_under_the_oldest_name_and_what_is_no_longer_read():
+def test_docx_and_rtf_served_as_msword_are_read_and_binary_doc_is_not():
     for body, texts in ((docx("<w:p><w:r><w:t>a</w:t></w:r></w:p>"), ["a"]), (rb"{\rtf1 b\par}", ["b"])):
         assert [block.text for block in document(body, "application/msword").blocks] == texts
         assert may_be_read("application/msword", body)
@@ -207,9 +207,9 @@ def manual() -> bytes:
     return typst.compile(text.encode())
 
 
-def test_pdf_has_headings_items_and_links(manual):
+def test_pdf_is_read_with_items_and_links(manual):
     page = document(manual, "application/pdf")
-    kinds = told(page)
+    kinds = rows(page)
     assert (page.title, page.fault) == ("The Manual", "")
     assert [text for kind, level, text in kinds if kind == "item"] == ["one", "two"]
     assert links(page) == [("http://a.org/x", "a site")]
@@ -217,21 +217,21 @@ def test_pdf_has_headings_items_and_links(manual):
     assert page.text.index("First part") < page.text.index("More words") < page.text.index("Last part")
 
 
-def test_pages_beyond_the_bound_are_left_out_and_told_of(manual, monkeypatch):
+def test_pdf_pages_beyond_the_limit_are_skipped_and_reported(manual, monkeypatch):
     monkeypatch.setattr(pdf, "PAGES_MOST", 1)
-    told = pdf.html_of(manual)
-    assert told.fault == "long: 1 of 2 pages were read"
-    assert "Last part" not in told.html.split("More words")[-1]
+    converted = pdf.html_of(manual)
+    assert converted.fault == "long: 1 of 2 pages were read"
+    assert "Last part" not in converted.html.split("More words")[-1]
 
 
-def test_a_document_that_is_too_long_as_html_is_told(monkeypatch):
+def test_a_document_that_is_too_long_as_html_is_cut_and_reported(monkeypatch):
     assert document(b"first\n\nsecond", "text/plain").fault == ""
     monkeypatch.setattr(converted, "HTML_CHARS", 15)
     page = document(b"first\n\nsecond", "text/plain")
     assert (page.text, page.fault) == ("first", "long: more than 20,000,000 characters as HTML")
 
 
-def test_a_bound_of_any_format_is_told(monkeypatch):
+def test_limits_of_every_format_are_reported(monkeypatch):
     monkeypatch.setattr(rtf, "TEXT_CHARS", 3)
     assert document(rb"{\rtf1 abc def}", "application/rtf").fault.startswith("long: more than 3 characters")
     monkeypatch.setattr(markdown, "TEXT_CHARS", 3)
@@ -252,7 +252,7 @@ def test_a_bound_of_any_format_is_told(monkeypatch):
 
 
 @pytest.mark.parametrize("media_type", sorted(FILES))
-def test_what_is_no_such_file_has_a_fault_and_no_text(media_type):
+def test_an_invalid_file_has_a_fault_and_no_text(media_type):
     page = document(b"\x00\x01 no such file", media_type)
     assert page.fault
     assert (page.text, page.links) == ("", ())
@@ -264,10 +264,10 @@ def test_a_zip_bomb_is_cut():
     began = time.process_time()
     page = document(bomb, DOCX)
     assert page.fault.startswith("long: ")
-    assert time.process_time() - began < 20  # it takes 0.3; without a bound the memory would go first
+    assert time.process_time() - began < 20  # 0.3 s are normal; without a limit memory would run out
 
 
-def test_an_encrypted_or_damaged_member_is_told_of():
+def test_a_damaged_member_is_reported():
     body = bytearray(docx("<w:p><w:r><w:t>a</w:t></w:r></w:p>"))
     place = body.index(b"word/document.xml") + len("word/document.xml")
     body[place : place + 8] = zlib.compress(b"x")[:8]
@@ -289,12 +289,12 @@ def test_an_encrypted_or_damaged_member_is_told_of():
         ("image/png", b"%PDF-1.7", "image/png"),
     ],
 )
-def test_a_type_that_says_nothing_is_told_by_the_bytes(declared, body, found):
+def test_a_generic_media_type_is_detected_from_the_content(declared, body, found):
     assert media_type_of(declared, body) == found
     assert may_be_read(declared, body) == (found in READ_MEDIA_TYPES)
 
 
-def test_any_document_that_is_read_has_canonical_xml():
+def test_every_readable_document_has_canonical_xml():
     fields = Headers((("content-type", DOCX),))
     written = canonical_xml(PAGE, Fetched(200, fields, docx("<w:p><w:r><w:t>a&amp;b</w:t></w:r></w:p>")))
     assert written is not None
@@ -307,10 +307,8 @@ def test_any_document_that_is_read_has_canonical_xml():
     )
 
 
-def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
-    """Each costs as much as a hundred other characters: the text is kept,
-    and the page says that it was not read whole.
-    """
+def test_excessive_markdown_markup_is_kept_as_text_and_reported():
+    """A markup character costs as much time as a hundred others."""
     dense = markdown.html_of("# Title\n\n" + "[x](/y) " * 20_000)
     assert re.fullmatch("long: the text after [0-9]+,[0-9]+ characters was read as plain text", dense.fault)
     assert dense.html.count("[x](/y)") + dense.html.count('<a href="/y">x</a>') == 20_000
@@ -320,7 +318,7 @@ def test_more_signs_of_markdown_than_any_document_has_stay_plain_and_are_told():
     assert items.html.count("<li>") + items.html.count("* a") == 50_000
 
 
-def test_a_long_changelog_in_markdown_is_read_whole():
+def test_a_long_markdown_changelog_is_read_completely():
     line = (
         "* [`0123456789`](https://a.example/commit/0123456789) - **doc**: say what "
         "becomes of a page that is not there\n"

@@ -1,4 +1,4 @@
-"""What fragmenters and chains are, by D1 and D2 of the method."""
+"""Fragmenters and chains by definitions D1 and D2 of Shorkin."""
 
 from zlib import crc32
 
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from periplus.analyse.shorkin import chains, covered, fragments, lengths, source_left
 
 
-def test_a_fragmenter_is_a_tag_or_the_text_between_two_tags_without_white_space_around():
+def test_a_fragmenter_is_a_tag_or_the_stripped_text_between_two_tags():
     assert fragments("<p> a b </p>\n <br>c").parts == (b"<p>", b"a b", b"</p>", b"<br>", b"c")
 
 
-def test_a_sign_that_begins_no_tag_is_text():
+def test_a_less_than_sign_that_begins_no_tag_is_text():
     assert fragments("<i>1 < 2 <3</i>").parts == (b"<i>", b"1 < 2 <3", b"</i>")
 
 
-def test_ours_a_quoted_value_may_hold_the_end_sign():
+def test_ours_a_quoted_value_can_contain_a_greater_than_sign():
     assert fragments("<a title='x>y' href=\">\">z").parts == (b"<a title='x>y' href=\">\">", b"z")
 
 
@@ -48,7 +48,7 @@ def test_a_page_of_fewer_fragmenters_has_no_chain():
     assert len(chains(fragments("<p>a</p><p>b</p>"), 6)) == 1
 
 
-def test_what_lies_in_a_wanted_chain_is_covered():
+def test_the_fragmenters_of_a_selected_chain_are_covered():
     sequence = chains(fragments("<p>a</p><p>b</p><p>c</p>"), 3)
     assert covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [
         False,
@@ -64,7 +64,7 @@ def test_what_lies_in_a_wanted_chain_is_covered():
     assert not covered(sequence, np.zeros(0, np.uint64), 3).any()
 
 
-def test_what_is_left_of_the_source_loses_a_script_with_its_tag():
+def test_removing_a_script_tag_removes_its_script():
     page = fragments("<p>a</p><script>b</script>")
     gone = np.array([part == b"<script>" for part in page.parts])
     assert source_left(page, gone) == "<p>a</p></script>"
@@ -72,7 +72,7 @@ def test_what_is_left_of_the_source_loses_a_script_with_its_tag():
 
 @given(st.text(alphabet="<>/!?-='\" \nabscriptyle&é", max_size=200))
 @settings(max_examples=100, deadline=None)
-def test_any_text_is_cut_into_pieces_that_make_it_up(source):
+def test_the_fragmenters_of_any_text_add_up_to_it(source):
     found = fragments(source)
     data = source.encode()
     assert b"".join(data.split()) == b"".join(b"".join(found.parts).split())

@@ -1,4 +1,4 @@
-"""When is a page asked for again? Unchanged ones ever more seldom, changed ones more often, within bounds."""
+"""Refresh intervals: longer for unchanged pages, shorter for changed pages, within limits."""
 
 import pytest
 from hypothesis import given
@@ -18,12 +18,12 @@ from periplus.model.visit import STATE_OF, Reason, State
 
 
 @given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S), st.sampled_from(RefreshFinding))
-def test_an_interval_stays_within_its_bounds(interval_s, finding):
+def test_an_interval_stays_within_its_limits(interval_s, finding):
     assert SHORTEST_INTERVAL_S <= next_interval_s(interval_s, finding) <= LONGEST_INTERVAL_S
 
 
 @given(st.floats(SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S))
-def test_unchanged_is_never_sooner_and_anything_else_never_later(interval_s):
+def test_an_interval_grows_only_for_unchanged_pages(interval_s):
     assert next_interval_s(interval_s, RefreshFinding.UNCHANGED) >= interval_s
     assert all(
         next_interval_s(interval_s, finding) <= interval_s
@@ -32,7 +32,7 @@ def test_unchanged_is_never_sooner_and_anything_else_never_later(interval_s):
     )
 
 
-def test_ours_a_page_that_never_changes_is_asked_for_once_in_thirty_days():
+def test_ours_a_page_that_never_changes_is_requested_every_thirty_days():
     interval_s = FIRST_INTERVAL_S
     for _ in range(9):
         interval_s = next_interval_s(interval_s, RefreshFinding.UNCHANGED)
@@ -53,11 +53,11 @@ def test_ours_a_page_that_never_changes_is_asked_for_once_in_thirty_days():
         (Reason.NOT_FOUND, Reason.SERVER_ERROR, False, RefreshFinding.CHANGED),
     ],
 )
-def test_what_a_refresh_found(before, after, changed, finding):
+def test_a_refresh_finds_pages_unchanged_changed_gone_or_failed(before, after, changed, finding):
     assert finding_of(before, after, changed) is finding
 
 
-def test_what_was_read_or_could_not_be_is_asked_again_and_what_is_left_aside_is_not():
+def test_read_and_failed_urls_are_refreshed_and_excluded_ones_are_not():
     assert READ <= ASKED_AGAIN
     assert {reason for reason in Reason if STATE_OF[reason] is State.FAILED} <= ASKED_AGAIN
     assert {reason for reason in ASKED_AGAIN if STATE_OF[reason] is State.EXCLUDED} == {Reason.REDIRECT}

@@ -1,4 +1,4 @@
-"""Crawls from archives: which capture answers, what an archive's server is asked and how politely, and nobody else."""
+"""Crawls from archives: choice of the capture, polite requests to archive servers only."""
 
 import gzip
 import json
@@ -40,10 +40,10 @@ def archive(tmp_path, data, name="x.warc.gz", index=""):
 
 
 def bodies(files, url, at=float("inf")):
-    """(time, body) of each capture that can be had, the nearest first."""
+    """(time, body) of each readable capture, the nearest first."""
     ordered = by_nearness(files.captures(url), url, at)
     answers = [files.answer(capture, Request(url)) for capture in ordered]
-    return [(one.started, one.body) for one in answers if one is not None]
+    return [(response.started, response.body) for response in answers if response is not None]
 
 
 # on disk
@@ -62,7 +62,7 @@ TWO = warc(answer(HOME, "old", "2019-01-01"), answer(NEXT, "a", "2019-01-01"), a
     ],
     ids=["members", "plain", "one-member", "zstd", "wacz"],
 )
-def test_captures_are_read_from_the_middle_of_any_file(tmp_path, data):
+def test_a_capture_can_be_read_from_any_place_of_a_file(tmp_path, data):
     with_name = "x.wacz" if data[:2] == b"PK" else "x.warc"
     files = archive(tmp_path, data, with_name)
     assert len(files) == 3
@@ -72,13 +72,13 @@ def test_captures_are_read_from_the_middle_of_any_file(tmp_path, data):
     assert bodies(files, canonical("http://e.org/none")) == []
 
 
-def test_records_of_an_arc_file_are_read_from_its_middle(tmp_path):
+def test_a_record_can_be_read_from_any_place_of_an_arc_file(tmp_path):
     files = archive(tmp_path, b"".join(arc((HOME, "home"), (NEXT, "a"))), "x.arc")
     assert [body for _, body in bodies(files, NEXT)] == [b"a"]
 
 
-def test_an_index_is_believed_as_to_where_and_the_record_as_to_what(tmp_path):
-    """A line that leads to another page's record gives nothing; a file that no line names is read."""
+def test_an_index_gives_the_offset_and_the_record_the_content(tmp_path):
+    """A line with the offset of another page's record is ignored; a file without a line is read completely."""
     values = f'"url": "{NEXT}", "status": "200", "digest": "X", "offset": "0"'
     line = f'org,e)/a 20190101000000 {{{values}, "filename": "%s"}}\n'
     files = archive(tmp_path, TWO, index=line % "x.warc.gz")
@@ -87,24 +87,24 @@ def test_an_index_is_believed_as_to_where_and_the_record_as_to_what(tmp_path):
     assert [body for _, body in bodies(files, NEXT)] == [b"a"]
 
 
-def test_a_revisit_has_the_bytes_of_its_twin(tmp_path):
+def test_a_revisit_has_the_body_of_its_original(tmp_path):
     fields = {"WARC_Payload_Digest": "sha1:AAA"}
     again = answer(HOME, "", "2021-01-01", kind="revisit", WARC_Profile=IDENTICAL, **fields)
     lost = answer(NEXT, "", "2021-01-01", kind="revisit", WARC_Profile=IDENTICAL, WARC_Payload_Digest="sha1:BBB")
     files = archive(tmp_path, warc(answer(HOME, "same", "2019-01-01", **fields), again, lost))
     assert [body for _, body in bodies(files, HOME)] == [b"same", b"same"]
-    assert bodies(files, NEXT) == [], "its bytes are nowhere"
+    assert bodies(files, NEXT) == [], "its original is missing"
 
 
-def test_a_capture_that_says_not_modified_is_no_page(tmp_path):
-    """An archive's own crawler asked with If-None-Match: the answer has no bytes of the page."""
+def test_a_304_capture_is_no_page(tmp_path):
+    """The archive's crawler sent If-None-Match, so the response has no body."""
     unchanged = answer(HOME, "", "2021-01-01", status="304 Not Modified")
     files = archive(tmp_path, warc(answer(HOME, "old", "2019-01-01"), unchanged, answer(NEXT, "", status="304 x")))
     assert [body for _, body in bodies(files, HOME)] == [b"old"]
     assert bodies(files, NEXT) == []
 
 
-def test_a_place_without_archives_is_refused(tmp_path):
+def test_a_folder_without_archives_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no WARC, ARC or WACZ"):
         FileArchive([tmp_path], LIMITS)
 
@@ -119,26 +119,26 @@ S = [
 
 
 @pytest.mark.parametrize(("at", "first"), [(0.0, 0), (20.0, 0), (float("inf"), 0)])
-def test_a_failure_of_the_past_is_taken_only_where_nothing_else_is(at, first):
+def test_an_archived_failure_is_used_only_without_another_capture(at, first):
     assert by_nearness(S, HOME, at)[0] == S[first]
     assert by_nearness(S[1:2], HOME, at) == [S[1]]
 
 
-def test_another_spelling_answers_where_the_own_one_has_no_capture(tmp_path):
+def test_a_url_without_capture_is_answered_by_another_spelling(tmp_path):
     moved = answer("http://e.org/", "", "2019-01-01", status="301 Moved", head=[("Location", "https://e.org/")])
     files = archive(tmp_path, warc(moved, answer("http://www.e.org/", "home", "2020-01-01")))
     source = FileSource(files, float("inf"), Wire(LIMITS, Settings().identity, 1), Ticking())
-    transport = ArchiveTransport(Nobody(), source, Settings().politeness, Ticking())
+    transport = ArchiveTransport(NoTransport(), source, Settings().politeness, Ticking())
     for url in ("https://e.org/", "http://e.org/", "http://e.org/none"):
         transport.start(Request(canonical(url)))
-    one, other, none = transport.wait(0.0)
-    assert (one.status, one.body) == (200, b"home"), "not the redirect, which leads to the very URL"
-    assert other.status == 301
+    home, moved_home, none = transport.wait(0.0)
+    assert (home.status, home.body) == (200, b"home"), "not the redirect, since it leads to the requested URL"
+    assert moved_home.status == 301
     assert none.cause is Cause.NOT_ARCHIVED
 
 
 @pytest.mark.parametrize("date", ["2019-13-01", "yesterday", "1.1.2019"])
-def test_what_is_no_date_is_refused(date):
+def test_an_invalid_date_is_refused(date):
     with pytest.raises(UsageError):
         end_of(date)
 
@@ -146,7 +146,7 @@ def test_what_is_no_date_is_refused(date):
 @pytest.mark.parametrize(
     "text", ["/no/such/file", "https://archive.test/cdx", "cdx:https://archive.test/index", "cdx:x:"]
 )
-def test_what_names_no_archive_is_refused(text):
+def test_an_invalid_archive_address_is_refused(text):
     with pytest.raises(UsageError):
         place_of(text, "")
 
@@ -155,7 +155,7 @@ def test_what_names_no_archive_is_refused(text):
 
 
 class Ticking:
-    """A clock that goes on when it is told to."""
+    """A clock that advances only when its time is set."""
 
     def __init__(self):
         self.time = 100.0
@@ -167,18 +167,18 @@ class Ticking:
         return 1_600_000_000.0 + self.time
 
 
-class Nobody:
-    """A transport that may not be asked."""
+class NoTransport:
+    """A transport that must not be used."""
 
     def start(self, request, before=0.0):
-        raise AssertionError(f"{request.url} was asked for")
+        raise AssertionError(f"{request.url} was requested")
 
     def wait(self, timeout_s):
         return ()
 
 
 class Served:
-    """A transport that gives these answers of hosts to what is asked, each once, and notes when."""
+    """A transport with responses by path, each given once. It records the requests with their times."""
 
     def __init__(self, clock, answers):
         self.clock, self.answers, self.asked, self.ready = clock, answers, [], []
@@ -198,7 +198,7 @@ class Served:
 
 
 def asked(place, answers, *urls, at="", **settings):
-    """(answers to requests for URLs, what was asked of the archive)."""
+    """(responses for the URLs, requests to the archive, failure)."""
     clock = Ticking()
     served, politeness = Served(clock, dict(answers)), settings_from(settings).politeness
     wire = Wire(LIMITS, Settings().identity, 1)
@@ -220,7 +220,7 @@ ROWS += [["org,e)/", stamp, HOME, "text/html", "200", "X", "9"] for stamp in ("2
 MEMENTO = {"memento-datetime": "Fri, 01 Jan 2021 00:00:00 GMT"}
 
 
-def test_a_host_is_listed_once_and_each_page_costs_one_request():
+def test_a_host_is_listed_once_and_a_page_needs_one_request():
     answers = {
         LIST: (200, json.dumps(ROWS), {}),
         f"/web/20210101000000id_/{HOME}": (
@@ -237,7 +237,7 @@ def test_a_host_is_listed_once_and_each_page_costs_one_request():
     assert all(later - earlier >= 0.5 for earlier, later in pairwise(time for time, _, _ in requests)), "the delay"
 
 
-def test_a_list_goes_on_by_its_resume_key():
+def test_a_list_continues_with_its_resume_key():
     more = [*ROWS[:1], ["org,e)/a", "20200101000000", NEXT, "text/html", "200", "X", "9"]]
     answers = {
         LIST: (200, json.dumps([*ROWS, [], ["org,e)/ 2021"]]), {}),
@@ -248,7 +248,7 @@ def test_a_list_goes_on_by_its_resume_key():
     assert found.body == b"a"
 
 
-def test_a_redirect_of_the_past_leads_to_where_it_led():
+def test_an_archived_redirect_leads_to_its_original_target():
     answers = {
         LIST: (200, json.dumps(ROWS), {}),
         f"/web/20190101000000id_/{HOME}": (302, "", MEMENTO | {"location": "/web/20190101000000id_/http://e.org/en"}),
@@ -261,13 +261,13 @@ def test_a_redirect_of_the_past_leads_to_where_it_led():
     ("robots", "why"),
     [("User-agent: *\nDisallow: /web/", "robots.txt line 2"), ("User-agent: *\nDisallow: /", "robots.txt line 2")],
 )
-def test_an_archive_that_asks_programs_not_to_come_is_left(robots, why):
+def test_an_archive_that_disallows_robots_is_not_used(robots, why):
     got, requests, failure = asked(CDX, {"/robots.txt": (200, robots, {})}, HOME, NEXT)
-    assert [one.cause for one in got] == [Cause.CANCELLED] * 2
+    assert [response.cause for response in got] == [Cause.CANCELLED] * 2
     assert (why in failure, len(requests)) == (True, 1)
 
 
-def test_an_archive_that_refuses_is_waited_for_and_at_last_left():
+def test_an_archive_that_refuses_is_retried_and_finally_given_up():
     busy = {LIST: (429, "", {"retry-after": "7"})}
     (first,), requests, _ = asked(CDX, busy, HOME)
     assert first.cause is Cause.NOT_ARCHIVED and requests[2][0] - requests[1][0] >= 7.0
@@ -276,7 +276,7 @@ def test_an_archive_that_refuses_is_waited_for_and_at_last_left():
     assert failure == "the archive archive.test:80 does not answer: status 503"
 
 
-def test_another_host_is_never_asked():
+def test_no_host_other_than_the_archive_is_requested():
     answers = {LIST: (302, "", {"location": "http://e.org/"})}
     (first,), requests, failure = asked(CDX, answers, HOME)
     assert first.cause is Cause.CANCELLED and "another host, e.org" in failure
@@ -309,7 +309,7 @@ def test_a_timegate_or_timemap_leads_to_the_nearest_capture(gate):
 
 
 @given(st.text(max_size=80), st.binary(max_size=80))
-def test_reading_answers_of_servers_is_total(links, body):
+def test_reading_a_servers_response_never_raises(links, body):
     mementos_of(links, HOME)
     captures_of(body)
     resume_key_of(body)
@@ -345,7 +345,7 @@ def package(tmp_path_factory):
     return path
 
 
-def test_a_crawl_from_an_archive_is_what_an_import_gives(tmp_path, package):
+def test_a_crawl_from_an_archive_equals_an_import(tmp_path, package):
     assert starts_of_archive(str(package)) == (HOME,)
     import_archives(tmp_path / "imported", [package])
     end = crawled(tmp_path / "c", package, HOME)
@@ -354,7 +354,7 @@ def test_a_crawl_from_an_archive_is_what_an_import_gives(tmp_path, package):
     assert states(tmp_path / "c")["http://e.org/lost"][1] == "not-in-archive"
 
 
-def test_pages_have_the_time_of_their_capture_and_a_date_chooses_it(tmp_path, package):
+def test_a_date_selects_the_capture_and_pages_have_its_time(tmp_path, package):
     crawled(tmp_path / "c", package, HOME, at="2020-01-01")
     with Collection(tmp_path / "c") as collection:
         rows = {row.url: row for row in collection.pages()}
@@ -363,14 +363,14 @@ def test_pages_have_the_time_of_their_capture_and_a_date_chooses_it(tmp_path, pa
     assert "http://e.org/down" not in rows
 
 
-def test_a_crawl_from_an_archive_goes_on_where_it_stopped(tmp_path, package):
+def test_a_crawl_from_an_archive_can_be_resumed(tmp_path, package):
     crawled(tmp_path / "c", package, HOME, max_pages=2)
     assert crawled(tmp_path / "c", package, HOME).went_on
     crawled(tmp_path / "whole", package, HOME)
     assert states(tmp_path / "c") == states(tmp_path / "whole")
 
 
-def test_a_refresh_of_another_date_is_what_was_then(tmp_path, package):
+def test_a_refresh_with_a_later_date_reads_later_captures(tmp_path, package):
     crawled(tmp_path / "c", package, HOME, at="2019-06-01")
     end = refresh(refresh_order(tmp_path / "c", {"at": "2022-01-01"}), lambda progress: False)
     assert end.end.state == "done"
@@ -378,8 +378,8 @@ def test_a_refresh_of_another_date_is_what_was_then(tmp_path, package):
     assert states(tmp_path / "c")[NEXT][4] == "A now"
 
 
-def test_nothing_is_asked_of_the_live_web(tmp_path):
-    """The site stands, and hears nothing; what its archive lacks stays unknown."""
+def test_the_live_site_is_not_requested(tmp_path):
+    """The live site gets no request, and pages that the archive lacks stay unknown."""
     site = Site("a.test")
     site.routes.exact["/"] = lambda request: Answer(body=page("Home", "/b").encode())
     site.routes.exact["/b"] = lambda request: Answer(body=page("B").encode())
@@ -393,13 +393,13 @@ def test_nothing_is_asked_of_the_live_web(tmp_path):
     assert reasons == {home: "ok", home + "b": "not-in-archive", home + "c": "not-in-archive"}
 
 
-def test_a_start_that_is_not_in_the_archive_is_said(tmp_path, package):
+def test_a_start_missing_from_the_archive_fails_with_a_message(tmp_path, package):
     end = crawled(tmp_path / "c", package, "http://other.org/")
     assert (end.state, "not in the archive" in end.note) == ("failed", True)
 
 
-def test_an_archive_of_ours_is_crawled_from_a_server_too(tmp_path, package):
-    """A CDX server in the form of pywb on loopback: listed, then one request a page; no other host is asked."""
+def test_an_exported_archive_can_be_crawled_from_a_server(tmp_path, package):
+    """A CDX server like pywb on loopback: one list, one request per page, no other host."""
     crawled(tmp_path / "c", package, HOME)
     export_wacz(tmp_path / "c", tmp_path / "ours.wacz", 1_700_000_000.0)
     files = FileArchive([tmp_path / "ours.wacz"], LIMITS)

@@ -1,4 +1,4 @@
-"""What fuzzers and comparisons are made of works: every reader takes its own examples, and a difference is reduced."""
+"""The parts of the fuzzers and comparisons in quality/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def folders(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_every_reader_takes_its_examples(folders):
+def test_every_fuzz_target_accepts_its_seeds(folders):
     from targets import TARGETS
 
     for target in TARGETS.values():
@@ -27,7 +27,7 @@ def test_every_reader_takes_its_examples(folders):
             target.run(seed)
 
 
-def test_compiled_modules_run_as_sources_for_the_guide(folders):
+def test_compiled_modules_are_interpreted_for_coverage(folders):
     from one import SOURCES, interpreted
 
     spec = interpreted(str(SOURCES / "periplus" / "document")).find_spec("trigrams")
@@ -36,7 +36,7 @@ def test_compiled_modules_run_as_sources_for_the_guide(folders):
         interpreted("/nowhere")
 
 
-def test_a_difference_is_shown_on_the_smallest_page(folders):
+def test_a_difference_is_reduced_to_the_smallest_page(folders):
     from compare import reduced
 
     page = b"<html><p>one two<table><tr><td>x</table><p>more <b>words</b> and &amp; <td>"
@@ -44,7 +44,7 @@ def test_a_difference_is_shown_on_the_smallest_page(folders):
     assert reduced(page, lambda data: True) == b""
 
 
-def test_readers_of_two_versions_are_asked_alike(folders):
+def test_two_versions_of_a_reader_can_be_compared(folders):
     from compare import Reader, fields_of
 
     sources = QUALITY.parent / "src"

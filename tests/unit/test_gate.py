@@ -1,4 +1,4 @@
-"""Whether an audit passes."""
+"""Conditions under which an audit fails."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Issue, Severity
 
 
-def test_conditions():
+def test_conditions_are_parsed():
     assert fail_on("broken>0, server-error>5") == (Condition("broken-link", 0), Condition("server-error", 5))
     assert fail_on("error") == fail_on("errors>0") == fail_on("error>=1") == (Condition("error", 0),)
     assert fail_on("titles > 3") == (Condition("titles", 3),)
@@ -29,12 +29,12 @@ def test_conditions():
         "broken>" + "9" * 20,
     ],
 )
-def test_what_is_no_condition_is_refused(wrong):
+def test_an_invalid_condition_is_refused(wrong):
     with pytest.raises(UsageError):
         fail_on(wrong)
 
 
-def test_the_gate_says_what_it_counts():
+def test_the_result_of_a_gate_has_its_counts():
     conditions = fail_on("broken>0,server-error>5")
     assert not gate(conditions, {"server-error": 5}).failed
     result = gate(conditions, {"broken-link": 3, "server-error": 6})
@@ -49,7 +49,7 @@ def test_the_gate_says_what_it_counts():
     assert not gate((), {"broken-link": 3}).failed
 
 
-def test_wording_and_grade_make_no_issue_another():
+def test_wording_and_severity_do_not_identify_an_issue():
     old = Issue("title-long", Severity.NOTICE, "http://h/a", "70 characters")
     again = Issue("title-long", Severity.ERROR, "http://h/a", "71 characters")
     other = Issue("title-long", Severity.NOTICE, "http://h/b")

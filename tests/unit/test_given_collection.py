@@ -1,4 +1,4 @@
-"""A collection that somebody gave us: what it may do, and may not."""
+"""Untrusted collections: their views, triggers and values do no harm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = "http://a.example/"
 
 @pytest.fixture
 def given(tmp_path):
-    """Changes a collection behind our back; the folder."""
+    """A function that makes a collection, manipulates it with SQL, and returns its folder."""
 
     def change(*statements: str):
         folder = stored(tmp_path / "c", {START: page("Home")}, [START])
@@ -35,8 +35,8 @@ def given(tmp_path):
     return change
 
 
-def test_its_views_call_no_function_of_ours(given):
-    """`matches` runs a regular expression, which may take for ever."""
+def test_views_of_a_collection_cannot_call_our_functions(given):
+    """`matches` runs a regular expression, which may take forever."""
     folder = given("DROP VIEW pages", "CREATE VIEW pages AS SELECT matches('a', '(a+)+b') AS url")
     with (
         contextlib.closing(reading.connect(folder)) as connection,
@@ -45,13 +45,13 @@ def test_its_views_call_no_function_of_ours(given):
         connection.execute("SELECT * FROM pages").fetchall()
 
 
-def test_its_views_load_no_code(given):
+def test_views_of_a_collection_cannot_load_code(given):
     folder = given("DROP VIEW pages", "CREATE VIEW pages AS SELECT load_extension('/tmp/x.so') AS url")
     with contextlib.closing(reading.connect(folder)) as connection, pytest.raises(sqlite3.OperationalError):
         connection.execute("SELECT * FROM pages").fetchall()
 
 
-def test_a_view_without_end_is_stopped_by_a_time_limit(given):
+def test_an_endless_view_is_stopped_by_a_time_limit(given):
     folder = given(
         "DROP VIEW pages",
         "CREATE VIEW pages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS url FROM n",
@@ -64,7 +64,7 @@ def test_a_view_without_end_is_stopped_by_a_time_limit(given):
         connection.execute("SELECT count(*) FROM pages").fetchall()
 
 
-def test_reading_it_starts_none_of_its_triggers(given):
+def test_reading_a_collection_runs_none_of_its_triggers(given):
     folder = given("CREATE TRIGGER evil AFTER UPDATE ON url BEGIN DELETE FROM page; END")
     with Collection(folder) as collection:
         assert collection.status().hosts == 1
@@ -72,20 +72,20 @@ def test_reading_it_starts_none_of_its_triggers(given):
 
 
 def frame(claimed: int) -> bytes:
-    """A zstd frame that claims to hold so much, and ends there."""
+    """A truncated zstd frame with this declared size."""
     return b"\x28\xb5\x2f\xfd\xe0" + claimed.to_bytes(8, "little") + b"\x01\x00\x00"
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"x", frame(RESTORED_BYTES + 1), frame(1 << 60), frame(3), b"\x28\xb5\x2f\xfd\x00\x00"]
 )
-def test_what_it_says_to_be_packed_is_restored_or_told_of(data):
+def test_damaged_compressed_columns_are_reported(data):
     for restore in (lambda: BodyCodec().unpack(data, None), lambda: unpack_blocks(data, "")):
         with pytest.raises(StoreError, match="the collection is damaged"):
             restore()
 
 
-def test_other_columns_are_told_of_too():
+def test_other_damaged_columns_are_reported():
     with pytest.raises(StoreError, match="the collection is damaged"):
         unpack_parts(b"\xff")
     with pytest.raises(StoreError, match="the collection is damaged"):
@@ -109,12 +109,12 @@ def test_other_columns_are_told_of_too():
         ("UPDATE run SET started = 'noon'", ("status",), "run.started has a value that is not real"),
     ],
 )
-def test_a_value_of_the_wrong_kind_ends_a_command_with_a_sentence(given, statement, words, said):
+def test_a_value_of_the_wrong_type_ends_a_command_with_a_message(given, statement, words, said):
     ended = CliRunner().invoke(main, [*words, "-c", str(given(statement))], catch_exceptions=False)
     assert (ended.exit_code, said in ended.stderr) == (1, True), ended.output
 
 
-def test_a_bug_of_ours_is_not_blamed_on_a_sound_collection(given, monkeypatch):
+def test_a_bug_is_not_reported_as_a_damaged_collection(given, monkeypatch):
     folder = given()
     assert wrong_value(folder) == ""
     monkeypatch.setattr("periplus.api.collection.Collection.status", lambda self: {}["a bug"])

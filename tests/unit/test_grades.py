@@ -1,4 +1,4 @@
-"""Grades by field: what they are made of, their letters, and gates on them."""
+"""Grades by field: scores, letters, and gates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTICE
 
 
 def scores(pages_with, pages=100, unmeasured=()):
-    return {one.field.value: one.score for one in graded(pages_with, pages, unmeasured)}
+    return {grade.field.value: grade.score for grade in graded(pages_with, pages, unmeasured)}
 
 
-def test_a_site_without_faults_has_all_points_and_one_without_pages_none():
+def test_a_site_without_faults_has_100_points_and_one_without_pages_no_grades():
     assert scores({}) == dict.fromkeys(
         ("discoverability", "accessibility", "security", "performance", "maintenance"), 100
     )
@@ -27,21 +27,21 @@ def test_a_site_without_faults_has_all_points_and_one_without_pages_none():
     assert "security" not in scores({}, unmeasured=[GradedField.SECURITY])
 
 
-def test_each_kind_of_issue_takes_by_its_share_of_pages_and_never_nothing():
+def test_an_issue_subtracts_points_by_its_share_of_pages():
     assert scores({("broken-link", E): 100})["maintenance"] == 60
     assert scores({("broken-link", E): 50})["maintenance"] == 80
     assert scores({("broken-link", E): 1}, pages=10_000)["maintenance"] == 96
     assert scores({("csp-missing", N): 100, ("framing-allowed", N): 100})["security"] == 88
     assert scores({("no-such-kind", E): 100}) == scores({})
     [maintenance] = [
-        one for one in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "maintenance"
+        grade for grade in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if grade.field == "maintenance"
     ]
     assert [(part.code, part.points, part.pages) for part in maintenance.parts] == [
         ("broken-link", 20.0, 50), ("duplicate", 1.6, 10),
     ]  # fmt: skip
 
 
-def test_every_kind_counts_for_a_field():
+def test_every_kind_of_issue_has_a_field():
     assert {field_of(code) for code in issue_kinds()} == set(GradedField)
     assert (field_of("image-without-alt"), field_of("heading-skipped")) == ("accessibility", "accessibility")
 
@@ -52,29 +52,31 @@ def test_every_kind_counts_for_a_field():
     ),
     st.integers(1, 1_000),
 )
-def test_parts_add_up_to_what_is_missing_and_more_pages_with_faults_never_help(counts, pages):
-    for one in graded(counts, pages):
-        missing = sum(part.points for part in one.parts)
-        assert 0 <= one.score <= 100
-        assert one.score == max(0, round(100 - missing))
-        assert one.letter == letter_of(one.score)
+def test_points_add_up_to_100_and_more_faults_never_raise_a_score(counts, pages):
+    for grade in graded(counts, pages):
+        missing = sum(part.points for part in grade.parts)
+        assert 0 <= grade.score <= 100
+        assert grade.score == max(0, round(100 - missing))
+        assert grade.letter == letter_of(grade.score)
     more = {kind: count + 1 for kind, count in counts.items()}
     for before, after in zip(graded(counts, pages), graded(more, pages), strict=True):
         assert after.score <= before.score
 
 
-def test_letters_and_the_line():
+def test_scores_have_letters_and_a_summary_line():
     assert [letter_of(score) for score in (100, 90, 89, 80, 70, 60, 50, 49, 0)] == list("AABBCDEFF")
     assert grade_line(graded({("broken-link", E): 50}, 100)).endswith("performance A 100, maintenance B 80")
     assert all(weight > least for weight, least in WEIGHTS.values())
 
 
-def test_pages_are_counted_once_a_kind():
+def test_a_page_counts_once_per_kind():
     issues = [Issue("broken-link", E, url, related=target) for url in ("a", "b") for target in ("x", "y")]
-    assert [(one.kind.code, one.causes, one.pages) for one in table_of(issues).sums()] == [("broken-link", 2, 2)]
+    assert [(total.kind.code, total.causes, total.pages) for total in table_of(issues).sums()] == [
+        ("broken-link", 2, 2)
+    ]
 
 
-def test_gates():
+def test_a_gate_names_the_grades_below_its_limits():
     assert least_grades("security=B, accessibility=75") == {"security": 80, "accessibility": 75}
     assert least_grades("") == {}
     grades = graded({("broken-link", E): 100}, 100)
@@ -87,6 +89,6 @@ def test_gates():
 
 def test_ours_a_score_equal_to_the_least_passes():
     grades = graded({("broken-link", E): 100}, 100)
-    [score] = [one.score for one in grades if one.field == "maintenance"]
+    [score] = [grade.score for grade in grades if grade.field == "maintenance"]
     assert below(grades, {GradedField.MAINTENANCE: score}) == []
     assert len(below(grades, {GradedField.MAINTENANCE: score + 1})) == 1

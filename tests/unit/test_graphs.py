@@ -1,4 +1,4 @@
-"""Link graphs as files, read back with networkx: nothing may be lost."""
+"""Exported link graphs are read back with networkx without loss."""
 
 import io
 
@@ -126,7 +126,7 @@ def test_networkx_reads_back_every_node_edge_and_attribute(read):
 
 
 @pytest.mark.parametrize("read", [gexf, graphml])
-def test_weights_are_kept(read):
+def test_weights_of_edges_are_kept(read):
     graph, facts = graph_of(3, {(0, 1), (0, 2), (2, 0)})
     found = read(graph, facts, weights=np.array([2.5, 1e-9, 3.0]))
     assert {(source, target): weight for source, target, weight in found.edges(data="weight")} == {
@@ -137,7 +137,7 @@ def test_weights_are_kept(read):
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0], [1.0, np.nan], [np.inf, 1.0], [-1.0, 1.0]])
-def test_weights_that_readers_drop_are_refused_before_anything_is_written(weights):
+def test_weights_that_readers_ignore_are_refused_before_writing(weights):
     graph, facts = graph_of(3, {(0, 1), (0, 2)})
     out = io.StringIO()
     with pytest.raises(UsageError, match="greater than 0"):
@@ -150,7 +150,7 @@ def test_facts_of_another_graph_are_refused():
         write_gexf(graph_of(3, ())[0], graph_of(2, ())[1], ABOUT, io.StringIO())
 
 
-def test_gephi_names_differ_ignoring_case_and_edges_have_no_ids():
+def test_gephi_column_names_differ_without_case_and_edges_have_no_ids():
     names = [name.lower() for name in COLUMNS]
     assert len(set(names)) == len(names)
     assert {"id", "label", "size", "type", "x", "y", "color", "weight"}.isdisjoint(names)
@@ -164,7 +164,7 @@ def test_gephi_names_differ_ignoring_case_and_edges_have_no_ids():
 
 
 @pytest.mark.parametrize("read", [gexf, graphml])
-def test_an_empty_graph_is_a_graph(read):
+def test_an_empty_graph_can_be_read(read):
     assert len(read(*graph_of(0, ()))) == 0
 
 
@@ -173,7 +173,7 @@ def test_an_empty_graph_is_a_graph(read):
     st.lists(st.text(st.characters(codec=None)), min_size=1, max_size=4),
     st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3))),
 )
-def test_any_titles_and_links_come_back(titles, pairs):
+def test_any_titles_and_links_are_read_back(titles, pairs):
     links = {(source, target) for source, target in pairs if source != target and max(source, target) < len(titles)}
     graph, facts = graph_of(len(titles), links, titles)
     for read in (gexf, graphml):

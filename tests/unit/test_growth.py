@@ -1,4 +1,4 @@
-"""The tree on the live screen grows page by page, is bounded, and comes to what counting anew would tell."""
+"""The tree on the live screen: incremental counts equal a full count, within bounded memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ URLS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(URLS, st.integers(1, 30))
-def test_it_tells_what_its_slow_twin_counts(urls: list[str], most: int) -> None:
+def test_incremental_counts_equal_a_full_count(urls: list[str], most: int) -> None:
     grown = Growth()
     for url in urls:
         grown.add([(url, len(url))])
@@ -43,7 +43,7 @@ def test_it_tells_what_its_slow_twin_counts(urls: list[str], most: int) -> None:
     assert not left or min(branch.pages for branch in tree.branches) >= max(left)
 
 
-def test_what_grew_since_the_last_look_is_told_once() -> None:
+def test_growth_since_the_last_view_is_shown_once() -> None:
     grown = Growth()
     grown.add([("https://e.org/a/1", 1)], new=False)
     grown.add([("https://e.org/a/2", 1), ("https://e.org/a/1", 1)])

@@ -1,4 +1,4 @@
-"""Which encoding the letters speak for."""
+"""Detection of a character encoding from the text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy."
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_every_encoding_of_a_language_is_read(language):
+def test_every_encoding_of_a_language_is_detected(language):
     text = "\n".join(TEXTS[language])
     for encoding in ENCODINGS[language]:
         found = guessed(written(text, encoding))
@@ -22,7 +22,7 @@ def test_every_encoding_of_a_language_is_read(language):
 
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_zero_bytes_tell_the_wide_encodings(codec):
+def test_wide_encodings_are_detected_by_zero_bytes(codec):
     body = CZECH.encode(codec)
     found = guessed(body)
     assert found is not None
@@ -33,12 +33,12 @@ def test_zero_bytes_tell_the_wide_encodings(codec):
     "body",
     [b"", b"plain", b"<p title='\xe9'></p>", bytes(range(256)), b"\x80", b"\xff" * 9999, b"\0" * 50, b"\x1b$\xff"],
 )
-def test_any_bytes_are_taken(body):
+def test_detection_never_raises(body):
     found = guessed(body)
     assert found is None or isinstance(found.encoding.text(body), str)
 
 
-def test_markup_scripts_and_entities_are_not_read():
+def test_markup_scripts_and_entities_are_ignored():
     noise = (
         "<script>var a = 'Привет, как дела? Это не текст страницы.'</script><!-- и это тоже -->&aacute;".encode(
             "cp1251"
@@ -50,7 +50,7 @@ def test_markup_scripts_and_entities_are_not_read():
     assert found.encoding.name == "windows-1250"
 
 
-def test_a_hint_decides_what_few_letters_leave_open():
+def test_a_hint_decides_when_there_are_few_letters():
     body = "úspěch".encode("cp852")
     found = guessed(body, "cz")
     assert found is not None
@@ -68,7 +68,7 @@ def test_a_hint_decides_what_few_letters_leave_open():
         (b"", "", set()),
     ],
 )
-def test_hints(body, top, languages):
+def test_languages_follow_from_declaration_and_domain(body, top, languages):
     assert {language for language in hinted_languages(body, top) if language} == languages
 
 
@@ -79,7 +79,7 @@ def contradicted(declared, body, hint=""):
 
 
 @pytest.mark.parametrize("language", ["cs", "pl", "ru", "el", "de", "fr", "tr", "ja", "ko", "zh", "he"])
-def test_no_right_word_is_doubted(language):
+def test_a_correct_declaration_is_not_contradicted(language):
     for paragraph in TEXTS[language]:
         for encoding in ENCODINGS[language]:
             assert not contradicted(encoding, written(paragraph, encoding)), (encoding, paragraph)
@@ -100,12 +100,12 @@ def test_no_right_word_is_doubted(language):
         ("iso-8859-3", "\n".join(TEXTS["ru"]).encode("cp866")),
     ],
 )
-def test_a_declaration_that_makes_no_words_is_contradicted(declared, body):
+def test_a_wrong_declaration_is_contradicted(declared, body):
     assert contradicted(declared, body)
 
 
 @pytest.mark.parametrize("body", [b"", b"plain", "café".encode("latin-1"), b"\xff\xfe\xfd", "ŮúňŠ".encode("cp1250")])
-def test_few_letters_are_no_ground_for_doubt(body):
+def test_few_letters_do_not_contradict_a_declaration(body):
     assert not contradicted("windows-1250", body)
 
 
@@ -120,20 +120,20 @@ def test_few_letters_are_no_ground_for_doubt(body):
         "The two parts can\xa0be sold apart.\xa0 Ask at the desk for the price of each, which changes every month.",
     ],
 )
-def test_english_with_signs_that_printers_set_is_windows_1252(text: str):
+def test_english_with_typographic_characters_is_windows_1252(text: str):
     guess = guessed(text.encode("cp1252"))
     assert guess is not None and guess.encoding.text(text.encode("cp1252")) == text
 
 
 @pytest.mark.parametrize("codec", ["iso8859-7", "cp1253"])
-def test_greek_is_read_right_in_both_encodings_which_one_letter_tells_apart(codec: str):
+def test_greek_encodings_that_differ_in_one_letter_are_both_detected(codec: str):
     text = "Άλλοι ήρθαν στο λιμάνι αργά. Άνοιξε η πόρτα του φάρου, και ο φύλακας τους έδειξε τη θάλασσα."
     guess = guessed(text.encode(codec))
     assert guess is not None and guess.encoding.text(text.encode(codec)) == text
 
 
-def test_a_japanese_page_about_rare_signs_is_believed_what_it_declares():
-    """Most of its signs are among no one's commonest; its sentences have the syllables that only Japanese has."""
+def test_a_japanese_page_with_rare_characters_keeps_its_declaration():
+    """Most of its characters are rare in every language, but its sentences have Japanese syllables."""
     declared = encoding_of("shift_jis")
     rare = "".join(map(chr, range(0x9E00, 0x9E80)))
     body = ("<p>このページはまれな字をならべたものです。" + rare).encode("cp932", "ignore") + b"</p>"

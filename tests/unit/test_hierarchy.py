@@ -1,4 +1,4 @@
-"""The map's rules P1 to P5 on graphs with known maps, and folding."""
+"""The rules P1 to P5 of the hierarchical map on graphs with known maps, and folding."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,9 @@ def graph_of(names, links, registered=()):
     return LinkGraph(tuple(names), offsets, targets, indexed, np.full(len(names), -1, np.int32))
 
 
-# An instance of Webmapa's figure, of which the description is left. Links by the names they have there:
+# A graph that fits the published description of Webmapa's figure. Links with their names there:
 # home -a-> A, home -b-> B, home -c-> C;  A -d-> D, A -e-> F, B -f-> F, B -g-> G, C -g'-> H;  A -a'-> B;  F -h-> A.
-# So that f's source ranks higher than e's after one round, B has one link more to it than A has: from A itself (a').
+# B has one more incoming link than A (a', from A), so that the source of f ranks higher than that of e after one round.
 FIGURE = [
     *[("home", "A"), ("home", "B"), ("home", "C")],
     *[("A", "D"), ("A", "F"), ("A", "B"), ("B", "F"), ("B", "G"), ("C", "H")],
@@ -29,7 +29,7 @@ FIGURE = [
 ]
 
 
-def test_webmapa_figure():
+def test_the_figure_of_webmapa_is_reproduced():
     graph = graph_of({"home", *"ABCDFGH"}, FIGURE)
     rank = published_rank(graph, rounds=1).scores
     of = dict(zip(graph.pages, rank, strict=True))
@@ -44,7 +44,7 @@ def test_webmapa_figure():
         ("home", "B", 1),  # b
         ("home", "C", 1),  # c
         ("A", "D", 2),  # d
-        ("B", "F", 2),  # f, not e from A
+        ("B", "F", 2),  # f, instead of e from A
         ("B", "G", 2),  # g
         ("C", "H", 2),  # g'; a' and h lead to placed pages
     }
@@ -57,13 +57,13 @@ def test_p1_the_home_page_is_alone_in_depth_0():
     assert found.parent.tolist() == [-1, 0]
 
 
-def test_p2_what_no_link_reaches_is_not_in_the_map():
+def test_p2_a_page_without_a_path_from_the_home_page_is_not_in_the_map():
     found = hierarchical_map(graph_of("hxy", [("h", "x"), ("y", "x")]), 0, np.ones(3))
     assert found.depth.tolist() == [0, 1, -1]
     assert found.order.tolist() == [0, 1]
 
 
-def test_p4_the_parent_of_greatest_rank_is_taken():
+def test_p4_the_parent_has_the_greatest_rank():
     links = [("h", "p"), ("h", "q"), ("p", "x"), ("q", "x")]
     graph = graph_of("hpqx", links)
     assert hierarchical_map(graph, 0, np.array([0.4, 0.2, 0.1, 0.3])).parent[3] == 1
@@ -71,14 +71,14 @@ def test_p4_the_parent_of_greatest_rank_is_taken():
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-16, -1e-16])
-def test_ours_equal_rank_the_smaller_url_is_the_parent_whatever_rounding_did(noise):
+def test_ours_with_equal_rank_the_smaller_url_is_the_parent_despite_rounding(noise):
     graph = graph_of("hpqx", [("h", "p"), ("h", "q"), ("p", "x"), ("q", "x")])
     rank = pagerank(graph).scores
     rank[2] += noise
     assert hierarchical_map(graph, 0, rank).parent[3] == 1
 
 
-def test_siblings_stand_by_rank_then_url_and_branches_hang_together():
+def test_siblings_are_sorted_by_rank_then_url_and_branches_are_contiguous():
     links = [("h", "a"), ("h", "b"), ("h", "c"), ("a", "x"), ("b", "y")]
     found = hierarchical_map(graph_of("habcxy", links), 3, np.array([0.1, 0.2, 0.1, 0.4, 0.1, 0.1]))
     graph = graph_of("habcxy", links)
@@ -86,14 +86,14 @@ def test_siblings_stand_by_rank_then_url_and_branches_hang_together():
     assert found.below.tolist() == [1, 1, 0, 5, 0, 0]
 
 
-def test_a_home_page_that_was_not_fetched_gives_no_map():
+def test_a_home_page_that_was_not_fetched_has_no_map():
     with pytest.raises(UsageError, match="not fetched"):
         hierarchical_map(graph_of("hx", [], registered="h"), 0, np.ones(2))
     with pytest.raises(UsageError, match="not among"):
         hierarchical_map(graph_of("hx", []), 5, np.ones(2))
 
 
-def test_a_chain_of_many_depths_is_walked_without_recursion():
+def test_a_deep_chain_is_walked_without_recursion():
     count = 5000
     offsets = np.minimum(np.arange(count + 1), count - 1).astype(np.int64)
     graph = LinkGraph(
@@ -114,7 +114,7 @@ def folded(max_nodes, max_depth=-1):
     return graph, tree
 
 
-def test_a_folded_map_keeps_totals_in_others():
+def test_a_folded_map_has_the_totals_of_omitted_pages():
     graph, tree = folded(3)
     assert (tree.pages, tree.fetched, tree.size_bytes) == (10, 9, 100)
     assert tree.rank == pytest.approx(1)
@@ -124,13 +124,13 @@ def test_a_folded_map_keeps_totals_in_others():
     assert [(child.pages, child.fetched) for child in named["b"].children] == [(2, 1)]
 
 
-def test_a_map_folded_at_a_depth_names_no_deeper_page():
+def test_a_map_folded_at_a_depth_has_no_deeper_page():
     _, tree = folded(60, max_depth=1)
     assert [child.page == OTHERS for node in tree.children for child in node.children] == [True, True]
     assert tree.pages == 10
 
 
-def test_the_home_page_is_always_named():
+def test_a_folded_map_always_has_the_home_page():
     graph, tree = folded(0, max_depth=0)
     assert graph.pages[tree.page] == "h"
     assert [(child.page, child.pages) for child in tree.children] == [(OTHERS, 9)]

@@ -1,4 +1,4 @@
-"""Hosts: taken out of URLs, and compared."""
+"""Hosts of URLs, and their comparison."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from periplus.urls.scope import own_hosts
         ("http://example.org//x", "example.org:80", "http://example.org:80", "example.org", "//x"),
     ],
 )
-def test_parts_of_a_url(text, key, origin, name, path):
+def test_a_url_has_a_host_origin_name_and_path(text, key, origin, name, path):
     url = canonical(text)
     assert (hosts.host_key(url), hosts.origin_of(url), hosts.host_name(url), hosts.path_and_query(url)) == (
         key,
@@ -77,11 +77,11 @@ def test_is_within_respects_labels_and_suffixes(host, domain, within):
         ("", ""),
     ],
 )
-def test_registered_domain(host, domain):
+def test_the_registered_domain_follows_the_public_suffix_list(host, domain):
     assert hosts.registered_domain(host) == domain
 
 
-def test_without_www():
+def test_www_is_removed_unless_it_is_the_registered_name():
     assert hosts.without_www("www.example.org") == "example.org"
     assert hosts.without_www("www.example.org:8080") == "example.org:8080"
     assert hosts.without_www("wwwexample.org") == "wwwexample.org"
@@ -91,7 +91,7 @@ def test_without_www():
     assert hosts.without_www("www.") == "www."
 
 
-def test_is_ip():
+def test_ip_addresses_are_recognized():
     assert all(map(hosts.is_ip, ("127.0.0.1", "[::1]", "::1", "2001:db8::1")))
     assert not any(map(hosts.is_ip, ("example.org", "1.2.3", "1.2.3.4.5", "", "[]", "a1")))
 
@@ -109,7 +109,7 @@ def test_is_ip():
         ("127.0.0.1", "127.0.0.1"),
     ],
 )
-def test_hosts_of_ones_own_are_written_as_urls_write_them(text, names):
+def test_own_hosts_are_normalized_like_urls(text, names):
     assert own_hosts([text]) == (names,)
 
 
@@ -120,7 +120,7 @@ def test_hosts_of_ones_own_are_written_as_urls_write_them(text, names):
         *("*.com", "*.co.uk", "*.github.io", "*.example.org:80"),
     ],
 )
-def test_what_is_no_host_cannot_be_ones_own(text):
+def test_an_invalid_own_host_is_refused(text):
     with pytest.raises(UsageError, match=r"is not a host|many owners"):
         own_hosts([text])
 
@@ -137,5 +137,5 @@ def test_what_is_no_host_cannot_be_ones_own(text):
         ("ported.net:443", False),
     ],
 )
-def test_a_host_is_ones_own_by_name_port_or_what_it_lies_below(host, named):
+def test_a_host_is_the_users_own_by_name_port_or_parent_domain(host, named):
     assert is_named(host, frozenset({"*.example.org", "plain.net", "ported.net:8080"})) is named

@@ -1,4 +1,4 @@
-"""What we rely on in the HTML parser, whichever it is."""
+"""Properties of the HTML and XML parsers that we rely on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from periplus.document.reader import read_page
 MANUALS = Path("/usr/share/doc/python3.11/html/library")
 
 
-def test_xml_must_be_well_formed_and_has_no_entities_of_its_own():
+def test_xml_must_be_well_formed_and_cannot_define_entities():
     assert html.parse_xml("<a><b></a>") is None
     assert html.parse_xml("<!DOCTYPE a [<!ENTITY x 'yy'>]><a>&x;</a>") is None
     assert html.parse_xml("") is None
@@ -36,8 +36,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_markup_costs_little(name):
-    """Seconds of processor time, generous for a busy machine; what is quadratic takes minutes."""
+def test_hostile_markup_is_parsed_in_linear_time(name):
+    """The limit is in CPU seconds and generous: quadratic code takes minutes."""
     from periplus.document.formats.content import Source
     from periplus.document.formats.markup import read_html
     from periplus.model.visit import Headers

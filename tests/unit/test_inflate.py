@@ -1,4 +1,4 @@
-"""Content codings: what was packed comes out, what is broken says so, and a bomb stays small."""
+"""Content codings: round trips, damaged streams, and limits against decompression bombs."""
 
 import gzip
 import random
@@ -33,40 +33,40 @@ PACKERS = {
 
 
 @pytest.mark.parametrize("coding", PACKERS)
-def test_what_was_packed_comes_out(coding):
+def test_a_compressed_body_is_restored(coding):
     assert inflate(PACKERS[coding](TEXT), coding, LIMITS) == (TEXT, Cut.NONE)
 
 
 @pytest.mark.parametrize("coding", PACKERS)
 @pytest.mark.parametrize("size", [1, STEP_BYTES - 1, STEP_BYTES, STEP_BYTES + 1, STEP_BYTES + 2, 2 * STEP_BYTES + 1])
-def test_nothing_is_lost_where_steps_meet(coding, size):
+def test_nothing_is_lost_at_the_borders_of_steps(coding, size):
     for data in (bytes(size), (b"ab" * size)[:size], random.Random(size).randbytes(size)):
         assert inflate(PACKERS[coding](data), coding, LOOSE) == (data, Cut.NONE)
 
 
-def test_rfc9110_deflate_is_zlib_and_the_bare_stream_is_taken_too():
+def test_rfc9110_deflate_is_zlib_and_raw_deflate_is_accepted():
     assert inflate(raw_deflate(TEXT), "deflate", LIMITS) == (TEXT, Cut.NONE)
 
 
-def test_members_follow_one_another():
+def test_several_members_are_concatenated():
     for pack, coding in ((PACKERS["gzip"], "gzip"), (PACKERS["zstd"], "zstd")):
         assert inflate(pack(b"one ") + pack(b"two"), coding, LIMITS) == (b"one two", Cut.NONE)
 
 
-def test_padding_and_rubbish_after_the_last_member_are_passed_over():
+def test_bytes_after_the_last_member_are_ignored():
     packed = PACKERS["gzip"](b"all")
     assert inflate(packed + bytes(20), "gzip", LIMITS) == (b"all", Cut.NONE)
     assert inflate(packed + b"rubbish", "gzip", LIMITS) == (b"all", Cut.NONE)
 
 
-def test_zstd_streams_without_a_declared_size():
+def test_zstd_streams_need_no_declared_size():
     packer = zstandard.ZstdCompressor().compressobj()
     assert inflate(packer.compress(TEXT) + packer.flush(), "zstd", LIMITS) == (TEXT, Cut.NONE)
 
 
 @pytest.mark.parametrize("coding", PACKERS)
-def test_a_stream_that_ends_early_gives_what_came(coding):
-    data = TEXT + random.Random(1).randbytes(400_000)  # the random part is in blocks of its own
+def test_the_received_part_of_a_truncated_stream_is_returned(coding):
+    data = TEXT + random.Random(1).randbytes(400_000)  # the random part gets its own blocks
     packed = PACKERS[coding](data)
     for length in (len(packed) - 1, len(packed) * 2 // 3):
         body, cut = inflate(packed[:length], coding, LIMITS)
@@ -76,13 +76,13 @@ def test_a_stream_that_ends_early_gives_what_came(coding):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd", "br", "deflate"])
-def test_a_body_in_another_coding_than_its_header_says_stays_as_it_came(coding):
+def test_a_body_with_a_wrong_coding_header_is_kept_unchanged(coding):
     for body in (b"<!doctype html><p>plain", b"\xff\xfe" * 100, b"<!doctype html>" * 10_000):
         assert inflate(body, coding, LIMITS) == (body, Cut.BAD_ENCODING)
     assert inflate(b"plain", "gzip", LIMITS) == (b"plain", Cut.BAD_ENCODING)
 
 
-def test_a_stream_that_breaks_within_gives_what_came_before():
+def test_the_part_before_the_damage_of_a_stream_is_returned():
     packed = bytearray(PACKERS["gzip"](TEXT + random.Random(2).randbytes(STEP_BYTES * 2)))
     packed[-8:-4] = b"\0\0\0\0"  # the checksum
     body, cut = inflate(bytes(packed), "gzip", LIMITS)
@@ -90,12 +90,12 @@ def test_a_stream_that_breaks_within_gives_what_came_before():
     assert body.startswith(TEXT)
 
 
-def test_chains_are_undone_from_the_last():
+def test_several_codings_are_undone_in_reverse_order():
     assert inflate(PACKERS["br"](PACKERS["gzip"](TEXT)), "gzip, br", LIMITS) == (TEXT, Cut.NONE)
     assert inflate(PACKERS["gzip"](TEXT), "identity, GZIP ,", LIMITS) == (TEXT, Cut.NONE)
 
 
-def test_ours_long_chains_and_unknown_codings_stay_as_they_came():
+def test_ours_a_body_with_many_or_unknown_codings_is_kept_unchanged():
     assert inflate(b"x", "gzip, gzip, gzip, gzip", LIMITS) == (b"x", Cut.BAD_ENCODING)
     assert inflate(b"x", "compress", LIMITS) == (b"x", Cut.BAD_ENCODING)
     assert inflate(b"x", "", LIMITS) == (b"x", Cut.NONE)
@@ -123,8 +123,8 @@ def _bomb(coding, megabytes=40):
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 @pytest.mark.parametrize("limits", [LIMITS, LOOSE])
-def test_a_bomb_costs_less_than_its_bound(coding, limits):
-    """32 MiB may be kept: with the parts that they are joined from, 64 MiB; the ratio ends it far sooner."""
+def test_a_bomb_needs_limited_memory(coding, limits):
+    """32 MiB may be kept, 64 MiB with the parts before joining. The ratio limit ends it much earlier."""
     bomb = _bomb(coding)
     tracemalloc.start()
     body, cut = inflate(bomb, coding, limits)

@@ -1,4 +1,4 @@
-"""analyse.influence and its neighbours: which sites are chosen, what the bounds say, how cascades are read."""
+"""Selection of influential sites: greedy, bounds, improvements, and reading of cascades."""
 
 import random
 from itertools import combinations
@@ -41,7 +41,7 @@ def random_cascades(seed: int, stories: int = 30, sites: int = 12) -> Cascades:
 
 
 def plain_greedy(cover: Coverage, budget: float, by_ratio: bool) -> SiteSelection:
-    """The slow twin: every gain anew in each round; of equal ones the first site."""
+    """The slow twin: computes every gain again in each round; the first of equal sites wins."""
     best, sites, added, left = np.zeros(cover.story_count), [], [], budget
     while True:
         found = gains(cover, best)
@@ -58,14 +58,14 @@ def plain_greedy(cover: Coverage, budget: float, by_ratio: bool) -> SiteSelectio
 
 
 def optimum(cover: Coverage, budget: float) -> float:
-    sets = (some for size in range(cover.site_count + 1) for some in combinations(range(cover.site_count), size))
-    return max(value_of(cover, some) for some in sets if float(cover.costs[list(some)].sum()) <= budget + 1e-9)
+    sets = (sites for size in range(cover.site_count + 1) for sites in combinations(range(cover.site_count), size))
+    return max(value_of(cover, sites) for sites in sets if float(cover.costs[list(sites)].sum()) <= budget + 1e-9)
 
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("by_posts", [False, True])
 @pytest.mark.parametrize("by_ratio", [False, True])
-def test_lazy_greedy_is_the_plain_greedy(objective: Objective, by_posts: bool, by_ratio: bool) -> None:
+def test_lazy_greedy_equals_plain_greedy(objective: Objective, by_posts: bool, by_ratio: bool) -> None:
     for seed in range(6):
         cover = coverage(random_cascades(seed), objective, by_posts=by_posts)
         budget = 15.0 if by_posts else 4.0
@@ -76,9 +76,7 @@ def test_lazy_greedy_is_the_plain_greedy(objective: Objective, by_posts: bool, b
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("by_posts", [False, True])
-def test_the_choice_is_the_best_of_all_on_small_sets_and_no_bound_is_below_it(
-    objective: Objective, by_posts: bool
-) -> None:
+def test_the_selection_is_optimal_on_small_sets_and_bounds_are_valid(objective: Objective, by_posts: bool) -> None:
     for seed in range(5):
         cascades = random_cascades(seed, stories=25, sites=9)
         cover = coverage(cascades, objective, by_posts=by_posts)
@@ -91,7 +89,7 @@ def test_the_choice_is_the_best_of_all_on_small_sets_and_no_bound_is_below_it(
 
 
 @pytest.mark.parametrize("objective", Objective)
-def test_bounds_hold_for_any_prices_and_the_programme_is_the_least(objective: Objective) -> None:
+def test_bounds_are_valid_for_any_prices_and_the_linear_program_is_tightest(objective: Objective) -> None:
     cover = coverage(random_cascades(3, 40, 10), objective)
     best, value = optimum(cover, 3), lazy_greedy(cover, 3).value
     for seed in range(5):
@@ -103,21 +101,21 @@ def test_bounds_hold_for_any_prices_and_the_programme_is_the_least(objective: Ob
     assert best - 1e-9 <= max(solved, value) <= bound + 1e-6
 
 
-def test_a_worked_example() -> None:
-    """Sites c and a together have five of six pages' stories; e has the sixth."""
+def test_an_example_computed_by_hand() -> None:
+    """Sites c and a have all stories but one; e has that story."""
     cascades = cascades_of_lines(LINES)
     assert cascades.sites == ("a", "b", "c", "d", "e")
     found = influence_of(cascades, coverage(cascades, Objective.DL), 2, random.Random(1))
-    assert {cascades.sites[one.site] for one in found.chosen} == {"a", "c"} or found.value == pytest.approx(0.8)
+    assert {cascades.sites[choice.site] for choice in found.chosen} == {"a", "c"} or found.value == pytest.approx(0.8)
     assert found.lp_bound == pytest.approx(0.8)
     assert found.missed == (4,)
-    assert [len(one.first_of) for one in found.chosen] == [3, 1]
+    assert [len(choice.first_of) for choice in found.chosen] == [3, 1]
     all_sites = influence_of(cascades, coverage(cascades, Objective.DL), 9, random.Random(1))
     assert all_sites.value == 1.0
     assert all_sites.missed == ()
 
 
-def test_benefits_are_those_of_the_objectives() -> None:
+def test_each_objective_has_its_benefits() -> None:
     cascades = cascades_of_lines(["a,0 b,50 c,100"])
     assert coverage(cascades, Objective.DL).values.tolist() == [1, 1, 1]
     assert coverage(cascades, Objective.PA).values.tolist() == [3, 2, 1]
@@ -127,8 +125,8 @@ def test_benefits_are_those_of_the_objectives() -> None:
     assert early.values[1] == pytest.approx(1 - 50 / np.quantile([0, 50, 100], 0.99))
 
 
-def test_swaps_mend_what_greedy_took_too_soon() -> None:
-    """The largest site is in no pair that has everything."""
+def test_swaps_improve_a_greedy_selection() -> None:
+    """The largest site is not in the optimal pair."""
     cascades = cascades_of_lines(["a,0 x,1", "a,0 x,1", "a,0", "b,0 x,1", "b,0 x,1", "b,0"])
     cover = coverage(cascades, Objective.DL)
     greedy = lazy_greedy(cover, 2)
@@ -137,7 +135,7 @@ def test_swaps_mend_what_greedy_took_too_soon() -> None:
     assert (value_of(cover, sites), swaps) == (6, 1)
 
 
-def test_kicks_lose_nothing_and_keep_to_the_budget() -> None:
+def test_kicks_never_lower_the_value_and_keep_the_budget() -> None:
     cover = coverage(random_cascades(8, 60, 20), Objective.PA, by_posts=True)
     first = lazy_greedy(cover, 30)
     kept = kicked(cover, first.sites, 30, random.Random(5))
@@ -146,16 +144,16 @@ def test_kicks_lose_nothing_and_keep_to_the_budget() -> None:
     assert len(set(kept)) == len(kept)
 
 
-def test_posts_cost_takes_the_better_of_two_rules_within_the_budget() -> None:
+def test_with_costs_by_posts_the_better_of_two_rules_is_used() -> None:
     cascades = cascades_of_lines(["big,0 s1,1", "big,0 s2,1", "big,0 s3,1", "big,0", "s4,0"])
     cover = coverage(cascades, Objective.DL, by_posts=True)
     assert cover.costs.tolist() == [4, 1, 1, 1, 1]
     found = influence_of(cascades, cover, 4, random.Random(1))
-    assert sum(one.cost for one in found.chosen) <= 4
+    assert sum(choice.cost for choice in found.chosen) <= 4
     assert found.value == pytest.approx(0.8)
 
 
-def test_what_the_budget_leaves_goes_to_those_who_see_stories_twice() -> None:
+def test_a_remaining_budget_goes_to_sites_with_repeated_stories() -> None:
     cascades = cascades_of_lines(["a,0 b,1 c,2", "a,0 b,1", "a,0 d,1"])
     cover = coverage(cascades, Objective.DL)
     assert lazy_greedy(cover, 4).sites == (0,)
@@ -163,35 +161,35 @@ def test_what_the_budget_leaves_goes_to_those_who_see_stories_twice() -> None:
     assert sorted(filled(cover, (0,), 9)) == [0, 1, 2, 3]
 
 
-def test_newer_stories_count_more_where_that_is_wished() -> None:
+def test_newer_stories_can_have_more_weight() -> None:
     cascades = cascades_of_lines(["old,0", "old,1", "new,1000", "new,1001"])
     cover = coverage(cascades, Objective.DL)
     assert influence_of(cascades, cover, 1, random.Random(1)).chosen[0].site == 0
     assert influence_of(cascades, cover, 1, random.Random(1), future=(True, 0.0)).chosen[0].site == 1
 
 
-def test_a_site_that_may_miss_a_story_makes_a_second_one_worth_something() -> None:
+def test_a_second_site_has_value_if_sites_can_miss_stories() -> None:
     cascades = cascades_of_lines(["a,0 b,1", "a,0 b,1", "a,0 b,1", "c,0"])
     cover = coverage(cascades, Objective.DL)
     assert lazy_greedy(cover, 2).sites == (0, 2)
     assert lazy_greedy(cover, 2, miss=0.5).sites == (0, 1)
 
 
-def test_the_way_for_the_future_is_plain_greedy_unless_the_past_shows_another_to_see_more() -> None:
+def test_the_selection_for_the_future_is_greedy_unless_history_favours_another_rule() -> None:
     assert future_way(random_cascades(4, 1), Objective.DL, lambda part: 2.0) == (False, 0.0)
-    # a fades while b grows: at the middle a still has more stories, b more of the new ones
+    # a declines and b grows: in the middle a still has more stories in total, but b has more new ones
     tellers = "aaaa" + "ab" * 8 + "ab" * 8 + "bbbc" + 2 * ("abb" * 6 + "bb")
     passing = cascades_of_lines([f"{site},{day}" for day, site in enumerate(tellers)])
     assert future_way(passing, Objective.DL, lambda part: 1.0) == (True, 0.0)
 
 
-def test_values_grow_by_the_gains() -> None:
+def test_values_are_sums_of_gains() -> None:
     cover = coverage(random_cascades(2), Objective.DT)
     picked = lazy_greedy(cover, 5)
     assert np.allclose(values_of(cover, picked.sites), np.cumsum(picked.gains))
 
 
-def test_halves_are_parted_by_when_stories_began() -> None:
+def test_halves_are_split_by_the_start_of_stories() -> None:
     earlier, later = halves(cascades_of_lines(["a,9 b,10", "c,1", "d,5 a,6", "e,20"]))
     assert earlier.starts_h.tolist() == [1, 5]
     assert later.starts_h.tolist() == [9, 20]
@@ -205,12 +203,12 @@ def test_a_site_counts_where_it_is_earliest() -> None:
 
 
 @pytest.mark.parametrize("line", ["a", "a,", ",3", "a,b", "a,nan", "a,1 b,inf"])
-def test_a_line_that_is_no_cascade_is_named(line: str) -> None:
+def test_an_invalid_line_is_named(line: str) -> None:
     with pytest.raises(UsageError, match="line 2"):
         cascades_of_lines(["a,0", line])
 
 
-def test_no_stories_no_sites() -> None:
+def test_without_stories_no_site_is_selected() -> None:
     cascades = cascades_of_lines([])
     found = influence_of(cascades, coverage(cascades, Objective.DT), 3, random.Random(1))
     assert (found.chosen, found.value, found.missed) == ((), 0.0, ())

@@ -1,4 +1,4 @@
-"""The book of a collection's links says what its tables say, also when they went on since."""
+"""The index of incoming links agrees with the tables, also after further visits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read(folder: Path) -> inlinks.StoredInlinkIndex:
         return inlinks.read(connection)
 
 
-def assert_as_the_tables_say(folder: Path, book: inlinks.StoredInlinkIndex) -> None:
+def assert_agrees_with_tables(folder: Path, book: inlinks.StoredInlinkIndex) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
         for identity, text in connection.execute("SELECT id, text FROM url").fetchall():
             many, sources = inlinks.linking(connection, book, identity, 100)
@@ -64,11 +64,11 @@ def assert_as_the_tables_say(folder: Path, book: inlinks.StoredInlinkIndex) -> N
             assert inlinks.visits_of(connection, book, text) == [number for (number,) in visits], text
 
 
-def test_it_tells_what_the_tables_tell(folder: Path) -> None:
-    assert_as_the_tables_say(folder, read(folder))
+def test_the_index_agrees_with_the_tables(folder: Path) -> None:
+    assert_agrees_with_tables(folder, read(folder))
 
 
-def test_what_is_visited_later_counts_too(folder: Path) -> None:
+def test_later_visits_are_included(folder: Path) -> None:
     book = read(folder)
     stored(
         folder,
@@ -78,29 +78,27 @@ def test_what_is_visited_later_counts_too(folder: Path) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
         assert inlinks.still_holds(connection, book.moment)
         assert inlinks.moment_of(connection) != book.moment
-    assert_as_the_tables_say(folder, book)
+    assert_agrees_with_tables(folder, book)
 
 
-def test_a_book_does_not_outlive_what_it_knew(folder: Path) -> None:
+def test_an_index_is_invalid_after_changes_with_the_same_numbers(folder: Path) -> None:
     book = read(folder)
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
-        # as after a deletion and another run, under the same numbers
+        # as after a deletion and another run that reuses the numbers
         connection.execute("UPDATE visit SET started = started + 1")
         assert not inlinks.still_holds(connection, book.moment)
 
 
-def test_a_book_does_not_outlive_a_deletion(folder: Path) -> None:
+def test_an_index_is_invalid_after_a_deletion(folder: Path) -> None:
     book = read(folder)
     delete(folder, Deletion(ids_of(folder, [canonical("https://e.org/a")])))
     with contextlib.closing(reading.connect(folder)) as connection:
         assert not inlinks.still_holds(connection, book.moment)
-    assert_as_the_tables_say(folder, read(folder))
+    assert_agrees_with_tables(folder, read(folder))
 
 
-def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the visit: what is newer is read from the tables at each question, and that must stay little."""
+def test_an_index_is_not_used_after_too_many_later_visits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is exact. Each query reads later visits from the tables, so there must be few."""
     make(folder)
     monkeypatch.setattr(inlink_index, "SMALL_LINKS", 1)
     new = {"https://new.org/": page("New", HOME, "/b"), "https://new.org/b": page("B", HOME)}
@@ -113,13 +111,13 @@ def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
         assert inlinks.still_holds(connection, kept.moment)
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer - 1)
         assert not inlinks.still_holds(connection, kept.moment)
-        books = InlinkIndexes()
-        assert books.of(folder, connection) is None, "a new one is being made"
-        books.finish()
-        assert books.of(folder, connection).moment == inlinks.moment_of(connection)
+        indexes = InlinkIndexes()
+        assert indexes.of(folder, connection) is None, "a new one is being made"
+        indexes.finish()
+        assert indexes.of(folder, connection).moment == inlinks.moment_of(connection)
 
 
-def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:
+def test_links_of_menus_and_to_resources_are_marked(folder: Path) -> None:
     links = read(folder).links
     place = {int(identity): at for at, identity in enumerate(links.ids)}
     for url, target, mark in (
@@ -133,7 +131,7 @@ def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:
         assert int(ends[place_of_ends(ends) == end][0]) & 3 == mark, (url, target)
 
 
-def test_the_file_holds_what_was_read(folder: Path) -> None:
+def test_the_file_has_the_whole_index(folder: Path) -> None:
     make(folder)
     kept, fresh = inlinks.opened(folder), read(folder)
     assert kept is not None
@@ -144,41 +142,43 @@ def test_the_file_holds_what_was_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoilt", [b"", b"{}\n", b'{"version": 0}\n', b"no book"])
-def test_a_file_that_is_none_is_none(folder: Path, spoilt: bytes) -> None:
+def test_an_invalid_file_is_ignored(folder: Path, spoilt: bytes) -> None:
     (folder / inlinks.FILE).write_bytes(spoilt)
     assert inlinks.opened(folder) is None
 
 
-def test_a_file_that_was_cut_short_is_none(folder: Path) -> None:
+def test_a_truncated_file_is_ignored(folder: Path) -> None:
     make(folder)
     whole = (folder / inlinks.FILE).read_bytes()
     (folder / inlinks.FILE).write_bytes(whole[: len(whole) // 2])
     assert inlinks.opened(folder) is None
 
 
-def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_of_a_large_collection_is_made_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inlink_index, "SMALL_LINKS", 1)
-    books = InlinkIndexes()
+    indexes = InlinkIndexes()
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert books.of(folder, connection) is None, "nobody waits for it"
-        books.finish()
-        book = books.of(folder, connection)
+        assert indexes.of(folder, connection) is None, "callers do not wait for it"
+        indexes.finish()
+        book = indexes.of(folder, connection)
     assert book is not None
-    assert_as_the_tables_say(folder, book)
+    assert_agrees_with_tables(folder, book)
 
 
 @pytest.mark.parametrize("wanted", [("links", "target"), ("visits", "url")])
-def test_tables_and_pages_are_the_same_with_a_book_and_without(
+def test_tables_are_the_same_with_and_without_an_index(
     folder: Path, wanted: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, column = wanted
     for url in (*SITE, "https://other.org/x"):
         wish = TableQuery(((column, url),), sort=(column, "source") if table == "links" else ("id",))
-        with_book = Browser().page(folder, table, wish)
+        with_index = Browser().page(folder, table, wish)
         with monkeypatch.context() as patched:
             patched.setattr(InlinkIndexes, "of", lambda *_: None)
             without = Browser().page(folder, table, wish)
-        assert with_book == without, url
+        assert with_index == without, url
         with Collection(folder) as kept:
             one, other = kept.page(url, InlinkIndexes()), kept.page(url)
             assert one.summary() == other.summary(), url
@@ -200,7 +200,7 @@ def near_plainly(edges: set[tuple[int, int]], middle: int, steps: int) -> dict[i
     st.integers(1, 2),
     st.sampled_from(Grouping),
 )
-def test_a_neighbourhood_is_that_of_its_slow_twin(
+def test_a_neighbourhood_equals_that_of_slow_code(
     tmp_path_factory: pytest.TempPathFactory, pairs, middle, steps, grouping
 ) -> None:
     names = [f"https://{'ab'[n % 2]}.org/{'cd'[n // 4]}/{n}" for n in range(8)]
@@ -226,7 +226,7 @@ def test_a_neighbourhood_is_that_of_its_slow_twin(
     assert few.neighbours == found.neighbours
 
 
-def test_menus_can_be_left_out(folder: Path) -> None:
+def test_links_of_menus_can_be_omitted(folder: Path) -> None:
     book = read(folder).links
     place = {int(identity): at for at, identity in enumerate(book.ids)}
     b = place[url_id(canonical("https://e.org/d/b"))]

@@ -1,4 +1,4 @@
-"""What may befall the file of jobs."""
+"""Disk errors of the job queue."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def order(name):
     return JobOrder(("crawl", name))
 
 
-def test_a_full_disk_is_told_and_no_job_is_lost(tmp_path):
+def test_a_full_disk_is_reported_and_no_job_is_lost(tmp_path):
     queue = folder_queue(tmp_path)
     queue.add(order("a"), now=0)
     pages = queue.database.connection.execute("PRAGMA page_count").fetchone()[0]

@@ -1,4 +1,4 @@
-"""Public JSON has one vocabulary: each key of an answer is in the table of docs/json.md, and the table has no other."""
+"""The keys of public JSON responses are those in docs/json.md."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stored(folder, {**web, f"{START}a": page("A", "/b")}, [START])
 
 
-def test_the_description_of_the_interface_has_documented_keys(folder: Path) -> None:
+def test_the_openapi_description_has_documented_keys(folder: Path) -> None:
     assert undocumented(properties_of(client(folder).get("/openapi.json").json())) == []
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_commands_answer_with_documented_keys(folder: Path, words: tuple[str, ...]) -> None:
+def test_commands_print_documented_keys(folder: Path, words: tuple[str, ...]) -> None:
     ended = CliRunner().invoke(main, [*words, "-c", str(folder), "--json" if words[0] in JSON_FLAG else "-fjson"])
     assert ended.exit_code == 0, ended.output
     assert undocumented(keys_of(json.loads(ended.stdout))) == []
@@ -47,7 +47,7 @@ JSON_FLAG = frozenset({"page", "keywords", "topic"})
 
 
 @pytest.mark.parametrize("words", [("jobs", "list"), ("notices", "list")], ids=" ".join)
-def test_queues_answer_with_documented_keys(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_queues_print_documented_keys(tmp_path: Path, words: tuple[str, ...]) -> None:
     for added in (["jobs", "add", "--every", "24h", "crawl", START], ["notices", "add", "https://example.org/hook"]):
         ended = CliRunner().invoke(main, [*added[:2], "-d", str(tmp_path), *added[2:]])
         assert ended.exit_code == 0, ended.output
@@ -56,19 +56,19 @@ def test_queues_answer_with_documented_keys(tmp_path: Path, words: tuple[str, ..
 
 
 @pytest.mark.parametrize("name", ["collections", "search", "page", "map", "rows", "faults", "diff", "keywords"])
-def test_tools_answer_with_documented_keys(folder: Path, name: str) -> None:
+def test_tools_return_documented_keys(folder: Path, name: str) -> None:
     arguments = {"search": {"query": "home"}, "page": {"url": START, "as": "facts"}, "rows": {"table": "pages"}}
     answer = answered(Served(lambda: collections_at([folder], Path())), name, arguments.get(name, {}))
     assert name in TOOLS and undocumented(keys_of(answer.structure())) == []
 
 
-def test_an_error_is_a_problem_document_of_rfc_9457(folder: Path) -> None:
+def test_an_error_is_an_rfc_9457_problem_document(folder: Path) -> None:
     answer = client(folder).get("/c/none/live", headers={"accept": "application/json"})
     assert answer.headers["content-type"] == "application/problem+json"
     assert {"title", "detail", "status"} <= set(answer.json()) and answer.json()["status"] == answer.status_code == 404
 
 
-def test_the_table_has_no_key_that_the_code_does_not_make() -> None:
+def test_every_documented_key_occurs_in_the_code() -> None:
     assert sorted(documented() - keys_in_code()) == []
 
 

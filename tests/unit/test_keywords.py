@@ -1,4 +1,4 @@
-"""Keywords: words and pauses of a text, candidates, methods as published, lists for texts and groups."""
+"""Keywords: words and pauses of a text, candidates, published methods, keywords of texts and groups."""
 
 import math
 
@@ -37,9 +37,7 @@ def phrases(text, language="en"):
 
 
 def plain_phrases(words, stops):
-    """The slow twin: every run of at most MOST words of one stretch that neither begins nor
-    ends with a function word.
-    """
+    """The slow twin: every run of at most MOST words without a function word at its ends."""
     runs = {
         tuple(words[at : at + size])
         for at in range(len(words))
@@ -61,23 +59,23 @@ def plain_phrases(words, stops):
         ("in 1884 ships", "ships", "1884"),
     ],
 )
-def test_phrases_end_where_a_pause_or_a_function_word_is(text, inside, outside):
+def test_phrases_end_at_a_pause_or_a_function_word(text, inside, outside):
     assert inside in phrases(text)
     assert outside not in phrases(text)
 
 
 @given(st.lists(st.sampled_from(["ship", "light", "of", "the", "coast", "storm", "and", "lens"]), max_size=12))
 @settings(max_examples=40)
-def test_candidates_are_those_of_the_slow_twin(words):
+def test_candidates_equal_those_of_slow_code(words):
     assert phrases(" ".join(words)) == plain_phrases(words, {"of", "the", "and"})
 
 
-def test_a_stem_is_counted_in_all_its_forms():
+def test_all_forms_of_a_stem_are_counted():
     found = keywords_of(read("Hrad stojí. Hradu chybí střecha. K hradu vede cesta.", "cs"), NOTHING, 10, "tfidf")
     assert next(keyword.times for keyword in found if keyword.text.lower().startswith("hrad")) == 3
 
 
-def test_long_phrases_of_long_texts_count_when_repeated():
+def test_long_phrases_of_long_texts_are_candidates_if_repeated():
     filler = " ".join(f"word{number}, " for number in range(LONG))
     assert "huge old stone bridge" not in phrases(filler + "huge old stone bridge")
     assert "huge old stone bridge" in phrases(filler + "huge old stone bridge. The huge old stone bridge")
@@ -89,7 +87,7 @@ def test_ideographs_are_words():
 
 @given(st.text(max_size=200), st.sampled_from(["", "en", "cs", "ru", "ja", "xx"]))
 @settings(max_examples=60)
-def test_any_text_has_keywords_by_any_method(text, language):
+def test_every_method_accepts_any_text(text, language):
     kept = read(text, language)
     for method in METHODS:
         for keyword in keywords_of(kept, NOTHING, 5, method):
@@ -98,7 +96,7 @@ def test_any_text_has_keywords_by_any_method(text, language):
 
 @given(st.text(alphabet="ab ,.\n-é1", max_size=120))
 @settings(max_examples=40)
-def test_measures_are_numbers(text):
+def test_measures_are_finite_numbers(text):
     kept = read(text, "en")
     found = candidates(kept)
     matrix = measures(kept, found, counted([kept, kept]))
@@ -107,7 +105,7 @@ def test_measures_are_numbers(text):
 
 
 @pytest.mark.parametrize("others", [3, 30, 300])
-def test_what_stands_in_one_page_alone_is_as_rare_in_a_collection_of_any_size(others):
+def test_the_rarity_of_a_word_on_one_page_does_not_depend_on_the_collections_size(others):
     kept = read(HARBOUR, "en")
     found = candidates(kept)
     counts = counted([kept, *(read(OTHERS[number % 3], "en") for number in range(others))])
@@ -120,7 +118,7 @@ def test_what_stands_in_one_page_alone_is_as_rare_in_a_collection_of_any_size(ot
     assert np.isfinite(page_measures(kept, found, NOTHING)).all()
 
 
-def test_counts_are_of_texts_and_leave_out_what_stands_in_one():
+def test_counts_are_numbers_of_texts_without_words_of_a_single_text():
     texts = [read(text, "en") for text in (HARBOUR, *OTHERS)]
     counts = counted(texts)
     museum, bees = (candidates(read(word, "en")).keys for word in ("museum", "hives"))
@@ -130,7 +128,7 @@ def test_counts_are_of_texts_and_leave_out_what_stands_in_one():
     assert bees[0] not in counts.keys
 
 
-def test_counts_add_up():
+def test_counts_of_parts_can_be_added():
     texts = [read(text, "en") for text in (HARBOUR, *OTHERS, HARBOUR)]
     museum = candidates(read("visitors", "en")).keys
     both = together(counted(texts[:3] + texts[4:]), counted(texts[2:3] + texts[2:3]))
@@ -138,12 +136,12 @@ def test_counts_add_up():
     assert both.of(museum).tolist() == [5]
 
 
-def test_what_stands_everywhere_is_no_keyword_by_tfidf():
+def test_a_word_of_every_text_is_no_keyword_by_tfidf():
     texts = [read(f"site menu {word} {word}", "en") for word in ("bees", "ships", "bread")]
     assert keywords_of(texts[0], counted(texts), 1, "tfidf")[0].text in ("bees", "bees bees")
 
 
-def test_ranks_of_words_are_those_of_the_plain_formula():
+def test_ranks_of_words_equal_the_plain_formula():
     graph = word_graph(read(HARBOUR, "en"), GRAPH_WINDOW)
     n = graph.weights.shape[0]
     score = dict.fromkeys(range(n), 1 / n)
@@ -158,13 +156,13 @@ def test_ranks_of_words_are_those_of_the_plain_formula():
 
 
 @pytest.mark.parametrize("method", ["singlerank", "positionrank", "multipartiterank", "topicrank"])
-def test_graphs_find_the_phrase_that_comes_again_and_again(method):
+def test_graph_methods_find_a_repeated_phrase(method):
     assert "harbour museum" in [
         keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, method)
     ]
 
 
-def test_topicrank_gives_one_phrase_a_topic():
+def test_topicrank_gives_one_phrase_per_topic():
     found = scored(read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank")
     written = {
         found.text.written(int(found.phrases.places[found.phrases.first[at]]), int(found.phrases.sizes[at]))
@@ -173,7 +171,7 @@ def test_topicrank_gives_one_phrase_a_topic():
     assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1
 
 
-def test_a_group_is_told_from_the_rest():
+def test_keywords_of_a_group_distinguish_it_from_the_rest():
     harbours = [read(f"News of the town. The harbour museum opened hall {number}.", "en") for number in "abc"]
     rest = [read(f"News of the town. The bakery sold {bread} bread.", "en") for bread in ("rye", "white", "brown")]
     found = keywords_of_all(harbours, counted(harbours + rest), 3, "tfidf", Contrast(counted(rest)))
@@ -182,7 +180,7 @@ def test_a_group_is_told_from_the_rest():
     assert not {"news", "town"} & {keyword.text.lower() for keyword in found}
 
 
-def test_the_frame_of_a_site_is_no_keyword_of_it():
+def test_repeated_template_text_of_a_site_is_no_keyword():
     pages = [
         read(f"Signed in. {name} ships sail with {name} ships. Harbour harbour.", "en")
         for name in ("old", "big", "tall", "fast", "red", "wet") * 2
@@ -195,13 +193,13 @@ def test_the_frame_of_a_site_is_no_keyword_of_it():
 def test_a_word_in_another_script_has_one_stem_on_pages_of_all_languages():
     half = read("Установка пакета. The packages of the server.", "ru")
     english = read("A package. Установки пакетов.", "en")
-    keys = [dict(zip(map(str.lower, some.words), some.keys.tolist(), strict=True)) for some in (half, english)]
+    keys = [dict(zip(map(str.lower, text.words), text.keys.tolist(), strict=True)) for text in (half, english)]
     assert keys[0]["packages"] == keys[1]["package"]
     assert keys[0]["пакета"] == keys[1]["пакетов"]
     assert half.stops[half.words.index("The")]
 
 
-def test_a_word_that_stands_only_in_a_longer_keyword_is_left_out_of_a_group():
+def test_a_word_that_occurs_only_in_a_longer_keyword_is_omitted():
     pages = [read(f"Harbour museum {name}. Harbour museum of {name}. Boats, boats.", "en") for name in "abc"]
     counts = counted([*pages, *(read(text, "en") for text in OTHERS[1:])])
     texts = [keyword.text.lower() for keyword in keywords_of_all(pages, counts, 5, "tfidf")]
@@ -209,7 +207,7 @@ def test_a_word_that_stands_only_in_a_longer_keyword_is_left_out_of_a_group():
     assert not {"harbour", "museum"} & set(texts)
 
 
-def test_the_title_that_half_of_a_sites_pages_repeat_is_no_keyword_of_it():
+def test_a_title_of_half_of_a_sites_pages_is_no_keyword():
     names = ("old", "big", "tall", "fast", "red", "wet") * 2
     pages = [
         read(f"{'Seamen handbook. ' if at % 3 else ''}{name} ships and {name} ships. Harbour harbour harbour.", "en")
@@ -220,7 +218,7 @@ def test_the_title_that_half_of_a_sites_pages_repeat_is_no_keyword_of_it():
     assert texts
 
 
-def test_the_usual_method_names_what_a_text_is_about():
+def test_the_default_method_finds_the_subject_of_a_text():
     found = [
         keyword.text.lower()
         for keyword in keywords_of(read(HARBOUR, "en"), counted(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)
@@ -228,6 +226,6 @@ def test_the_usual_method_names_what_a_text_is_about():
     assert {"harbour museum", "lighthouse", "old lighthouse"} & set(found)
 
 
-def test_an_abstract_is_a_passage_and_a_page_is_none():
+def test_an_abstract_is_a_passage_and_a_page_is_not():
     assert is_passage(read("One paragraph of words. " * 20, "en"))
     assert not is_passage(read("Heading\n\nA few words.\n\n" * 20, "en"))

@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Detection of the language of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from testweb.tongues import TEXTS
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_each_paragraph_is_known(language):
+def test_the_language_of_each_paragraph_is_detected(language):
     assert {language_of(paragraph) for paragraph in TEXTS[language]} == {language.partition("-")[0]}
 
 
@@ -25,7 +25,7 @@ def test_each_paragraph_is_known(language):
         "f yyrtn n gny tenqb dhr cbe cnerpre nznqnf qrwnein gur vafgnyy",
     ],
 )
-def test_what_is_in_no_language_has_none(text):
+def test_a_text_without_words_has_no_language(text):
     assert language_of(text) == ""
 
 
@@ -37,7 +37,7 @@ def test_what_is_in_no_language_has_none(text):
         ("यह प्रकाशस्तंभ चट्टान के किनारे है", "hi"),
     ],
 )
-def test_a_script_of_its_own_tells_the_language(text, language):
+def test_a_language_with_its_own_script_is_detected(text, language):
     assert language_of(text) == language
 
 
@@ -59,18 +59,18 @@ def test_a_script_of_its_own_tells_the_language(text, language):
         ("यो प्रकाशस्तम्भ चट्टानको छेउमा छ र जहाजहरूले यसको उज्यालो टाढैबाट देख्छन्।", "ne"),
     ],
 )
-def test_languages_that_share_a_script_are_told_apart(text, language):
+def test_languages_that_share_a_script_are_distinguished(text, language):
     assert language_of(text) == language
     assert language_of(text[: len(text) // 2]) == language
 
 
 @pytest.mark.parametrize("declared", ["sr", "bs", "hr"])
-def test_croatian_and_its_neighbours_in_latin_letters_are_as_they_are_declared(declared):
+def test_croatian_bosnian_and_serbian_are_as_declared(declared):
     assert page_language(declared, "\n".join(TEXTS["hr"])) == declared
 
 
 @pytest.mark.parametrize(
-    ("declared", "language", "told"),
+    ("declared", "language", "expected"),
     [
         ("cs", "cs", "cs"),
         ("cs-CZ", "cs", "cs"),
@@ -83,13 +83,13 @@ def test_croatian_and_its_neighbours_in_latin_letters_are_as_they_are_declared(d
         ("sr", "ru", "ru"),
     ],
 )
-def test_the_text_is_believed_where_it_tells_plainly(declared, language, told):
-    assert page_language(declared, "\n".join(TEXTS[language])) == told
+def test_a_clear_text_overrides_the_declaration(declared, language, expected):
+    assert page_language(declared, "\n".join(TEXTS[language])) == expected
 
 
 @pytest.mark.parametrize(
-    ("declared", "text", "told"),
+    ("declared", "text", "expected"),
     [("cs", "OK", "cs"), ("", "OK", ""), ("eo", "x y z", "eo"), ("xx_YY", "", "xx"), ("!", "", "")],
 )
-def test_the_declaration_is_believed_where_the_text_is_too_short(declared, text, told):
-    assert page_language(declared, text) == told
+def test_the_declaration_counts_if_the_text_is_too_short(declared, text, expected):
+    assert page_language(declared, text) == expected

@@ -1,4 +1,4 @@
-"""The sentence with which a page's content begins."""
+"""The leading sentence of a page's content."""
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ def paragraph(text, **more):
     return Block(BlockKind.PARAGRAPH, text, "main/p", **more)
 
 
-def test_it_is_the_first_sentence_of_the_first_paragraph_of_content():
+def test_the_leading_sentence_is_the_first_of_the_first_content_paragraph():
     blocks = [
         paragraph(f"Everything about harbours, since 1871: {FIRST}"),
         Block(BlockKind.HEADING, "Adrift", "h1"),
@@ -28,7 +28,7 @@ def test_it_is_the_first_sentence_of_the_first_paragraph_of_content():
     assert leading_sentence(blocks, [Part.NAVIGATION, Part.CONTENT, Part.CONTENT]) == FIRST
 
 
-def test_by_lines_titles_and_lists_of_links_are_passed_over():
+def test_bylines_titles_and_lists_of_links_are_skipped():
     links = paragraph(FIRST.upper(), link_chars=len(FIRST))
     assert (
         leading_sentence([paragraph("By Ann, 5 May"), links, paragraph(FIRST), paragraph(SECOND * 2)], None, FIRST)
@@ -36,7 +36,7 @@ def test_by_lines_titles_and_lists_of_links_are_passed_over():
     )
 
 
-def test_a_short_sentence_is_joined_by_the_next():
+def test_a_short_sentence_is_joined_with_the_next():
     text = f"It is gone. {SECOND} {FIRST}"
     assert (
         leading_sentence([paragraph(text)], None)
@@ -55,24 +55,24 @@ f"all went home to bed. {SECOND}"
         (f"“{FIRST[:-1]}!” said the mate of the packet. {SECOND}", "packet."),
     ],
 )  # fmt: skip
-def test_sentences_end_where_they_end(text, begins):
+def test_ends_of_sentences_are_recognized(text, begins):
     assert leading_sentence([paragraph(text)], None).endswith(begins)
 
 
-def test_a_sentence_that_is_too_long_is_cut_at_a_word():
+def test_a_long_sentence_is_cut_at_a_word():
     found = leading_sentence([paragraph("word " * 200)], None)
     assert found.endswith("word…")
     assert ENOUGH_CHARS < len(found) <= MOST_CHARS + 1
 
 
-def test_without_running_text_there_is_none():
+def test_a_page_without_running_text_has_no_leading_sentence():
     assert leading_sentence([Block(BlockKind.ITEM, FIRST, "ul/li"), paragraph("Short.")], None) == ""
     assert leading_sentence([], ()) == ""
 
 
 @given(st.text(max_size=600), st.text(max_size=80))
 @settings(max_examples=60)
-def test_any_text_gives_a_beginning_of_it(text, title):
+def test_the_leading_sentence_is_a_prefix_of_the_text(text, title):
     found = leading_sentence([paragraph(text)], None, title)
     assert text.startswith(found.removesuffix("…"))
     assert len(found) <= MOST_CHARS + 1

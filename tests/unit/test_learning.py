@@ -1,4 +1,4 @@
-"""Addresses of one page, learned while crawling: simulated crawls of a site whose truth is known."""
+"""Aliases learned while crawling, in simulated crawls of a site with known aliases."""
 
 from collections import deque
 
@@ -28,7 +28,7 @@ def crawl(site, learner=None):
     return fetched, names
 
 
-def test_no_page_is_lost_and_nine_tenths_of_the_duplicate_fetches_are_saved():
+def test_learning_saves_nine_tenths_of_duplicate_fetches_and_loses_no_page():
     for seed in (1, 2):
         site = Site(seed)
         plain, everything = crawl(site)
@@ -38,7 +38,7 @@ def test_no_page_is_lost_and_nine_tenths_of_the_duplicate_fetches_are_saved():
         assert saved >= 0.9
 
 
-def test_parameters_that_make_pages_are_never_learned():
+def test_parameters_that_select_pages_are_never_ignored():
     learner = AliasLearner()
     crawl(Site(), learner)
     assert not any(
@@ -47,7 +47,7 @@ def test_parameters_that_make_pages_are_never_learned():
     )
 
 
-def test_a_finding_that_falls_gives_back_what_was_skipped():
+def test_a_retracted_finding_restores_the_skipped_urls():
     learner = AliasLearner(confirmations=2)
     letters = "bcdefghijk"
     for letter in letters[:3]:
@@ -63,8 +63,8 @@ def test_a_finding_that_falls_gives_back_what_was_skipped():
     assert learner.target_of(canonical("http://a.test/x?lang=fr")).url == "http://a.test/x?lang=fr"
 
 
-def test_a_wrong_finding_is_found_out_by_probes():
-    """Ten pages ignore `lang` and fifty do not: all the same no page is lost."""
+def test_probes_detect_a_wrong_finding():
+    """Ten pages ignore `lang` and fifty do not. No page is lost."""
     learner = AliasLearner()
     truth = {
         f"http://a.test/p{number:02}x?lang={lang}".translate(str.maketrans("0123456789", "abcdefghij")): (
@@ -84,7 +84,7 @@ def test_a_wrong_finding_is_found_out_by_probes():
     assert seen == set(truth.values())
 
 
-def test_pages_that_are_all_alike_teach_nothing():
+def test_pages_with_the_same_text_give_no_finding():
     learner = AliasLearner()
     for number in range(50):
         learner.learn(canonical(f"http://a.test/view.php?id={number}"), b"please log in")
@@ -106,14 +106,14 @@ def test_two_parameters_that_change_together_are_learned_together():
     )
 
 
-def test_without_a_confirmed_finding_a_url_stays_itself():
+def test_without_a_confirmed_finding_a_url_is_unchanged():
     learner = AliasLearner()
     url = canonical("http://a.test/a?sid=1")
     learner.learn(canonical("http://a.test/a"), b"a")
     assert learner.target_of(url).url is url
 
 
-def test_the_same_pages_in_the_same_order_teach_the_same():
+def test_learning_is_deterministic():
     def taught():
         learner = AliasLearner()
         return crawl(Site(2), learner)[0], learner.findings

@@ -1,4 +1,4 @@
-"""Bytes behind links, by class of media."""
+"""Bytes behind the links of a page, by class of media type."""
 
 import numpy as np
 import pytest
@@ -29,10 +29,8 @@ def test_a_media_type_has_one_class(media_type, expected):
     assert media_class(media_type) == expected
 
 
-def test_a_gallery_shows_its_images():
-    """Page 0 links to three pictures, one of unknown size, and to page 4;
-    pages without links have nothing behind them.
-    """
+def test_a_page_counts_the_bytes_of_linked_images():
+    """Page 0 links to three images, one of unknown size, and to page 4."""
     graph = LinkGraph(
         tuple("abcde"),
         np.array([0, 4, 4, 4, 4, 5]),
@@ -50,6 +48,6 @@ def test_a_gallery_shows_its_images():
     assert found.unsized.tolist() == [1, 0, 0, 0, 0]
 
 
-def test_no_pages_have_nothing_behind_them():
+def test_an_empty_graph_has_no_linked_bytes():
     empty = LinkGraph((), np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, bool), np.zeros(0, np.int32))
     assert linked_bytes(empty, np.zeros(0, np.int64), []).sizes.shape == (0, len(MediaClass))

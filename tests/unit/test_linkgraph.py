@@ -1,4 +1,4 @@
-"""A site's pages and links become one graph, whatever the order of the rows."""
+"""The link graph of a site, independent of the order of rows."""
 
 import random
 import tempfile
@@ -36,7 +36,7 @@ def urls(known, depths=None):
 
 
 def shown(graph):
-    """Links as pairs of the URLs' numbers."""
+    """The links as pairs of URL numbers."""
     number = [int(url[-2:]) for url in graph.pages]
     return [
         (number[page], number[target])
@@ -49,7 +49,7 @@ def graph_of(known, links, redirects=()):
     return link_graph(urls(known), rows(*links), rows(*redirects))
 
 
-def test_pages_are_the_fetched_and_the_registered_in_the_order_of_their_urls():
+def test_pages_are_the_fetched_and_registered_urls_in_order():
     known = {
         9: Reason.OK,
         4: Reason.WAITING,
@@ -65,22 +65,22 @@ def test_pages_are_the_fetched_and_the_registered_in_the_order_of_their_urls():
     assert graph.fetched.tolist() == [True, False, False, False, True]
 
 
-def test_links_are_merged_and_those_to_oneself_or_elsewhere_fall_away():
+def test_links_are_merged_and_self_links_and_external_links_dropped():
     known = {1: Reason.OK, 2: Reason.OK, 3: Reason.NOT_FOUND}
     assert shown(graph_of(known, [(1, 2), (1, 2), (1, 1), (2, 3), (2, 99), (99, 1), (2, 1)])) == [(1, 2), (2, 1)]
 
 
-def test_what_was_not_fetched_has_no_links():
+def test_pages_that_were_not_fetched_have_no_links():
     assert shown(graph_of({1: Reason.OK, 2: Reason.WAITING}, [(1, 2), (2, 1)])) == [(1, 2)]
 
 
-def test_a_link_to_a_redirect_is_a_link_to_its_end():
+def test_a_link_to_a_redirect_counts_as_a_link_to_its_end():
     known = {1: Reason.OK, 2: Reason.REDIRECT, 3: Reason.REDIRECT, 4: Reason.OK, 5: Reason.OK}
     redirects = [(2, 3), (3, 77), (77, 4)]  # the chain leaves the site and comes back
     assert shown(graph_of(known, [(1, 2), (1, 4), (5, 3), (4, 2)], redirects)) == [(1, 4), (5, 4)]
 
 
-def test_redirects_in_a_circle_lead_nowhere():
+def test_redirect_loops_have_no_end():
     known = {1: Reason.OK, 2: Reason.REDIRECT, 3: Reason.REDIRECT, 4: Reason.REDIRECT, 5: Reason.OK}
     redirects = [(2, 3), (3, 2), (4, 2)]
     assert shown(graph_of(known, [(1, 2), (1, 4), (1, 5)], redirects)) == [(1, 5)]
@@ -95,7 +95,7 @@ def test_a_long_chain_of_redirects_is_followed_to_its_end():
     assert known.all()
 
 
-def test_nothing_gives_an_empty_graph():
+def test_without_pages_the_graph_is_empty():
     graph = graph_of({}, [(1, 2)])
     assert (len(graph.pages), graph.offsets.tolist(), len(graph.targets)) == (0, [0], 0)
     graph = graph_of({1: Reason.OK}, [])
@@ -103,7 +103,7 @@ def test_nothing_gives_an_empty_graph():
 
 
 def slow(known, links, redirects):
-    """The plain twin."""
+    """The slow twin."""
     onward = dict(redirects)
     fetched = {one for one, reason in known.items() if reason in (Reason.OK, Reason.NOINDEX)}
     pages = fetched | {one for one, reason in known.items() if reason is Reason.WAITING}
@@ -128,7 +128,7 @@ PAIRS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=40)
     PAIRS,
     st.randoms(),
 )
-def test_the_graph_is_the_plain_twins_and_no_order_of_rows_matters(known, links, redirects, rng):
+def test_the_graph_equals_slow_code_for_any_order_of_rows(known, links, redirects, rng):
     redirects = [(source, target) for source, target in dict(redirects).items() if source not in known]
     depths = list(range(len(known)))
     graph = link_graph(urls(known, depths), rows(*links), rows(*redirects))
@@ -148,7 +148,7 @@ KNOWN = st.dictionaries(NUMBERS, st.sampled_from([Reason.OK, Reason.WAITING, Rea
 
 
 @given(KNOWN, PAIRS, PAIRS)
-def test_links_in_a_file_are_those_of_the_graph_and_rank_alike(known, links, redirects):
+def test_links_in_a_file_equal_the_graph_and_give_the_same_ranks(known, links, redirects):
     redirects = [(source, target) for source, target in dict(redirects).items() if source not in known]
     graph = link_graph(urls(known), rows(*links), rows(*redirects))
     ids = sorted(one for one, reason in known.items() if reason is not Reason.NOT_FOUND)
@@ -162,12 +162,12 @@ def test_links_in_a_file_are_those_of_the_graph_and_rank_alike(known, links, red
     assert scores.tolist() == pytest.approx(pagerank(graph).scores.tolist(), abs=1e-12)
 
 
-# spread as digests are, and crowded in one bucket
+# spread like digests, and all in one bucket
 IDS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))
 
 
 @given(st.sets(IDS, max_size=40), st.lists(IDS, max_size=40))
-def test_many_ids_are_found_as_few_are(ids, others):
+def test_look_up_of_many_ids_equals_slow_search(ids, others):
     ascending = np.array(sorted(ids), np.int64)
     wanted = np.array([*others, *ids], np.int64)
     slowly = [ascending.tolist().index(one) if one in ids else -1 for one in wanted.tolist()]

@@ -1,4 +1,4 @@
-"""Every kind of link, each once, and none where there is none."""
+"""Extraction of links: every kind, merging, positions, limits."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def bad(html: str) -> list[tuple[str, str]]:
     return [(link.text, link.why) for link in content(html).bad_links]
 
 
-def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
-    """A page of documentation names each of its functions dozens of times."""
+def test_the_limit_counts_distinct_links():
+    """A page of documentation links to each function dozens of times."""
     found = content("<a href=x#p>x</a>" * 30_000 + "<a href=last>y</a>")
     assert [(link.target, link.times) for link in found.links] == [
         ("http://a.example/dir/x", 30_000),
@@ -53,24 +53,24 @@ def test_links_are_counted_by_what_they_lead_to_and_not_by_how_often():
         ("<a href=#a{}>a</a>", 20_000, "places of one page linked to"),
     ],
 )
-def test_a_bound_that_is_met_is_told(markup, most, what):
+def test_a_reached_limit_is_reported(markup, most, what):
     assert content("".join(map(markup.format, range(most + 1)))).bounds == (f"more than {most:,} {what}",)
     assert content("".join(map(markup.format, range(most)))).bounds == ()
 
 
-def test_fragments_of_links_that_lead_to_one_page_stand_in_the_order_of_the_page():
+def test_fragments_of_merged_links_keep_their_order():
     written = "<a href=?q=1#b>1</a><a href=#c>2</a><a href=page.html?q=1#a>3</a><a href='#d e'>4</a><a href=#b>5</a>"
     (link,) = links(written)
     assert (link.fragments, link.times, link.anchor) == (("b", "c", "a", "d%20e"), 5, "1")
 
 
-def test_of_too_many_elements_with_links_the_first_are_looked_at():
+def test_elements_with_links_beyond_the_limit_are_ignored():
     read = content("<img src=a>" * (ELEMENTS_MOST + 1))
     assert read.bounds == ("more than 200,000 elements of one kind with links",)
     assert [link.times for link in read.links] == [ELEMENTS_MOST]
 
 
-# One page with each kind once: markup, the file names that it names, their kind.
+# A page with each kind once: markup, linked file names, kind.
 EVERY_KIND: list[tuple[str, str, LinkKind]] = [
     ('<a href="k1">x</a>', "k1", LinkKind.ANCHOR),
     ('<map><area href="k2" alt="m"></map>', "k2", LinkKind.AREA),
@@ -134,7 +134,7 @@ NO_LINKS = """
 """  # noqa: E501
 
 
-def test_every_kind_is_found_and_nothing_else():
+def test_every_kind_of_link_is_found_and_nothing_else():
     html = "".join(markup for markup, _, _ in EVERY_KIND) + NO_LINKS
     found = content(html, ("link", '<k48>; rel="prev", <k49>; rel=canonical; title="a, b"'), ("refresh", "3; url=k50"))
     expected = {(name, kind) for _, names, kind in EVERY_KIND for name in names.split()}
@@ -144,7 +144,7 @@ def test_every_kind_is_found_and_nothing_else():
     assert found.bad_links == ()
 
 
-def test_frames_and_manifest():
+def test_frames_and_manifests_are_links():
     html = '<html manifest="m"><frameset><frame src="f1"><frame src="f2" longdesc="d"></frameset></html>'
     assert targets(html, LinkKind.FRAME) == ["/dir/f1", "/dir/f2"]
     assert targets(html, LinkKind.OBJECT) == ["/dir/m"]
@@ -162,7 +162,7 @@ def test_frames_and_manifest():
         ("", "/dir/x"),
     ],
 )
-def test_base_is_obeyed(base, expected):
+def test_relative_links_are_resolved_against_the_base(base, expected):
     assert targets(f'<base href="{base}"><a href="x">x</a>') == [expected]
 
 
@@ -180,7 +180,7 @@ def test_only_the_first_base_with_href_counts():
         ("windows-1250", "q=日", "q=%26%2326085%3B"),
         ("windows-1250", "a b\"<>'č", "a%20b%22%3C%3E%27%E8"),
         ("big5", "\u2020", "%26%238224%3B"),
-        ("big5", "Ê一", "%26%23202%3B%A4@"),  # Ê is of the Hong Kong part, which is read and not written
+        ("big5", "Ê一", "%26%23202%3B%A4@"),  # Ê belongs to the Hong Kong extension, which is decoded but not encoded
         ("big5", "\x0eA", "%0EA"),
         ("euc-kr", "\u2020", "%A2%D3"),
         ("euc-jp", "Ê日", "%26%23202%3B%C6%FC"),
@@ -205,12 +205,12 @@ def test_url_standard_4_4_a_query_is_sent_in_the_charset_of_its_page(charset, qu
     )
     found = content(f"{markup}<link rel=alternate hreflang=cs href='/s?{escape(query)}#č'>", charset=charset)
     path, anchor, alternate, form = found.links
-    assert path.target.startswith("http://a.example/%C4%8D")  # a path is UTF-8 whatever the page is
+    assert path.target.startswith("http://a.example/%C4%8D")  # paths are always UTF-8
     assert {link.target for link in (anchor, alternate, form)} == {"http://a.example/s?" + expected}
     assert (anchor.fragments, found.translations) == (("%C4%8D",), (("cs", Url("http://a.example/s?" + expected)),))
 
 
-def test_a_page_of_bytes_asks_with_its_own_and_a_text_file_with_utf_8():
+def test_queries_of_html_use_its_encoding_and_those_of_text_files_utf_8():
     header = (("content-type", "text/html; charset=windows-1250"),)
     asked = understand(
         PAGE, Fetched(200, Headers(header), b'<a href="?q=\xe8">x</a><a href="http://b.example/?q=&#x10d;">y</a>')
@@ -222,12 +222,12 @@ def test_a_page_of_bytes_asks_with_its_own_and_a_text_file_with_utf_8():
     ]
 
 
-def test_headers_are_resolved_against_the_page_not_its_base():
+def test_links_in_headers_are_resolved_against_the_page():
     found = links('<base href="/other/"><p>', ("link", "<x>; rel=next"))
     assert [link.target for link in found] == ["http://a.example/dir/x"]
 
 
-def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
+def test_equal_links_are_one_row_with_count_fragments_and_first_text():
     (row,) = links(
         '<a href="x#a"></a><a href="x#b"> First\n words </a><a href="x">Other</a><a '
         'href="x#a">More</a><a href=" ./x#%41 é">N</a>'
@@ -243,12 +243,12 @@ def test_links_that_agree_are_one_row_with_count_fragments_and_first_words():
     )
 
 
-def test_spellings_of_one_url_are_one_row_of_the_first():
+def test_spellings_of_a_url_are_one_row_with_the_first_spelling():
     (row,) = links('<a href="/%7Eu">a</a><a href="/~u#x">b</a><a href="http://a.example./%7eu">c</a>')
     assert (row.target, row.anchor, row.fragments, row.times) == ("http://a.example/%7Eu", "a", ("x",), 3)
 
 
-def test_empty_href_and_fragments_lead_to_the_page_itself():
+def test_an_empty_href_and_a_fragment_link_to_the_page_itself():
     (row,) = links('<a href="">self</a><a href="#top">top</a><a href="page.html?q=1">named</a>')
     assert (row.target, row.times, row.fragments) == (PAGE, 3, ("top",))
 
@@ -263,11 +263,11 @@ def test_empty_href_and_fragments_lead_to_the_page_itself():
         ("<a href=x></a>", ""),
     ],
 )
-def test_anchor_words(html, words):
+def test_anchor_text_comes_from_text_alt_or_title(html, words):
     assert [link.anchor for link in links(html) if link.kind is LinkKind.ANCHOR] == [words]
 
 
-def test_area_and_image_have_their_alt():
+def test_areas_and_images_have_their_alt_text():
     found = links('<map><area href="x" alt="North"></map><img src="i" alt="A hill">')
     assert {link.kind: link.anchor for link in found} == {LinkKind.AREA: "North", LinkKind.IMAGE: "A hill"}
 
@@ -285,11 +285,11 @@ def test_area_and_image_have_their_alt():
         ('<meta name="otherbot" content="nofollow"><a href=x>x</a>', False),
     ],
 )
-def test_nofollow(markup, nofollow):
+def test_rel_values_that_mean_nofollow(markup, nofollow):
     assert [link.nofollow for link in links(markup)] == [nofollow]
 
 
-def test_nofollow_parts_rows_and_the_header_holds_for_all():
+def test_nofollow_splits_rows_and_the_header_applies_to_all_links():
     assert [link.nofollow for link in links("<a href=x>x</a><a rel=nofollow href=x>x</a>")] == [False, True]
     assert [link.nofollow for link in links("<a href=x>x</a><img src=y>", ("x-robots-tag", "nofollow"))] == [True, True]
 
@@ -316,8 +316,8 @@ def test_nofollow_parts_rows_and_the_header_holds_for_all():
     ],
 )
 @pytest.mark.parametrize("copies", [1, 40])
-def test_position_is_the_innermost_landmark(around, position, copies):
-    """Few and many elements take different ways to one answer."""
+def test_the_position_is_the_innermost_landmark(around, position, copies):
+    """Few and many elements use different code."""
     html = "<p><a href=before>b</a>" + around.format("<a href=x>x</a><img src=i>" * copies) + "<a href=after>a</a>"
     found = {(link.target.rpartition("/")[2]): link for link in links(html)}
     assert (found["x"].position, found["x"].times) == (position, copies)
@@ -325,7 +325,7 @@ def test_position_is_the_innermost_landmark(around, position, copies):
     assert found["before"].position is found["after"].position is Position.BODY
 
 
-def test_head_is_a_position():
+def test_links_in_the_head_have_their_own_position():
     found = links(
         "<head><script src=s></script><link rel=next "
         "href=n><style>p{background:url(u)}</style></head><script src=t></script>"
@@ -354,12 +354,12 @@ def test_head_is_a_position():
         ("x" * 70_000, "malformed"),
     ],
 )
-def test_what_is_no_link_is_kept_with_its_reason(href, why):
+def test_a_bad_link_is_stored_with_its_reason(href, why):
     (row,) = content(f'<nav><a href="{href}">words</a><a href="{href}">again</a></nav>').bad_links
     assert row == BadLink(href.strip()[:2000], LinkKind.ANCHOR, Position.NAV, "words", why)
 
 
-def test_srcset_with_commas_in_urls():
+def test_urls_in_srcset_can_contain_commas():
     assert targets('<img srcset="a,b.png 1x,c.png 2x, d.png,, e.png">', LinkKind.IMAGE) == [
         "/dir/a,b.png",
         "/dir/c.png",
@@ -368,7 +368,7 @@ def test_srcset_with_commas_in_urls():
     ]
 
 
-def test_css_urls():
+def test_urls_in_css_are_found():
     sheet = """@import 'a.css' screen; @IMPORT url( "b.css" ); x { y: url(c.png) url('d e.png'); z: "url(no)" 'url(no)' } /* url(no) /* */ w: url()"""  # noqa: E501
     assert list(document_links.urls(sheet)) == [("a.css", True), ("b.css", True), ("c.png", False), ("d e.png", False)]
 
@@ -390,22 +390,22 @@ def test_css_images_4_strings_of_an_image_set_are_urls(value, expected):
     assert [text for text, _ in document_links.urls(f"x {{ background: {value} }}")] == expected
 
 
-def test_css_is_read_in_time_of_its_length():
+def test_css_is_read_in_linear_time():
     for piece in ("image-set(", "image-set((", "image-set('", "image-set('',", "url(", "@import"):
         list(document_links.urls(piece * 50_000))
 
 
-def test_a_document_in_an_attribute_has_the_base_of_its_page_unless_it_has_its_own():
+def test_a_srcdoc_document_inherits_the_base_unless_it_has_one():
     assert targets(
         """<base href=/b/><iframe srcdoc="<a href=x>"></iframe><iframe srcdoc="<base href=c/><a href=y>"></iframe>"""
     ) == ["/b/x", "/b/c/y"]
 
 
-def test_links_are_capped():
+def test_links_beyond_the_limit_are_dropped():
     assert len(links("".join(f"<a href={i}>x</a>" for i in range(25_000)))) == 20_000
 
 
-def test_translations_are_told_with_their_language_as_written():
+def test_translations_have_their_language_as_written():
     head = (
         "<base href=/x/><link rel='alternate' hreflang=pt-BR href=b><link rel=alternate href=feed><link "
         "rel=next hreflang=cs href=c>"

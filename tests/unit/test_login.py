@@ -1,4 +1,4 @@
-"""Cookies, forms, signs and links of a login."""
+"""Login: forms, cookies, evidence of being logged in, avoided links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sent(body: bytes) -> tuple[str, list[tuple[str, str]]]:
     return target, parse_qsl(data.decode(), keep_blank_values=True)
 
 
-def test_a_form_is_sent_with_what_a_browser_would_send_of_it():
+def test_a_form_is_submitted_with_the_fields_that_a_browser_sends():
     target, pairs = sent(
         b"<form method=get action=/search><input name=q></form>" + FORM + b"<input type=hidden name=t value=x1>"
         b"<input type=checkbox name=off><input type=checkbox name=on checked><input disabled name=no value=1>"
@@ -76,7 +76,7 @@ def test_a_form_is_sent_with_what_a_browser_would_send_of_it():
         (b'<base href="https://b.test/">' + FORM, "is sent to https://b.test:443"),
     ],
 )
-def test_a_form_that_cannot_be_sent_says_why(body, why):
+def test_a_form_that_cannot_be_submitted_raises_the_reason(body, why):
     with pytest.raises(LoginFailed, match=re.escape(why)) as error:
         sent(body)
     assert "é&=" not in str(error.value)
@@ -93,11 +93,11 @@ def test_a_form_that_cannot_be_sent_says_why(body, why):
         (b"<form method=post><input type=password name=other></form>", LoginEvidence.DOUBTFUL),
     ],
 )
-def test_a_sign_is_what_readers_see(body, is_in):
+def test_evidence_is_visible_text(body, is_in):
     assert evidence(visit(body), LOGIN) is is_in
 
 
-def test_what_no_page_of_html_says_is_no_evidence_but_for_refusals_and_the_way_to_the_form():
+def test_only_html_refusals_and_redirects_to_the_form_are_evidence():
     assert evidence(visit(b"", 401), LOGIN) is LoginEvidence.OUT
     assert evidence(visit(b"", 404), LOGIN) is LoginEvidence.NONE
     to_form = Redirected(302, Headers(), Url(PAGE + "?next=/x"))
@@ -116,11 +116,11 @@ def test_links_that_log_out_or_delete_are_avoided(path):
 
 
 @pytest.mark.parametrize("path", ["/", "/deletedness", "/blog/outlook", "/catalog-outlet", "/undeleted", "/login"])
-def test_other_links_are_not(path):
+def test_other_links_are_followed(path):
     assert avoided(Url("https://a.test" + path), LOGIN) == ""
 
 
-def test_cookies_go_to_the_host_path_and_scheme_that_they_were_set_for():
+def test_cookies_are_sent_to_their_host_path_and_scheme():
     lines = (
         "a=1; Path=/in", "b=2; Domain=.a.test; Secure; Path=/", "c=3; Domain=b.test", "d=4; Domain=test",
         "e=5; Max-Age=10", "f=6; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "nothing", "g=7",
@@ -140,13 +140,13 @@ def test_cookies_go_to_the_host_path_and_scheme_that_they_were_set_for():
     assert at("https://a.test/in/x", 1011.0) == "abg"
 
 
-def test_a_masked_visit_names_cookies_and_holds_no_value():
+def test_a_masked_visit_has_names_but_no_values_of_cookies():
     page = masked(visit(b"x", 200, ("set-cookie", "sid=s3cret; Path=/; HttpOnly")))
     assert isinstance(page.outcome, Fetched)
     assert page.outcome.headers.get("set-cookie") == "sid=[masked]; Path=/; HttpOnly"
 
 
-def test_a_netscape_file_is_read_and_what_is_none_of_it_passed_over():
+def test_a_netscape_cookie_file_is_read_and_invalid_lines_are_ignored():
     text = "# comment\n.a.test\tTRUE\t/\tTRUE\t0\tsid\t1\n#HttpOnly_a.test\tFALSE\t/x\tFALSE\t99\tt\t2\nbroken\n"
     assert netscape_cookies(text) == (
         Cookie("sid", "1", "a.test", "/", below=True, secure=True),
@@ -154,15 +154,15 @@ def test_a_netscape_file_is_read_and_what_is_none_of_it_passed_over():
     )
 
 
-def test_no_value_of_a_login_is_in_its_text():
+def test_secrets_of_a_login_are_not_in_its_repr():
     assert "é" not in f"{LOGIN} {LOGIN!r} {Request(PAGE, body='é'.encode())!r} {Cookie('n', 'é', 'a.test')!r}"
 
 
-# where a login goes
+# redirects of a login
 
 
 def redirected(session: LoginSession, target: str) -> None:
-    """Its own request is answered by a redirect."""
+    """Answers the request of the session with a redirect."""
     assert session.step is not None
     session.take(Visit(session.step, 1000.0, 0.1, Redirected(302, Headers(), Url(target), target)), 1000.0)
 
@@ -170,7 +170,7 @@ def redirected(session: LoginSession, target: str) -> None:
 @pytest.mark.parametrize(
     "target", ["https://b.test/in", "http://a.test/in", "https://a.test:8443/in", "https://www.a.test/in"]
 )
-def test_a_redirect_of_a_login_is_not_followed_to_an_origin_that_it_does_not_name(target):
+def test_a_redirect_of_a_login_to_another_origin_is_not_followed(target):
     session = LoginSession(LOGIN, {}, False)
     session.begin()
     redirected(session, target)
@@ -178,7 +178,7 @@ def test_a_redirect_of_a_login_is_not_followed_to_an_origin_that_it_does_not_nam
     assert "which is not in the login's `hosts`" in session.failure
 
 
-def test_a_redirect_of_a_login_is_followed_within_the_origins_that_it_names():
+def test_a_redirect_of_a_login_within_its_origins_is_followed():
     session = LoginSession(LOGIN, {}, False)
     session.begin()
     redirected(session, "https://a.test/in/other")

@@ -1,4 +1,4 @@
-"""The made sites of quality/worlds are what they say: their class of each address is judged here without a crawler."""
+"""The synthetic sites of quality/worlds have the pages and traps that they declare, checked without a crawler."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def kinds(monkeypatch):
 
 
 def targets(world, target, page):
-    """The addresses that a page links to."""
+    """The URLs that a page links to."""
     for reference in re.findall('href="([^"]*)"', page):
         yield urldefrag(urljoin(f"http://h{target}", html.unescape(reference)))[0].removeprefix("http://h")
 
 
 def walk(world, most):
-    """Addresses reached by way of pages that are no traps, and of at most so many traps."""
+    """URLs that are reached through real pages and at most `most` traps."""
     chance, seen, left = random.Random(1), {"/"}, ["/"]
     while left:
         target = left.pop()
@@ -68,14 +68,14 @@ def test_every_world_is_tested(kinds):
 
 @pytest.mark.parametrize("traps", [False, True], ids=["plain", "traps"])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_real_page_answers_and_is_reached_without_a_trap(kinds, name, traps):
+def test_every_real_page_exists_and_is_reachable_without_a_trap(kinds, name, traps):
     world = kinds[name](SIZE, traps)
     assert world.real <= walk(world, 0)
     assert all(isinstance(world.answer(target, random.Random(1)), str) for target in world.real | world.neutral)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_two_real_pages_are_the_same_and_the_plain_site_has_no_traps(kinds, name):
+def test_real_pages_are_distinct_and_the_plain_site_has_no_traps(kinds, name):
     world = kinds[name](SIZE, False)
     pages = {world.answer(target, random.Random(1)) for target in world.real}
     aliases = {"/index.php"} & world.real
@@ -84,7 +84,7 @@ def test_no_two_real_pages_are_the_same_and_the_plain_site_has_no_traps(kinds, n
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_traps_are_more_than_all_real_pages(kinds, name):
+def test_a_site_with_traps_has_more_traps_than_real_pages(kinds, name):
     world = kinds[name](SIZE, True)
     found = walk(world, 3 * len(world.real))
     assert sum(world.kind(target) == "trap" for target in found) > 2 * len(world.real)

@@ -1,4 +1,4 @@
-"""Links to mail addresses and telephones."""
+"""Validation of mailto links."""
 
 import time
 
@@ -29,7 +29,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_rfc6068_examples_are_right(text):
+def test_rfc6068_examples_are_valid(text):
     assert mailto_problem(text) is None
 
 
@@ -43,7 +43,7 @@ def test_rfc6068_examples_are_right(text):
         "mailto:a@localhost",
     ],
 )
-def test_ours_what_mail_programs_take_is_right(text):
+def test_ours_links_that_mail_programs_accept_are_valid(text):
     assert mailto_problem(text) is None
 
 
@@ -78,11 +78,11 @@ def test_ours_what_mail_programs_take_is_right(text):
         ("mailto:a" + "," * 30_000, "longer"),
     ],
 )
-def test_rfc6068_what_is_wrong_is_said(text, word):
+def test_rfc6068_a_fault_of_a_link_is_named(text, word):
     assert word in mailto_problem(text)
 
 
-def test_hostile_links_cost_little():
+def test_hostile_links_are_checked_in_linear_time():
     began = time.process_time()
     for text in (
         "mailto:" + "," * 19_000,

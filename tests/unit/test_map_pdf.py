@@ -1,4 +1,4 @@
-"""The map as a PDF: its typst source, and that it can be set."""
+"""The map as a PDF: the typst source, and its compilation."""
 
 import io
 import re
@@ -25,7 +25,7 @@ ROW = re.compile(
 
 
 def rows(source):
-    """(depth, name, URL) of each row; every line after the head must be one."""
+    """(depth, name, URL) of each row."""
     lines = source.rstrip("\n").split("\n")
     found = [ROW.fullmatch(line) for line in lines if line.startswith("#row(")]
     assert all(found)
@@ -43,7 +43,7 @@ def pdf(site, **options):
 
 
 def plain(body):
-    """The PDF with its compressed parts opened."""
+    """The PDF with its streams decompressed."""
     parts = []
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", body, re.DOTALL):
         try:
@@ -53,7 +53,7 @@ def plain(body):
     return body + b"\n".join(parts)
 
 
-def test_a_row_a_page_at_its_depth():
+def test_each_page_has_a_row_at_its_depth():
     depths = {0: 0, 1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 6: 1, 7: 2}
     assert rows(typst_source(*site_of(PARENTS), ABOUT)) == [
         (depths[page], str(page), f"https://e.org/{page}?a&b") for page in range(8)
@@ -67,7 +67,7 @@ def test_pages_are_linked_and_branches_are_bookmarks():
     assert set(re.findall(rb"/Title\s*\((Title \d)\)", body)) == {b"Title 1", b"Title 6"}
 
 
-def test_equal_maps_give_equal_bytes():
+def test_the_pdf_is_reproducible():
     assert pdf(site_of([-1, 0])) == pdf(site_of([-1, 0]))
 
 
@@ -75,14 +75,14 @@ def test_equal_maps_give_equal_bytes():
 @given(
     st.lists(st.one_of(st.text(st.characters(codec=None)), st.text('\\"#$*_`<@/[]{}()=- \n')), min_size=2, max_size=5)
 )
-def test_any_title_stays_within_its_literal(titles):
+def test_any_title_is_escaped(titles):
     site = site_of([-1] + [0] * (len(titles) - 1), lambda page: f"{page}{titles[page]}")
     names = [name for _, name, _ in rows(typst_source(*site, ABOUT))]
     assert names == [visible(characters(f"{page}{title}")) for page, title in enumerate(titles)]
 
 
-def test_hostile_text_is_set_as_text():
-    """typst would stop at an unknown function, label, file or package, if any of these were more than text."""
+def test_hostile_text_is_printed_as_text():
+    """typst would fail at an unknown function, label, file or package if it interpreted one of these."""
     markup = [
         '#import "@preview/x:1.0.0"',
         '#read("/etc/passwd")',
@@ -101,12 +101,12 @@ def test_hostile_text_is_set_as_text():
     assert max(len(name) for _, name, _ in rows(typst_source(*site, ABOUT))) == 160
 
 
-def test_scripts_of_the_fonts_that_typst_brings():
+def test_several_scripts_can_be_printed():
     body = pdf(site_of([-1, 0, 0, 0], lambda page: ("Příliš žluťoučký kůň", "Ελληνικός", "Русский", "中文")[page]))
     assert b"LibertinusSerif" in body
 
 
-def test_values_bars_and_cuts_are_set():
+def test_values_bars_and_omitted_pages_are_printed():
     site_map, facts = site_of(PARENTS)
     facts = replace(facts, linked=LinkedBytes(np.arange(63).reshape(9, 7), np.zeros(9, np.int64)))
     source = typst_source(site_map, facts, ABOUT, values=("title", "linked", "rank"), max_depth=1)

@@ -1,4 +1,4 @@
-"""The map in a terminal."""
+"""The map as text for a terminal."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from periplus.present.wording import REASON_WORDS, cells, count_of, fit, labels,
 
 
 def facts_of(*pages):
-    """pages: (url, title, reason, media type, score)."""
+    """Facts of pages given as (url, title, reason, media type, score)."""
     count = len(pages)
     urls, titles, reasons, media, scores = zip(*pages, strict=True)
     zeros = np.zeros(count, np.int64)
@@ -33,7 +33,7 @@ FACTS = facts_of(
 TREE = node(0, node(1, node(OTHERS, pages=1204, indexed=1200)), node(2, indexed=0), node(3))
 
 
-def test_a_map_of_four_pages():
+def test_a_small_map_is_drawn():
     assert list(map_text(TREE, FACTS, width=70)) == [
         "e.org                                                     score  pages",
         "Home                                                ██████  100  1,208",
@@ -44,7 +44,7 @@ def test_a_map_of_four_pages():
     ]
 
 
-def test_every_line_fits_and_carries_no_control_character():
+def test_every_line_fits_and_has_no_control_character():
     hostile = facts_of(("https://e.org/", "\x1b[31mred\u202e " + "地" * 90, Reason.NOT_FOUND, "", 3))
     for width in (30, 60, 79, 200):
         lines = list(map_text(node(0), hostile, width=width))
@@ -53,17 +53,17 @@ def test_every_line_fits_and_carries_no_control_character():
         assert "\u202e" not in "".join(lines)
 
 
-def test_ascii_only_is_ascii():
+def test_an_ascii_map_has_only_ascii():
     assert all(line.isascii() for line in map_text(TREE, FACTS, ascii_only=True))
 
 
-def test_a_narrow_map_leaves_out_bars_and_keeps_names():
+def test_a_narrow_map_has_names_but_no_bars():
     text = "\n".join(map_text(TREE, FACTS, width=50))
     assert "█" not in text
     assert "Products" in text
 
 
-def test_a_remark_outlasts_a_long_name():
+def test_a_remark_is_kept_beside_a_long_name():
     facts = facts_of(("https://e.org/", "word " * 40, Reason.NOINDEX, "", 3))
     assert "[noindex]" in list(map_text(node(0), facts, width=80))[1]
 
@@ -86,11 +86,11 @@ def test_a_very_deep_branch_keeps_room_for_names():
         ("https://e.org/?q=1", "e.org?q=1"),
     ],
 )
-def test_short_names(url, name):
+def test_pages_without_title_have_a_short_name(url, name):
     assert short(url) == name
 
 
-def test_labels_tell_siblings_of_one_title_apart():
+def test_labels_distinguish_siblings_with_the_same_title():
     assert labels(["/a", "/b", "/c", "/d"], ["News", "News", "Home", ""], "Home") == [
         "News · /a",
         "News · /b",
@@ -103,11 +103,11 @@ def test_labels_tell_siblings_of_one_title_apart():
     ("size_bytes", "words"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (99_960, "100 KB"), (999_600, "1.0 MB"), (5 * 10**15, "5000 TB")],
 )
-def test_sizes(size_bytes, words):
+def test_sizes_have_units(size_bytes, words):
     assert size(size_bytes) == words
 
 
-def test_words():
+def test_counts_and_dates_are_written_in_words():
     assert (count_of(1, "page"), count_of(1204, "page"), count_of(2, "copy", "copies")) == (
         "1 page",
         "1,204 pages",
@@ -116,7 +116,7 @@ def test_words():
     assert utc(0) == "1 January 1970, 00:00 UTC"
 
 
-def test_every_reason_has_words():
+def test_every_reason_has_a_text():
     assert set(REASON_WORDS) == set(Reason)
 
 

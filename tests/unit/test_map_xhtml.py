@@ -1,4 +1,4 @@
-"""The map as a page for browsers."""
+"""The map as an XHTML page."""
 
 import base64
 import hashlib
@@ -37,7 +37,7 @@ def page_of(item):
 
 
 def pairs(root):
-    """(page, parent) in the order of the file, as its lists show them."""
+    """(page, parent) of the list items, in the order of the file."""
     found = []
     for item in root.iter(f"{HTML}li"):
         above = next(item.iterancestors(f"{HTML}li"), None)
@@ -53,13 +53,13 @@ def text_of(element):
     return " ".join("".join(element.itertext()).split())
 
 
-def test_nested_lists_hold_the_tree_and_only_the_home_page_is_open():
+def test_nested_lists_have_the_tree_and_only_the_home_page_is_open():
     root = read(written(site_of(PARENTS)))
     assert pairs(root) == [(page, parent) for page, parent in enumerate(PARENTS) if parent > -2]
     assert [details.get("open") for details in root.iter(f"{HTML}details")] == ["open", None, None, None]
 
 
-def test_it_is_read_alike_as_html():
+def test_the_page_is_the_same_when_parsed_as_html():
     body = written(site_of(PARENTS, lambda page: HOSTILE if page % 2 else str(page)))
     as_xml, as_html = read(body), LexborHTMLParser(body.decode())
     for name in ("li", "details", "summary", "span", "a", "svg", "rect", "dd", "p", "script", "style", "bdi", "b"):
@@ -71,21 +71,21 @@ def test_it_is_read_alike_as_html():
     assert body.startswith(b'<!DOCTYPE html SYSTEM "about:legacy-compat">')
 
 
-def test_script_and_style_read_alike_as_xml_and_html_and_the_policy_lets_only_them_run():
+def test_script_and_style_are_the_same_in_xml_and_html_and_the_policy_allows_only_them():
     root = read(written(site_of([-1])))
     (script,), (style,) = list(root.iter(f"{HTML}script")), list(root.iter(f"{HTML}style"))
     assert not re.search("[<>&]", script.text + style.text)
     digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
     policy = root.find(f".//{HTML}meta[@http-equiv]").get("content")
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    assert root.find(f".//{HTML}p[@id='tools']").get("hidden")  # what needs the script is shown by the script
+    assert root.find(f".//{HTML}p[@id='tools']").get("hidden")  # the script shows the parts that need it
 
 
 def heads(root):
     return [text_of(span) for span in root.find(f".//{HTML}div[@class='row heads']")]
 
 
-def test_only_chosen_values_are_shown():
+def test_only_the_selected_values_are_shown():
     site = site_of(PARENTS)
     assert heads(read(written(site))) == ["page", "size", "links in", "links out", "score"]
     assert heads(read(written(site, values=("title", "rank", "depth")))) == ["page", "depth", "rank"]
@@ -94,7 +94,7 @@ def test_only_chosen_values_are_shown():
         written(site, values=("colour",))
 
 
-def test_titles_lose_the_name_of_the_site():
+def test_the_site_name_is_removed_from_titles():
     site_map, facts = site_of([-1, 0, 0, 0, 0])
     facts = replace(facts, title=[f"Part {page} — The Site" for page in range(5)])
     root = read(written((site_map, facts)))
@@ -102,7 +102,7 @@ def test_titles_lose_the_name_of_the_site():
     assert "The Site" not in "".join(root.find(f"{HTML}body").itertext())
 
 
-def test_a_page_that_was_not_simply_read_says_why():
+def test_a_page_that_was_not_read_has_its_reason():
     site_map, facts = site_of([-1, 0])
     facts = replace(
         facts, state=[State.FETCHED, State.FAILED], reason=[Reason.OK, Reason.NOT_FOUND], status=np.array([200, 404])
@@ -112,7 +112,7 @@ def test_a_page_that_was_not_simply_read_says_why():
     assert text_of(row(root, 0)) == "02"
 
 
-def test_bytes_behind_links_are_a_bar_whose_parts_add_up():
+def test_linked_bytes_are_a_bar_by_class():
     site_map, facts = site_of([-1, 0, 0])
     sizes = np.array([[500, 0, 1500, 0, 0, 0, 0], [0] * 7, [1, 1, 1, 1, 1, 1, 1]])
     root = read(written((site_map, replace(facts, linked=LinkedBytes(sizes, np.array([3, 2, 0]))))))
@@ -125,7 +125,7 @@ def test_bytes_behind_links_are_a_bar_whose_parts_add_up():
     assert left == pytest.approx([100 * part / 7 for part in range(7)], abs=0.06)
 
 
-def test_hostile_text_stays_text():
+def test_hostile_text_is_escaped():
     root = read(written(site_of([-1, 0], lambda _: HOSTILE)))
     assert len(list(root.iter(f"{HTML}script"))) == 1
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
@@ -139,21 +139,21 @@ def test_only_web_addresses_become_links():
     assert hrefs == {"https://e.org/"}
 
 
-def test_a_very_deep_map_is_cut_and_says_what_is_missing():
-    root = read(written(site_of([-1, *range(20_000)])))  # 256 nested elements at most, else this parser refuses
+def test_a_very_deep_map_is_cut_with_a_count():
+    root = read(written(site_of([-1, *range(20_000)])))  # this parser refuses more than 256 nested elements
     items = list(root.iter(f"{HTML}li"))
     assert len(items) == LIMITS.depths + 1
     assert "19,920 not shown" in text_of(items[-1])
     assert text_of(items[0].find(f".//{HTML}span[@class='count']")) == "20,001"
 
 
-def test_a_cut_by_choice_is_counted_too():
+def test_pages_below_the_chosen_depth_are_counted():
     root = read(written(site_of(PARENTS), max_depth=1))
     assert "3 not shown" in text_of(row(root, 1))
     assert len(list(root.iter(f"{HTML}li"))) == 4
 
 
-def test_too_many_pages_are_refused_with_the_depth_that_would_do():
+def test_too_many_pages_are_refused_with_a_possible_depth():
     limits = replace(LIMITS, pages=4)
     with pytest.raises(
         UsageError, match=r"8 pages, and a page for a browser carries 4: cut it at max_depth 1 \(4 pages\)"

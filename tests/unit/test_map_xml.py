@@ -19,7 +19,7 @@ HOSTILE = 'a\x00\x1b<b attr="x">&amp;\ud800\ufffe\u202e"\'\t\nend'
 
 
 def site_of(parents, title=str):
-    """parents: the parent of each page, pages numbered depth first; -2: not reached."""
+    """parents: parent of each page, with pages numbered depth first; -1: home page, -2: not reachable."""
     count = len(parents)
     depth, below = [0] * count, [0] * count
     for page in range(1, count):
@@ -83,7 +83,7 @@ def xml_pairs(root):
     ]
 
 
-def test_xml_is_valid_and_holds_the_tree_in_order():
+def test_the_xml_is_valid_and_has_the_tree_in_order():
     root = parsed(written(write_map_xml, *site_of(PARENTS)))
     assert is_valid(root)
     assert xml_pairs(root) == [(page, parent) for page, parent in enumerate(PARENTS) if parent > -2]
@@ -113,13 +113,13 @@ def test_xml_is_valid_and_holds_the_tree_in_order():
     }
 
 
-def test_what_a_page_does_not_say_is_left_out():
+def test_empty_values_are_omitted():
     home = parsed(written(write_map_xml, *site_of([-1], lambda _: "")))[1]
     assert {"title", "status", "media_type"}.isdisjoint(home.attrib)
     assert is_valid(home.getroottree().getroot())
 
 
-def test_bytes_behind_links_stand_beside_the_page_by_class():
+def test_linked_bytes_are_written_by_class():
     site_map, facts = site_of([-1, 0, 0])
     sizes = np.array([[5, 0, 7, 0, 0, 0, 0], [0] * 7, [0] * 6 + [9]])
     facts = replace(facts, linked=LinkedBytes(sizes, np.array([2, 0, 0])))
@@ -137,7 +137,7 @@ def test_bytes_behind_links_stand_beside_the_page_by_class():
     assert b"linked" not in written(write_map_xml, site_map, facts, values=("title",)).encode()
 
 
-def test_later_results_enrich_the_map():
+def test_further_results_are_written():
     site_map, facts = site_of([-1, 0])
     facts = replace(facts, further=(("word-count", [7, 0]), ("topic", [HOSTILE, ""])))
     root = parsed(written(write_map_xml, site_map, facts))
@@ -157,7 +157,7 @@ def test_later_results_enrich_the_map():
         written(write_map_xml, site_map, replace(facts, further=(('a="" b', [1, 1]),)))
 
 
-def test_only_the_chosen_values_are_written():
+def test_only_the_selected_values_are_written():
     root = parsed(written(write_map_xml, *site_of(PARENTS), values=("title", "score")))
     assert is_valid(root)
     assert list(root[1].attrib) == ["url", "title", "score"]
@@ -166,7 +166,7 @@ def test_only_the_chosen_values_are_written():
 
 
 @pytest.mark.parametrize("max_depth", [0, 1, 2, 3, 9])
-def test_a_map_cut_at_a_depth_says_how_much_is_missing(max_depth):
+def test_a_map_cut_at_a_depth_counts_the_omitted_pages(max_depth):
     site = site_of(PARENTS)
     root = parsed(written(write_map_xml, *site, max_depth=max_depth))
     assert is_valid(root)
@@ -176,7 +176,7 @@ def test_a_map_cut_at_a_depth_says_how_much_is_missing(max_depth):
     assert as_pairs(value) == xml_pairs(root)
 
 
-def test_hostile_text_neither_breaks_out_nor_breaks_the_file():
+def test_hostile_text_is_escaped_and_the_file_stays_valid():
     root = parsed(written(write_map_xml, *site_of([-1, 0], lambda _: HOSTILE)))
     assert is_valid(root)
     assert root[1].get("title") == 'a<b attr="x">&amp;\u202e"\'\t\nend'
@@ -194,7 +194,7 @@ def as_pairs(home):
     return pairs
 
 
-def test_json_holds_the_same_tree():
+def test_the_json_has_the_same_tree():
     value = json.loads(written(write_map_json, *site_of(PARENTS)))
     assert as_pairs(value["home"]) == [(page, parent) for page, parent in enumerate(PARENTS) if parent > -2]
     assert value["map"]["parameters"] == {"include": 'a"<b\n'}

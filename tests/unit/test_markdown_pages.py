@@ -1,4 +1,4 @@
-"""Pages as Markdown: what a reader of CommonMark and GFM's tables makes of it is what the page says."""
+"""Pages as Markdown, checked by rendering it with CommonMark and GFM tables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(source: str, title: str = "", blocks=(), is_shown=None) -> str:
         ("<p>1. no list<p>- no item<p># no head<p>snake_case *x* _y_ &amp;amp; &lt;b>", None),
     ],
 )  # fmt: skip
-def test_elements_as_markdown(source, expected):
+def test_each_element_is_written_as_markdown(source, expected):
     text = written(source)
     if expected is not None:
         assert text == expected
@@ -64,7 +64,7 @@ def words(element) -> list[str]:
     return re.findall(r"[^\s|]+", " ".join(element.itertext()).replace("|", ""))
 
 
-def test_what_looks_like_a_mark_is_read_as_it_stands():
+def test_text_that_looks_like_markup_is_escaped():
     for text in ("1. a", "- a", "+ a", "# a", "> a", "=== ", "---", "a_b_c", "__x__", "*a*", "[a](b)", "![a](b)", "<i>",
                  "&copy;", "`a`", "~~a~~", "a\\*b", "12) x", "| a | b |"):  # fmt: skip
         source = html.Element("p")
@@ -73,12 +73,12 @@ def test_what_looks_like_a_mark_is_read_as_it_stands():
         assert (read.tag, read.text_content().strip()) == ("p", text.strip())
 
 
-def test_a_title_stands_above_what_has_no_heading_of_the_first_level():
+def test_the_title_is_a_heading_unless_the_page_has_an_h1():
     assert written("<h2>Two</h2>", "A *title*") == "# A \\*title\\*\n\n## Two"
     assert written("<h1>One</h1>", "Title") == "# One"
 
 
-def test_what_is_not_to_be_shown_is_left_out():
+def test_hidden_blocks_are_omitted():
     source = (
         "<nav><ul><li><a href=/>Home</a><li>More</ul></nav><h1>Head</h1><p>Text <b>here</b><p>Home<footer>© us</footer>"
     )
@@ -87,18 +87,18 @@ def test_what_is_not_to_be_shown_is_left_out():
     assert written(source, "", blocks, [False, False, True, True, True, False]) == "# Head\n\nText **here**\n\nHome"
 
 
-def test_any_depth_gives_its_text():
+def test_deeply_nested_elements_keep_their_text():
     deep = "<div><ul><li>" * DEEPEST + "word" + "<b>x</b>" + "<span>" * 500 + "end"
     assert written(deep).split("- ")[-1].replace("*", "").replace(" ", "") == "wordxend"
 
 
-def test_a_page_without_bytes_is_written_of_its_blocks():
+def test_a_page_without_a_stored_body_is_written_from_its_blocks():
     blocks = [Block(BlockKind.TITLE, "T", ""), Block(BlockKind.HEADING, "H", "", 2), Block(BlockKind.ITEM, "a", ""),
               Block(BlockKind.ITEM, "b", ""), Block(BlockKind.CODE, "x\n y", "")]  # fmt: skip
     assert markdown_of_blocks(blocks, None, "T") == "# T\n\n## H\n\n- a\n- b\n\n```\nx\n y\n```\n"
 
 
-def test_a_stored_page_has_its_links_whole(tmp_path):
+def test_links_of_a_stored_page_are_absolute(tmp_path):
     page = "<title>T</title><p>see <a href='/a'>A</a><script>no()</script>"
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": page, "https://e.org/a": "x"}, ["https://e.org/"])
     with Collection(folder) as collection:

@@ -1,4 +1,4 @@
-"""What a secret is, in settings and commands."""
+"""Masking of secrets in settings and commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from periplus.masking import masked_command, masked_setting
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kept"),
+    ("name", "value", "masked"),
     [
         ("auth", "me:s3cret", "***"),
         ("auth", "", ""),
@@ -25,13 +25,13 @@ from periplus.masking import masked_command, masked_setting
         ("max_pages", 3, 3),
     ],
 )
-def test_a_setting_is_kept_without_its_secret(name, value, kept):
-    assert masked_setting(name, value) == kept
-    assert masked_setting(name, kept) == kept
+def test_the_secret_of_a_setting_is_masked(name, value, masked):
+    assert masked_setting(name, value) == masked
+    assert masked_setting(name, masked) == masked
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"),
+    ("words", "masked"),
     [
         ("crawl http://me:s3cret@a.test/ -o C", "crawl http://me:***@a.test/ -o C"),
         ("crawl u --auth me:s3cret --proxy http://s3cret@h", "crawl u --auth *** --proxy http://***@h"),
@@ -42,6 +42,6 @@ def test_a_setting_is_kept_without_its_secret(name, value, kept):
         ("crawl u --author me:s3cret", "crawl u --author me:s3cret"),
     ],
 )
-def test_a_command_is_kept_without_its_secrets(words, kept):
-    assert " ".join(masked_command(words.split())) == kept
-    assert masked_command(kept.split()) == tuple(kept.split())
+def test_the_secrets_of_a_command_are_masked(words, masked):
+    assert " ".join(masked_command(words.split())) == masked
+    assert masked_command(masked.split()) == tuple(masked.split())

@@ -1,4 +1,4 @@
-"""What a page says about itself."""
+"""Metadata of a page, from its markup and HTTP headers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ A_DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 A_DATE_S = 784111777.0
 
 
-def said(markup: str, *fields: tuple[str, str]) -> Metadata:
+def read(markup: str, *fields: tuple[str, str]) -> Metadata:
     return metadata(read_page(markup), Headers(fields))
 
 
-def test_title_description_h1():
-    page = said(
+def test_title_description_and_h1_are_read():
+    page = read(
         "<svg><title>No</title></svg><title> A\n title </title><meta name=Description content=' Two  words "
         "'><h1></h1><h1>Big <i>word</i></h1>"
     )
     assert (page.title, page.description, page.h1) == ("A title", "Two words", "Big word")
 
 
-def test_silence_is_empty():
-    assert said("<p>x") == Metadata()
+def test_a_page_without_metadata_has_empty_values():
+    assert read("<p>x") == Metadata()
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_silence_is_empty():
         ("<p>", "de, en", ""),
     ],
 )
-def test_language(markup, header, language):
-    assert said(markup, ("content-language", header)).language == language
+def test_the_language_of_the_page_precedes_the_header(markup, header, language):
+    assert read(markup, ("content-language", header)).language == language
 
 
-def test_dates_and_meta_over_header():
-    assert said("<p>", ("last-modified", A_DATE)).last_modified == A_DATE_S
-    page = said(
+def test_meta_dates_precede_header_dates():
+    assert read("<p>", ("last-modified", A_DATE)).last_modified == A_DATE_S
+    page = read(
         f"<meta http-equiv=last-modified content='{A_DATE}'><meta http-equiv=Expires content='{A_DATE}'>",
         ("last-modified", "x"),
         ("expires", "0"),
@@ -73,12 +73,12 @@ def test_dates_and_meta_over_header():
         ("Mon, 01 Jan 1900 00:00:00 GMT", 0.0),
     ],
 )
-def test_rfc9110_dates(text, seconds):
+def test_rfc9110_dates_are_parsed(text, seconds):
     assert headers.date_s(text) == seconds
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 31)).map(lambda moment: moment.replace(microsecond=0)))
-def test_a_date_in_the_usual_form_is_read_as_the_standard_library_reads_it(moment):
+def test_a_date_in_the_preferred_format_is_read_like_the_standard_library(moment):
     text = format_datetime(moment.replace(tzinfo=UTC), usegmt=True)
     assert headers.date_s(text) == parsedate_to_datetime(text).timestamp()
     assert headers.date_s(text.replace("GMT", "+0000")) == headers.date_s(text)
@@ -101,7 +101,7 @@ def test_a_date_in_the_usual_form_is_read_as_the_standard_library_reads_it(momen
         ("", None),
     ],
 )
-def test_refresh(content, target):
+def test_the_target_of_a_refresh_is_read(content, target):
     assert headers.refresh_target(content) == target
 
 
@@ -119,7 +119,7 @@ def test_refresh(content, target):
         ("glossary", {LinkKind.RELATED}),
     ],
 )
-def test_kinds_of_rel(rel, kinds):
+def test_rel_values_have_link_kinds(rel, kinds):
     assert set(headers.kinds_of_rel(rel)) == kinds
 
 
@@ -134,7 +134,7 @@ def test_kinds_of_rel(rel, kinds):
         ("<x; rel=next", []),
     ],
 )
-def test_rfc8288_link_header(value, found):
+def test_rfc8288_link_headers_are_parsed(value, found):
     assert list(headers.links(Headers((("link", value),)))) == found
 
 
@@ -148,10 +148,10 @@ def test_rfc8288_link_header(value, found):
         (";", ("", "")),
     ],
 )
-def test_media_type(value, expected):
+def test_the_media_type_is_normalized(value, expected):
     assert headers.media_type(Headers((("content-type", value),))) == expected
 
 
-def test_main_headings_and_images_without_a_text_are_counted():
-    page = said("<h1>A</h1><h1></h1><img src=a><img src=b alt=''><img src=c alt=words>")
+def test_h1s_and_images_without_alt_are_counted():
+    page = read("<h1>A</h1><h1></h1><img src=a><img src=b alt=''><img src=c alt=words>")
     assert (page.h1s, page.images_without_alt) == (2, 1)

@@ -1,4 +1,4 @@
-"""A collection moves between a folder and a database: all of it, or nothing."""
+"""Moving a collection between a folder and a database: completely or not at all."""
 
 import random
 import sqlite3
@@ -43,8 +43,8 @@ def folder(tmp_path):
     return stored(tmp_path / "c", SITE, ["https://e.org/"], state="running")
 
 
-def held(folder):
-    """Every table that moves, in any order of rows; bodies as they were."""
+def rows_by_table(folder):
+    """The rows of every table that moves, sorted, with decompressed bodies."""
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         run = connection.execute
         names = [
@@ -67,19 +67,17 @@ def held(folder):
 
 
 def rich(folder, seed):
-    """A collection with something in every table, also what tests of other parts seldom make: history, dictionaries,
-    shared bodies, aliases.
-    """
+    """A collection with rows in every table, including history, dictionaries, shared bodies and aliases."""
     rng = random.Random(seed)
     schema.create(folder)
     assert runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0) == 1
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection, connection:
-        urls = met(connection, rng)
-        kept(connection, rng)
+        urls = add_urls(connection, rng)
+        add_bodies(connection, rng)
         read(connection, urls)
-        linked(connection, rng, urls)
-        planned(connection, urls)
-        decided(connection)
+        add_links(connection, rng, urls)
+        add_queue(connection, urls)
+        add_decisions(connection)
     (folder / "topics").mkdir()
     for name in ("sea.json", "sea.examples.gz", "sea.labels.jsonl"):
         (folder / "topics" / name).write_bytes(rng.randbytes(3_000))
@@ -90,8 +88,8 @@ def name_of(host):
     return f"{'www.' * (host % 2)}s{(host + 1) // 2}.org"
 
 
-def met(connection, rng):
-    """Sites, hosts and URLs; returns the ids of the URLs."""
+def add_urls(connection, rng):
+    """Adds sites, hosts and URLs. Returns the ids of the URLs."""
     many = connection.executemany
     many("INSERT INTO site VALUES (?, ?, 0, ?)", [(n, f"s{n}.org", 1 if n == 1 else None) for n in range(1, 6)])
     hosts = [(n, f"{name_of(n)}:443", (n + 1) // 2, n, "dead" if n == 3 else None, n / 7, n) for n in range(1, 11)]
@@ -107,8 +105,8 @@ def met(connection, rng):
     return [row[0] for row in rows]
 
 
-def kept(connection, rng):
-    """Bodies: with a dictionary or without, one without bytes, some without text; XML of two."""
+def add_bodies(connection, rng):
+    """Adds bodies with and without a dictionary, content and text, and two XML documents."""
     contents = [b"<p>page %d of a site</p>" % number * 60 for number in range(240)]
     codec, dictionary = BodyCodec(), train(contents)
     codec.add(1, dictionary)
@@ -123,24 +121,24 @@ def kept(connection, rng):
     connection.executemany("INSERT INTO xml VALUES (?, 'text/xml', ?)", [(n, rng.randbytes(200)) for n in (2, 5)])
 
 
-def entered(connection, table, values):
-    """A row of a wide table; columns that are not named are empty texts."""
+def insert_row(connection, table, values):
+    """Inserts a row into a wide table. Other columns are empty texts."""
     row = dict.fromkeys((column[1] for column in connection.execute(f"PRAGMA table_info({table})")), "") | values
     connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
 
 def read(connection, urls):
-    """Pages, what they were before, and the visits that brought them."""
+    """Adds pages, their history, and their visits."""
     numbers = dict.fromkeys(("took_s", "fetched"), 0.5) | dict.fromkeys(
         ("last_modified", "expires", "size", "wire_bytes", "text_chars", "h1s", "images_without_alt"), 1
     )
     digests = {"body_md5": b"a" * 16, "text_md5": b"b" * 16, "folded_md5": b"c" * 16, "parts": b"\0\1"}
     for n, number in enumerate(urls[:40]):
         title = "a\0b" if n == 3 else f"title {n} ž"
-        entered(connection, "page", numbers | digests | {"url_id": number, "body_id": 1 + n % 9, "title": title})
+        insert_row(connection, "page", numbers | digests | {"url_id": number, "body_id": 1 + n % 9, "title": title})
     before = {"run_id": 1, "size": 3, "text_chars": 4, "body_md5": b"m" * 16, "text_md5": b"n" * 16, "body_id": 10}
     for number in urls[:10]:
-        entered(connection, "page_history", before | {"url_id": number})
+        insert_row(connection, "page_history", before | {"url_id": number})
     head = pack_headers(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))
     visits = [(number, None, head) for number in urls[:40]] + [(0, "https://s1.org/robots.txt", None)]
     insert = (
@@ -157,7 +155,7 @@ def read(connection, urls):
     connection.execute("INSERT INTO look VALUES (3, 'text/html', 't', 'h', 'x', '')")
 
 
-def linked(connection, rng, urls):
+def add_links(connection, rng, urls):
     many, pairs = connection.executemany, list({(rng.choice(urls), rng.choice(urls)) for _ in range(200)})
     links = [(*pair, "a", "nav", n % 2, "words", "", 2, 1.5, 2.25) for n, pair in enumerate(pairs)]
     page_links.fill(connection, sorted(links))
@@ -170,8 +168,8 @@ def linked(connection, rng, urls):
     connection.execute("INSERT INTO issue VALUES (1, 'code', ?, ?)", urls[:2])
 
 
-def planned(connection, urls):
-    """To-do lists, what hosts said and what was learned of them, sums."""
+def add_queue(connection, urls):
+    """Adds queues, robots.txt and other facts of hosts, and totals."""
     many = connection.executemany
     entries = [(1 + n % 10, n, number, f"t{n}") for n, number in enumerate(urls[40:50])]
     many("INSERT INTO queue (host_id, priority, seq, url_id, text) VALUES (?, 1, ?, ?, ?)", entries)
@@ -184,14 +182,14 @@ def planned(connection, urls):
         "INSERT INTO robots VALUES (?, 200, '', ?, 1, 2)",
         [(f"https://s{n}.org:443", b"User-agent: *\xff") for n in range(1, 5)],
     )
-    long = random.Random(1).randbytes(3_000).hex()  # an index of PostgreSQL holds some 2,700 bytes
+    long = random.Random(1).randbytes(3_000).hex()  # longer than the 2,700 bytes of a PostgreSQL index entry
     many("INSERT INTO family VALUES (?, ?, '[1]')", [(n, key) for n in range(1, 5) for key in ("key", long)])
     connection.execute("INSERT INTO run_count VALUES (1, 'new', 40)")
     many("INSERT INTO tally VALUES (?, ?)", [("known", 60), ("reason:ok", 20)])
 
 
-def decided(connection):
-    """Marks of sites and a portal; of addresses longer than an index of PostgreSQL holds, too."""
+def add_decisions(connection):
+    """Adds survey marks and a portal, also with URLs that are too long for a PostgreSQL index."""
     many, long = connection.executemany, "https://e.org/" + random.Random(3).randbytes(3_000).hex()
     many("INSERT INTO survey_mark VALUES (?, 'out', 'a\nb', 2.5)", [("e.org",), (long,)])
     connection.execute("INSERT INTO portal VALUES ('coast', '{}', 1.5)")
@@ -201,13 +199,13 @@ def decided(connection):
 
 
 @pytest.mark.parametrize("has_segments", [False, True], ids=["rows", "segments"])
-def test_all_of_a_collection_moves_there_and_back(address, tmp_path, has_segments):
+def test_a_collection_moves_to_a_database_and_back_without_loss(address, tmp_path, has_segments):
     where = address.text + (f"&segments={tmp_path}/segments" if has_segments else "")
-    before = held(rich(tmp_path / "c", 1))
+    before = rows_by_table(rich(tmp_path / "c", 1))
     done = move(str(tmp_path / "c"), where)
-    assert held(tmp_path / "c") == before, "the source stays as it was"
+    assert rows_by_table(tmp_path / "c") == before, "the source is unchanged"
     assert move(address.text, str(tmp_path / "d")).rows == done.rows
-    after = held(tmp_path / "d")
+    after = rows_by_table(tmp_path / "d")
     cleaned = {
         name: [row.replace("a\\x00b", "a\N{REPLACEMENT CHARACTER}b") for row in rows] for name, rows in before.items()
     }
@@ -221,22 +219,22 @@ def test_all_of_a_collection_moves_there_and_back(address, tmp_path, has_segment
         assert sum(1 for _ in object_storage(f"{tmp_path}/segments").sizes()) == 1
         with closing(connect(address)) as connection:
             assert connection.execute("SELECT count(*) FROM body WHERE length(data) > 0").fetchone() == (0,)
-        told = CliRunner().invoke(main, ["segments", address.text])
-        assert told.exit_code == 0 and "0 orphans" in told.output and "0 pages without bytes" in told.output, (
-            told.output
+        result = CliRunner().invoke(main, ["segments", address.text])
+        assert result.exit_code == 0 and "0 orphans" in result.output and "0 pages without bytes" in result.output, (
+            result.output
         )
 
 
 @pytest.mark.parametrize("seed", [2, 4])
-def test_whatever_a_collection_holds_arrives(address, tmp_path, seed):
-    before = held(rich(tmp_path / "c", seed))
+def test_random_collections_move_without_loss(address, tmp_path, seed):
+    before = rows_by_table(rich(tmp_path / "c", seed))
     moved = move(str(tmp_path / "c"), address.text)
     assert {name: rows for name, rows in moved.rows.items() if name != "meta"} == {
         name: len(before[name]) for name in moved.rows if name != "meta"
     }
 
 
-def test_new_rows_get_numbers_of_their_own(address, folder):
+def test_new_rows_after_a_move_get_new_numbers(address, folder):
     move(str(folder), address.text)
     with closing(connect(address)) as connection:
         for table in ("run", "site", "host", "body", "visit"):
@@ -247,7 +245,7 @@ def test_new_rows_get_numbers_of_their_own(address, folder):
         assert connection.execute("SELECT nextval('queue_seq') > max(seq) FROM queue").fetchone() == (True,)
 
 
-def test_each_row_lies_in_the_shard_where_a_crawl_looks_for_it(address, tmp_path):
+def test_each_row_is_in_the_shard_of_its_key(address, tmp_path):
     move(str(rich(tmp_path / "c", 3)), address.text)
     with closing(connect(address)) as connection:
         run = connection.execute
@@ -282,7 +280,7 @@ def test_each_row_lies_in_the_shard_where_a_crawl_looks_for_it(address, tmp_path
         assert run(missing).fetchone() == (0,)
 
 
-def test_a_host_whose_worker_was_killed_is_free_and_waits_for_its_delay(address, tmp_path):
+def test_a_host_of_a_killed_worker_is_free_after_its_delay(address, tmp_path):
     began = time.time()
     move(str(rich(tmp_path / "c", 3)), address.text)
     with closing(connect(address)) as connection:
@@ -296,7 +294,7 @@ def test_a_host_whose_worker_was_killed_is_free_and_waits_for_its_delay(address,
         assert freed == [None, 4] and next_at > began + 0.5
 
 
-def test_a_moved_collection_is_crawled_no_more_and_says_where_it_went(address, folder, tmp_path):
+def test_a_moved_collection_refuses_crawls_and_names_the_new_place(address, folder, tmp_path):
     move(str(folder), address.text)
     with pytest.raises(StoreError, match=r"this collection moved to postgresql://.*: crawl there"):
         runs.begin_run(folder, "crawl", [canonical("https://e.org/")], Settings(), 9.0)
@@ -308,19 +306,19 @@ def test_a_moved_collection_is_crawled_no_more_and_says_where_it_went(address, f
     runs.begin_run(tmp_path / "d", "crawl", [canonical("https://e.org/")], Settings(), 9.0)
 
 
-def test_nothing_is_written_over(address, folder, tmp_path):
+def test_an_existing_collection_is_not_overwritten(address, folder, tmp_path):
     other = stored(tmp_path / "other", {"https://o.org/": page("Other")}, ["https://o.org/"])
     move(str(folder), address.text)
     with pytest.raises(StoreError, match=r"already has a collection\. Choose another name"):
         move(str(other), address.text)
     with pytest.raises(StoreError, match="holds a collection already"):
         move(address.text, str(other))
-    move(address.text, str(tmp_path / "d"))  # what failed left no mark
+    move(address.text, str(tmp_path / "d"))  # the failed moves left no mark
 
 
-def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monkeypatch):
+def test_an_incomplete_copy_is_discarded(address, folder, tmp_path, monkeypatch):
     whole = moving.report_rows
-    # one row of each table is lost
+    # loses a row of each table
     monkeypatch.setattr(moving, "report_rows", lambda rows, what, watch: list(whole(rows, what, watch))[1:])
     with pytest.raises(StoreError, match=r"arrived incomplete: .* sent, .* stored\. Nothing was moved"):
         move(str(folder), address.text)
@@ -328,7 +326,7 @@ def test_what_does_not_arrive_whole_did_not_move(address, folder, tmp_path, monk
     assert move(str(folder), address.text).rows["url"] == 6
 
 
-def test_a_move_that_breaks_off_leaves_no_half(address, folder, tmp_path, monkeypatch):
+def test_an_interrupted_move_leaves_no_partial_copy(address, folder, tmp_path, monkeypatch):
     move(str(folder), address.text)
     monkeypatch.setattr(
         "periplus.api.moving.verify_rows", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
@@ -359,7 +357,7 @@ def killed_in_the_middle(source, target):
         process.kill()
 
 
-def test_killed_in_the_middle_it_can_be_done_again(address, folder, tmp_path):
+def test_a_killed_move_can_be_repeated(address, folder, tmp_path):
     killed_in_the_middle(str(folder), address.text)
     assert move(str(folder), address.text).rows["url"] == 6
     killed_in_the_middle(address.text, str(tmp_path / "d"))
@@ -368,7 +366,7 @@ def test_killed_in_the_middle_it_can_be_done_again(address, folder, tmp_path):
     assert [path.name for path in (tmp_path / "d").iterdir()] == [schema.DATABASE]
 
 
-def test_a_database_that_goes_away_keeps_nothing(address, folder):
+def test_a_lost_database_connection_leaves_no_partial_copy(address, folder):
     def cut(what, rows):
         if what == "Comparing url":
             with closing(connect(address)) as other:
@@ -380,7 +378,7 @@ def test_a_database_that_goes_away_keeps_nothing(address, folder):
     assert move(str(folder), address.text).rows["url"] == 6
 
 
-def test_what_cannot_move_is_said(address, folder, tmp_path):
+def test_an_impossible_move_is_refused(address, folder, tmp_path):
     for source, target in ((str(folder), str(tmp_path / "d")), (address.text, address.text)):
         with pytest.raises(UsageError, match="between a folder and a database"):
             move(source, target)
@@ -393,7 +391,7 @@ def test_what_cannot_move_is_said(address, folder, tmp_path):
         move(str(folder), address.text)
 
 
-def test_rules_for_urls_move_along(address, folder, tmp_path):
+def test_url_rules_are_moved(address, folder, tmp_path):
     rules = '[[site]]\nsite = "e.org"\nignored = ["sid"]\n'
     (folder / "periplus.toml").write_text(rules)
     reapply(folder, rules_of(rules), rules_key(rules), 1.0)
@@ -408,7 +406,7 @@ def test_rules_for_urls_move_along(address, folder, tmp_path):
     assert (tmp_path / "d" / "periplus.toml").read_text() == rules
 
 
-def test_workers_at_work_are_not_moved_away_under_their_feet(address, folder, tmp_path):
+def test_a_collection_with_running_workers_is_not_moved(address, folder, tmp_path):
     move(str(folder), address.text)
     with closing(connect(address)) as connection:
         connection.execute(
@@ -419,18 +417,20 @@ def test_workers_at_work_are_not_moved_away_under_their_feet(address, folder, tm
         move(address.text, str(tmp_path / "d"))
 
 
-def test_sums_agree_for_equal_rows_in_whatever_order_and_for_no_others():
+def test_checksums_are_equal_only_for_equal_rows_in_any_order():
     rows = [(1, "a", None, b"x" * 100, 0.5), (2, "b", 3, b"", 1e300)]
     sums = []
-    for some in (rows, rows[::-1], rows[:1], [*rows, rows[0]], [(1, "a", None, b"y" * 100, 0.5), rows[1]]):
+    for part in (rows, rows[::-1], rows[:1], [*rows, rows[0]], [(1, "a", None, b"y" * 100, 0.5), rows[1]]):
         sums.append(Sum())
-        for row in some:
+        for row in part:
             sums[-1].add(row)
     assert sums[0] == sums[1] and all(sums[0] != other for other in sums[2:])
     assert "2 rows (" in str(sums[0])
 
 
-def test_the_command_says_what_moved(address, folder):
-    told = CliRunner().invoke(main, ["move", str(folder), address.text])
-    assert told.exit_code == 0 and "url 6" in told.output and "Every table was compared" in told.output, told.output
+def test_the_command_prints_the_moved_tables(address, folder):
+    result = CliRunner().invoke(main, ["move", str(folder), address.text])
+    assert result.exit_code == 0 and "url 6" in result.output and "Every table was compared" in result.output, (
+        result.output
+    )
     assert moving.silent("x", 1) is None

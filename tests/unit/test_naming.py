@@ -1,4 +1,4 @@
-"""Headline, byline, date, captions and comments are parts of their own."""
+"""Recognition of headline, byline, date, captions and comments."""
 
 import pytest
 
@@ -14,7 +14,7 @@ WRITTEN = Publication("Ann Miller; Bo", "class", "2024-03-01", "time", "2024-04-
 
 
 def named(html, *, publication=NO_PUBLICATION, others=()):
-    """(text, part) of each block of the text, judged beside other pages."""
+    """(text, part) of each block, marked with the evidence of other pages."""
     evidence = SiteEvidence()
     for other in others:
         evidence.learn(blocks_of(read_page(other)))
@@ -39,7 +39,7 @@ def texts(parts, *chosen):
         ("The Paper: Water over the bridge", "<h2>More</h2><p>Water over the bridge</p>", "Water over the bridge"),
     ],
 )
-def test_the_headline_is_the_heading_that_the_title_names(title, headings, headline):
+def test_the_headline_is_the_heading_that_occurs_in_the_title(title, headings, headline):
     parts = named(f"<title>{title}</title><article>{headings}{STORY}</article>")
     assert texts(parts, Part.HEADLINE) == [headline]
 
@@ -51,12 +51,12 @@ def test_a_heading_of_every_page_is_no_headline():
     assert texts(parts, Part.HEADLINE) == ["The flood"]
 
 
-def test_a_bar_that_repeats_the_headline_is_no_content():
+def test_a_repeated_headline_outside_the_article_is_navigation():
     parts = named(f"<title>The flood</title><article><p>The flood</p><h1>The flood</h1>{STORY}</article>")
     assert [part for text, part in parts if text == "The flood"] == [Part.NAVIGATION, Part.HEADLINE]
 
 
-def test_byline_and_dates_are_those_that_the_page_is_known_to_have():
+def test_byline_and_dates_match_the_known_author_and_dates():
     html = (
         "<title>The flood</title><article><h1>The flood</h1><div class=byline>By Ann Miller</div>"
         "<div class=date>1 March 2024</div><div>Updated 2024-04-02, 12:00</div><div>5 May 2019</div>"
@@ -68,7 +68,7 @@ def test_byline_and_dates_are_those_that_the_page_is_known_to_have():
     assert not texts(named(html), Part.BYLINE, Part.OUTER_BYLINE, Part.DATE, Part.OUTER_DATE)
 
 
-def test_byline_above_the_headline_counts_where_none_is_below():
+def test_a_byline_above_the_headline_counts_if_none_is_below():
     above = "<title>The flood</title><article><p>Ann Miller</p><h1>The flood</h1>{}" + STORY + "</article>"
     parts = named(above.format(""), publication=WRITTEN)
     assert texts(parts, Part.BYLINE, Part.OUTER_BYLINE) == ["Ann Miller"]
@@ -76,7 +76,7 @@ def test_byline_above_the_headline_counts_where_none_is_below():
     assert texts(parts, Part.BYLINE, Part.OUTER_BYLINE) == ["By Ann Miller and Bo"]
 
 
-def test_dates_are_read_as_in_europe_and_as_in_the_united_states():
+def test_dates_are_read_in_european_and_us_order():
     written = Publication(date_published="2024-03-04")
     for date in ("4.3.2024", "03/04/2024", "4. März 2024"):
         parts = named(f"<title>T</title><h1>The flood</h1><p>{date}</p>{STORY}", publication=written)
@@ -92,9 +92,9 @@ def test_dates_are_read_as_in_europe_and_as_in_the_united_states():
         "<table><caption>{}</caption><tr><td>1</td><td>2</td></tr></table>",
     ],
 )
-def test_captions_within_the_content_are_named(caption):
-    one, other = caption.format("The bridge at noon"), caption.format("What else is read")
-    parts = named(f"<article><h1>The flood</h1>{STORY}{one}{STORY}</article><footer>{other}</footer>")
+def test_captions_inside_the_content_are_recognized(caption):
+    inner, outer = caption.format("The bridge at noon"), caption.format("Most read stories")
+    parts = named(f"<article><h1>The flood</h1>{STORY}{inner}{STORY}</article><footer>{outer}</footer>")
     assert texts(parts, Part.CAPTIONS, Part.OUTER_CAPTIONS) == ["The bridge at noon"]
 
 
@@ -130,11 +130,11 @@ def test_a_thread_of_comments_alone_is_the_content():
 
 
 @pytest.mark.parametrize("name", ["recent-comments", "comment-count", "most-commented", "deprecation-comment"])
-def test_what_is_only_called_after_comments_holds_none(name):
+def test_an_element_with_a_similar_name_has_no_comments(name):
     parts = named(f"<article><h1>The flood</h1>{STORY}<div class={name}><p>A word on it, by one.</p></div></article>")
     assert not texts(parts, Part.COMMENTS)
 
 
-def test_every_part_is_stored_and_may_be_asked_for():
+def test_every_part_can_be_stored_and_selected():
     assert unpack_parts(pack_parts(PARTS)) == PARTS
     assert {part for parts in PART_CHOICES.values() for part in parts} == set(Part) >= TEXT_PARTS

@@ -1,4 +1,4 @@
-"""Modules with C types: compiled from what lies here, and the same when they are not compiled."""
+"""Compiled modules: up to date, hardened, typed, and with the same results when interpreted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from periplus.document import native
 
 ROOT = Path(__file__).parents[2]
 TYPES = sorted((ROOT / "src").rglob("*.pxd"))
-# whatever reads documents; they hold as well for what runs interpreted, only later
+# tests of reading documents, which also run with interpreted modules
 INTERPRETED = (
     "test_language.py",
     "test_block_languages.py",
@@ -34,14 +34,14 @@ INTERPRETED = (
 
 
 def is_stale(compiled: Path) -> bool:
-    """Whether one of the sources is newer than what was compiled of it."""
+    """Whether a source is newer than the compiled module."""
     module = compiled.name.partition(".")[0]
     sources = (compiled.with_name(f"{module}{suffix}") for suffix in (".py", ".pxd"))
     return any(source.stat().st_mtime > compiled.stat().st_mtime for source in sources if source.exists())
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="nothing is compiled without a C compiler")
-def test_every_module_with_types_is_compiled_from_what_lies_here():
+def test_every_module_with_types_is_compiled_and_up_to_date():
     assert TYPES
     assert native.reason_interpreted() == "", "run `make native`"
     compiled = [path for suffix in EXTENSION_SUFFIXES for path in (ROOT / "src").rglob(f"*{suffix}")]
@@ -49,8 +49,8 @@ def test_every_module_with_types_is_compiled_from_what_lies_here():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems link otherwise")
-def test_modules_with_types_are_compiled_with_what_stops_an_overrun():
-    """Without lazy binding, which leaves the table of functions writable, and with a guarded stack."""
+def test_compiled_modules_are_hardened():
+    """No lazy binding, which leaves the function table writable, and a stack protector."""
     path = Path(str(import_module("periplus.document.block_counts").__file__))
     if path.suffix == ".py":
         pytest.skip("nothing is compiled here")
@@ -61,8 +61,8 @@ def test_modules_with_types_are_compiled_with_what_stops_an_overrun():
 
 
 @pytest.mark.parametrize("types", TYPES, ids=lambda path: path.stem)
-def test_numbers_that_loops_read_have_a_type(types):
-    """One that is missing in the .pxd is an object to C, and every number beside it becomes one: four times slower."""
+def test_constants_that_loops_read_have_a_c_type(types):
+    """A constant that is missing in the .pxd is a Python object and makes the loop four times slower."""
     module = import_module(".".join(types.relative_to(ROOT / "src").with_suffix("").parts))
     typed = set(re.findall(r"\w+", types.read_text()))
     source = ast.parse(types.with_suffix(".py").read_text("utf-8"))
@@ -71,7 +71,7 @@ def test_numbers_that_loops_read_have_a_type(types):
     assert [name for name in sorted(names - typed) if isinstance(getattr(module, name, None), int)] == []
 
 
-def test_what_is_older_than_its_source_is_seen(tmp_path):
+def test_a_module_older_than_its_source_is_stale(tmp_path):
     for second, name in enumerate(("a.pxd", "a.cpython-311-x86_64-linux-gnu.so", "a.py")):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (second, second))
@@ -89,15 +89,15 @@ def test_what_is_older_than_its_source_is_seen(tmp_path):
         ((f"a{EXTENSION_SUFFIXES[0]}", f"b{EXTENSION_SUFFIXES[-1]}"), ""),
     ],
 )
-def test_it_is_said_why_the_reader_is_slow(added, reason, tmp_path, monkeypatch):
+def test_the_reason_for_interpreted_modules_is_named(added, reason, tmp_path, monkeypatch):
     for name in ("a.py", "a.pxd", "b.py", "b.pxd", "c.py", *added):
         (tmp_path / name).touch()
     monkeypatch.setattr(native, "files", lambda package: tmp_path)
     assert native.reason_interpreted() == reason
 
 
-def test_what_is_not_compiled_gives_the_same(tmp_path):
-    """The cases of documents, in a copy of the sources without compiled modules."""
+def test_interpreted_modules_give_the_same_results(tmp_path):
+    """Runs tests of documents in a copy of the sources without compiled modules."""
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
     where = "import periplus.document.trigrams as module; print(module.__file__)"
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}

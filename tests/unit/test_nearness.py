@@ -1,4 +1,4 @@
-"""Pages of nearly the same text."""
+"""Near duplicates."""
 
 import random
 
@@ -44,7 +44,7 @@ def twin_shingles(text):
 
 
 def twin_groups(texts, threshold):
-    """Leaders one after another, every pair compared: the plain rule."""
+    """The slow twin: compares each page with every earlier leader."""
     sets, leaders, members = [twin_shingles(text) for text in texts], [], {}
     for page, mine in enumerate(sets):
         near = (
@@ -60,7 +60,7 @@ def twin_groups(texts, threshold):
     return members
 
 
-def test_an_edited_page_is_near_and_a_different_one_is_not():
+def test_an_edited_page_is_a_near_duplicate_and_a_different_one_is_not():
     base = essay(1)
     texts = [essay(2), base, edited(base, 3, 3), essay(4), edited(base, 5, 2)]
     (group,) = groups(texts)
@@ -68,20 +68,20 @@ def test_an_edited_page_is_near_and_a_different_one_is_not():
     assert group.similarity == tuple(pytest.approx(jaccard(shingles(base), shingles(texts[page]))) for page in (2, 4))
 
 
-def test_short_texts_are_near_to_nothing():
+def test_short_texts_have_no_near_duplicates():
     assert groups(["the same few words on each page"] * 3) == []
     assert groups(["", "", "one"]) == []
 
 
-def test_case_and_white_space_do_not_count():
+def test_case_and_white_space_are_ignored():
     assert shingles("A b\nC d  E f").tolist() == shingles("a b c d e F").tolist()
 
 
-def test_a_script_without_spaces_is_compared_by_its_signs():
+def test_a_script_without_spaces_is_compared_by_characters():
     assert len(shingles("春眠不覺曉處處聞啼鳥夜來風雨聲花落知多少")) == 16
 
 
-def test_thousands_of_like_pages_are_one_group_in_near_linear_work():
+def test_thousands_of_similar_pages_are_grouped_in_near_linear_time():
     base, asked = essay(1), []
     texts = [base if place % 2 else essay(place + 10, 60) for place in range(3000)]
     known = sketches(texts)
@@ -109,8 +109,8 @@ def test_bins_estimate_the_similarity():
     edits=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 25)), max_size=12),
     threshold=st.sampled_from([0.75, 0.8, 0.9]),
 )
-def test_groups_agree_with_comparing_every_pair(seed, edits, threshold):
-    """Each similarity is exact; what the plain twin finds and we miss lies close to the threshold."""
+def test_groups_equal_those_of_slow_code(seed, edits, threshold):
+    """Similarities are exact, and missed pairs are close to the threshold."""
     bases = [essay(seed + place, 200) for place in range(4)]
     texts = [edited(bases[base], seed + place, count) for place, (base, count) in enumerate(edits)]
     sets = [twin_shingles(text) for text in texts]
@@ -130,17 +130,17 @@ def test_groups_agree_with_comparing_every_pair(seed, edits, threshold):
     )
 
 
-def test_no_pages_make_no_groups():
+def test_without_pages_there_are_no_groups():
     assert near_groups(sketches([]), lambda page: np.zeros(0, np.uint64)) == []
 
 
 @pytest.mark.parametrize(("threshold", "bins"), [(0.3, 2), (0.5, 3), (0.8, 6), (0.95, 14)])
-def test_bands_are_as_wide_as_the_threshold_lets_them(threshold, bins):
+def test_the_width_of_bands_follows_from_the_threshold(threshold, bins):
     assert band_bins(threshold) == bins
     assert 1 - (1 - threshold**bins) ** (BINS // bins) >= FOUND_LEAST
 
 
-def test_less_alike_pages_are_found_too():
+def test_less_similar_pages_are_found_with_a_low_threshold():
     texts = [text for seed in range(60) for text in (essay(seed), edited(essay(seed), seed, 30))]
     pairs = [jaccard(shingles(texts[place]), shingles(texts[place + 1])) for place in range(0, 120, 2)]
     wanted = sum(value >= 0.4 for value in pairs)

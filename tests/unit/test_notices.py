@@ -1,4 +1,4 @@
-"""Who is told what changed: once, signed, by mail or webhook or feed, and again until it arrives."""
+"""Notices of changes by mail, webhook and feed: sent once, signed, and retried until delivered."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WEB = {START: page("Home", "/a", "/b"), f"{START}a": 404, f"{START}b": page("B",
 
 
 class At:
-    """A clock that stands where it is put."""
+    """A clock with a fixed time."""
 
     def __init__(self, now: float) -> None:
         self.time = now
@@ -51,16 +51,16 @@ class At:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a collection that was looked at once, and that has a new dead link since."""
+    """A folder with a collection that has a new broken link since the last look."""
     stored(tmp_path / "e.periplus", WEB, [START])
-    assert notices.look(tmp_path, tmp_path / "e.periplus", 1.0) == [], "of a first look nothing is told"
+    assert notices.look(tmp_path, tmp_path / "e.periplus", 1.0) == [], "the first look has no notices"
     stored(tmp_path / "e.periplus", {f"{START}z": 404}, [START])
     return tmp_path
 
 
 @contextlib.contextmanager
 def hook(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """(address, what arrived)."""
+    """(URL of a web server, requests that arrived)."""
     arrived: list[tuple[dict[str, str], bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -91,7 +91,7 @@ def hook(status: int = 204) -> Iterator[tuple[str, list[tuple[dict[str, str], by
 
 @contextlib.contextmanager
 def mail_server() -> Iterator[tuple[int, list[str]]]:
-    """(port, the lines of all who spoke to it)."""
+    """(port of a mail server, received lines)."""
     listening = socket.create_server(("127.0.0.1", 0))
     said: list[str] = []
 
@@ -143,14 +143,14 @@ def allow_private(folder: Path) -> None:
     (folder / "notices.toml").write_text("[webhook]\nallow_private = true\n")
 
 
-def test_what_is_new_is_told_once(folder: Path) -> None:
+def test_a_new_broken_link_is_noticed_once(folder: Path) -> None:
     (dead,) = notices.look(folder, folder / "e.periplus", 2.0)
     assert (dead.kind, dead.subjects, dead.count) == (NoticeKind.BROKEN, (f"{START}z",), 1)
     assert title(dead) == "e: 1 new broken URL: https://e.org/z"
     assert notices.look(folder, folder / "e.periplus", 3.0) == []
 
 
-def test_new_sites_and_suspicious_ends_are_told(folder: Path) -> None:
+def test_new_sites_suspicious_ends_and_portal_changes_are_noticed(folder: Path) -> None:
     collection = folder / "e.periplus"
     notices.look(folder, collection, 2.0)
     with contextlib.closing(sqlite3.connect(collection / "collection.db")) as raw, raw:
@@ -168,7 +168,7 @@ def test_new_sites_and_suspicious_ends_are_told(folder: Path) -> None:
     assert (renewed.kind, renewed.subjects) == (NoticeKind.PORTAL, ("front: https://e.org/story",))
 
 
-def test_what_comes_back_and_goes_again_is_told_again(folder: Path) -> None:
+def test_a_problem_that_returns_is_noticed_again(folder: Path) -> None:
     told = []
     with notices.book(folder) as kept:
         for run, dead in enumerate([set(), {"x"}, set(), {"x"}]):
@@ -176,7 +176,7 @@ def test_what_comes_back_and_goes_again_is_told_again(folder: Path) -> None:
     assert [notice.subjects for notice in told] == [("x",), ("x",)]
 
 
-def test_many_are_counted_and_some_are_named(folder: Path) -> None:
+def test_a_notice_counts_all_subjects_and_names_some(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.compare("c.periplus", 1, {NoticeKind.SITES: set()}, 1.0)
         (notice,) = kept.compare("c.periplus", 2, {NoticeKind.SITES: {f"{n:03}" for n in range(500)}}, 2.0)
@@ -209,7 +209,7 @@ def test_a_private_address_is_refused_unless_the_settings_allow_it(folder: Path)
         assert len(arrived) == 1
 
 
-def test_what_does_not_arrive_is_tried_again_and_at_last_given_up(folder: Path) -> None:
+def test_a_failed_delivery_is_retried_and_finally_given_up(folder: Path) -> None:
     allow_private(folder)
     clock = At(1_000.0)
     with hook(500) as (address, arrived):
@@ -225,17 +225,17 @@ def test_what_does_not_arrive_is_tried_again_and_at_last_given_up(folder: Path) 
         assert len(arrived) == stored_notices.MOST_ATTEMPTS
 
 
-def test_one_who_dies_while_sending_leaves_it_to_the_next(folder: Path) -> None:
+def test_a_delivery_of_a_killed_process_is_taken_over(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.subscribe(Channel.WEBHOOK, "https://e.org/", (), "", 1.0)
         kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0)
         assert len(kept.take(10.0)) == 1
         assert kept.take(10.0 + stored_notices.HOLD_S / 2) == [], "another leaves it alone meanwhile"
         assert len(kept.take(10.0 + stored_notices.HOLD_S)) == 1
-        assert kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0) is None, "the same is one notice"
+        assert kept.note(NoticeKind.FAILED, "", "job 1", ["x"], 1.0) is None, "the same notice is stored once"
 
 
-def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) -> None:
+def test_reports_are_mailed_to_subscribers_after_each_run(folder: Path) -> None:
     with mail_server() as (port, said):
         (folder / "notices.toml").write_text(
             f'[mail]\nserver = "127.0.0.1"\nport = {port}\nsecurity = "none"\nsender = "periplus@example.org"\n'
@@ -255,7 +255,7 @@ def test_a_report_goes_by_mail_after_each_run_to_who_asked_for_it(folder: Path) 
     assert 'filename="e-report.pdf"' in to_boss and "application/pdf" in to_boss
 
 
-def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
+def test_a_subscriber_gets_only_the_subscribed_notices(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.subscribe(Channel.WEBHOOK, "https://e.org/", (NoticeKind.SITES,), "", 1.0)
         kept.subscribe(Channel.WEBHOOK, "https://f.org/", (), "other.periplus", 1.0)
@@ -266,11 +266,11 @@ def test_a_subscriber_hears_only_what_was_asked_for(folder: Path) -> None:
             kept.unsubscribe(1)
 
 
-def test_the_file_of_secrets_is_its_owners_alone(folder: Path) -> None:
+def test_only_the_owner_can_read_the_file_with_secrets(folder: Path) -> None:
     assert stat.S_IMODE((folder / stored_notices.DATABASE).stat().st_mode) == 0o600
 
 
-def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
+def test_a_mail_has_all_due_notices_and_the_password_is_not_stored(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PASSWORD, "very-secret")
@@ -291,7 +291,7 @@ def test_a_letter_tells_all_that_is_due_and_its_password_is_kept_nowhere(
     assert not any(b"very-secret" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_mail_server_out_of_reach_is_a_fault_without_the_password(
+def test_an_unreachable_mail_server_is_reported_without_the_password(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PASSWORD, "very-secret")
@@ -309,7 +309,7 @@ def test_a_mail_server_out_of_reach_is_a_fault_without_the_password(
 @pytest.mark.parametrize(
     "target", ["", "x", "a@b c", "a@b\nBcc: c@d", "javascript:alert(1)", "https://u:p@e.org/", "a,b@c", "ftp://e.org/"]
 )
-def test_nobody_is_told_at_what_is_no_address(folder: Path, target: str) -> None:
+def test_an_invalid_subscriber_address_is_refused(folder: Path, target: str) -> None:
     (folder / "notices.toml").write_text('[mail]\nserver = "m.example.org"\nsender = "p@example.org"\n')
     with pytest.raises(UsageError):
         notices.subscribe(folder, target)
@@ -326,20 +326,20 @@ def test_nobody_is_told_at_what_is_no_address(folder: Path, target: str) -> None
         "[mail]\npassword = 'x'\n",
     ],
 )
-def test_settings_that_are_none_are_refused(folder: Path, text: str) -> None:
+def test_invalid_settings_are_refused(folder: Path, text: str) -> None:
     (folder / "notices.toml").write_text(text)
     with pytest.raises(UnknownSetting):
         notice_settings(folder)
 
 
-def test_the_password_may_stand_in_a_file(folder: Path) -> None:
+def test_the_password_can_be_in_a_file(folder: Path) -> None:
     (folder / "secret").write_text("from-file\n")
     (folder / "notices.toml").write_text('[mail]\nserver = "m"\nsender = "p@e.org"\npassword_file = "secret"\n')
     assert notice_settings(folder).mail.password == "from-file"
 
 
-def test_a_runner_tells_after_each_job(folder: Path) -> None:
-    """The job fails, and the collection that it names has a dead link: both are told."""
+def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:
+    """The job fails and its collection has a broken link: both are noticed."""
     allow_private(folder)
     queue = folder_queue(folder)
     with hook() as (address, arrived), contextlib.closing(queue):
@@ -349,7 +349,7 @@ def test_a_runner_tells_after_each_job(folder: Path) -> None:
     assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["broken-links", "job-failed"]
 
 
-def test_the_feed_is_atom_and_hostile_words_are_words(folder: Path) -> None:
+def test_the_feed_is_atom_and_hostile_text_is_escaped(folder: Path) -> None:
     with notices.book(folder) as kept:
         kept.note(NoticeKind.BROKEN, "e.periplus", "1", ["https://e.org/<script>&\x00\u202e"], 1_000.0)
     feed = etree.fromstring(notices.feed(folder, "e.periplus").encode())
@@ -399,7 +399,7 @@ def test_in_the_browser_a_webhook_is_added_with_its_secret_shown_once(folder: Pa
     )
 
 
-def test_feeds_open_by_a_key_of_their_own_and_it_opens_nothing_else(folder: Path) -> None:
+def test_the_key_of_feeds_opens_only_feeds(folder: Path) -> None:
     from periplus.ui.safety import Locks
 
     key = Locks("long-enough-token").feed_key

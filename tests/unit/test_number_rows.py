@@ -1,4 +1,4 @@
-"""Reading whole numbers in blocks: nothing is lost between two blocks."""
+"""Reading of integer columns in blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from periplus.store.sqlite import site_rows
 
 
 @pytest.mark.parametrize("rows", [0, 1, 6, 7])
-def test_number_blocks_hold_every_row_in_order(monkeypatch, rows):
+def test_blocks_have_every_row_in_order(monkeypatch, rows):
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", 3)
     connection = sqlite3.connect(":memory:")
     made = [(2**62 + row, -row, row % 2) for row in range(rows)]

@@ -1,4 +1,4 @@
-"""A collection at one look: counts at the end of each run, what to repair first, and work beside those who ask."""
+"""Overview of a collection: counts per run, most important repairs, grades, and background computation."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> None:
-    """The twin asks for each run alone: what stands now, but for what changed later."""
+def test_counts_at_the_end_of_a_run_equal_those_of_comparisons(folder: Path) -> None:
+    """The slow twin reads the state of each run separately: the current state without later changes."""
     with contextlib.closing(reading.connect(folder / "e.periplus")) as connection:
         ends = reasons_at_ends(connection)
         for run_id, counts in ends.items():
@@ -55,14 +55,14 @@ def test_counts_at_the_end_of_a_run_are_what_comparisons_see(folder: Path) -> No
     assert len(ends) == 2
 
 
-def test_history_has_a_point_for_each_run_and_errors_of_checks_alone(folder: Path) -> None:
+def test_history_has_a_point_per_run_and_errors_only_of_checks(folder: Path) -> None:
     first, second = trends(folder / "e.periplus")
     assert (first.run_id, second.run_id, first.started) == (1, 2, NOW)
     assert [point.pages_with_errors for point in (first, second)] == [None, None]
     assert second.pages + second.failed <= second.urls
 
 
-def test_two_runs_are_compared_and_one_alone_is_not(folder: Path, tmp_path: Path) -> None:
+def test_changes_need_two_runs(folder: Path, tmp_path: Path) -> None:
     changes = last_changes(folder / "e.periplus")
     assert changes is not None
     assert (changes.before, changes.after) == ("crawl 1", "crawl 2")
@@ -73,7 +73,7 @@ def issue(code: str, severity: Severity, url: str, cause: str = "") -> Issue:
     return Issue(code, severity, url, cause=cause)
 
 
-def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
+def test_the_first_repairs_are_severe_and_of_several_kinds() -> None:
     table = table_of(
         [
             *(issue("broken-resource", Severity.ERROR, f"{HOME}{n}", f"{HOME}x.js") for n in range(9)),
@@ -94,10 +94,10 @@ def test_what_to_repair_first_is_grave_and_of_several_kinds() -> None:
         Severity.NOTICE: 1,
     }
     notices = table_of([issue("title-long", Severity.NOTICE, HOME)])
-    assert len(first_to_repair(notices.faults(1), 3)) == 1, "where there is nothing else"
+    assert len(first_to_repair(notices.faults(1), 3)) == 1, "notices count if there is nothing else"
 
 
-def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_overview_has_faults_folders_and_unread_urls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "WAIT_S", 60.0)
     asking = client(folder)
     text = asking.get("/c/e/live").text
@@ -108,7 +108,7 @@ def test_the_overview_names_faults_folders_and_what_was_not_read(folder: Path, m
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
 
 
-def test_the_overview_grades_each_field_and_says_what_takes_points(
+def test_the_overview_has_grades_with_the_issues_that_subtract_points(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "WAIT_S", 60.0)
@@ -129,7 +129,7 @@ def test_the_overview_grades_each_field_and_says_what_takes_points(
     assert any(one["parts"] for one in grades) and "<svg" not in text, "lines need two checks"
 
 
-def test_the_overview_draws_grades_over_the_checks(folder: Path) -> None:
+def test_the_overview_draws_grades_over_time(folder: Path) -> None:
     moment = Watchers().look(folder / "e.periplus")
     overview = Browser().overview(folder / "e.periplus", 60)
     assert overview is not None
@@ -139,13 +139,13 @@ def test_the_overview_draws_grades_over_the_checks(folder: Path) -> None:
     assert all(f">{one.field.value}<" in made["grades"] for one in overview.grades) and "Pages read" in made["runs"]
 
 
-def test_a_crawl_that_was_killed_is_looked_at_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_crawl_has_an_overview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "WAIT_S", 60.0)
     stored(tmp_path / "k.periplus", FIRST, [HOME], state="running")
     assert client(tmp_path).get("/c/k/live?format=json").json()["overview"] is not None
 
 
-def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> None:
+def test_settings_show_the_source_of_a_value_and_no_password(folder: Path) -> None:
     path = folder / "e.periplus" / "periplus.toml"
     path.write_text('[settings]\ndelay_s = 3.0\nauth = "user:rhubarb"\n', "utf-8")
     answer = client(folder).get("/c/e/settings?format=json").json()
@@ -156,7 +156,7 @@ def test_settings_say_where_a_value_comes_from_and_no_password(folder: Path) -> 
     assert "rhubarb" not in client(folder).get("/c/e/settings").text
 
 
-def test_every_page_is_in_one_folder_and_common_ones_have_colours() -> None:
+def test_every_page_is_in_one_folder() -> None:
     growth = Growth()
     growth.add([(f"https://e.org/{part}/{n}", 1) for part, pages in (("a", 9), ("b", 5)) for n in range(pages)])
     growth.add([("https://e.org/", 0), ("https://e.org/x", 1)])
@@ -164,10 +164,10 @@ def test_every_page_is_in_one_folder_and_common_ones_have_colours() -> None:
     assert [(one.name, one.pages) for one in folders] == [("/a/", 9), ("/b/", 5), ("no folder", 2)]
     assert len({one.hue for one in folders}) == 3 and folders[-1].hue == "grey"
     growth.add([("https://f.org/a/1", 1)])
-    assert [(one.name, one.pages) for one in growth.folders()] == [("e.org", 16), ("f.org", 1)]
+    assert [(folder.name, folder.pages) for folder in growth.folders()] == [("e.org", 16), ("f.org", 1)]
 
 
-def test_work_goes_on_beside_those_who_ask_and_is_done_once() -> None:
+def test_a_background_computation_runs_once() -> None:
     background, go, made = Background[str, int](2), threading.Event(), []
 
     def make() -> int:
@@ -182,7 +182,7 @@ def test_work_goes_on_beside_those_who_ask_and_is_done_once() -> None:
     assert made == [1]
 
 
-def test_what_fails_beside_is_told_to_who_asks_and_tried_again() -> None:
+def test_a_failed_background_computation_raises_and_is_repeated() -> None:
     background, fails = Background[str, int](2), [True]
 
     def make() -> int:
@@ -196,8 +196,8 @@ def test_what_fails_beside_is_told_to_who_asks_and_tried_again() -> None:
     assert background.of("a", make, 30) == 1
 
 
-def test_accepting_the_cause_of_a_template_moves_the_grade(tmp_path: Path) -> None:
-    """Its kind takes no points any more, since all its pages had one cause."""
+def test_accepting_a_template_fault_raises_the_grade(tmp_path: Path) -> None:
+    """The kind of issue subtracts no points any more, since all its pages had the same cause."""
     place = stored(
         tmp_path / "t.periplus", {HOME: page("Home", "/a", "/b"), f"{HOME}a": page("A"), f"{HOME}b": page("B")}, [HOME]
     )
@@ -214,7 +214,7 @@ def test_accepting_the_cause_of_a_template_moves_the_grade(tmp_path: Path) -> No
     assert max(after.values()) >= before["description-missing"]
 
 
-def test_newly_broken_and_repaired_links_are_counted_once_a_url() -> None:
+def test_newly_broken_and_repaired_links_are_counted_once_per_url() -> None:
     def links(*targets: str) -> tuple[Issue, ...]:
         return tuple(Issue("broken-link", Severity.ERROR, HOME, related=target) for target in targets)
 
@@ -224,7 +224,7 @@ def test_newly_broken_and_repaired_links_are_counted_once_a_url() -> None:
     assert (changes.broken, changes.repaired) == (2, 1)
 
 
-def test_accepting_a_page_s_own_cause_leaves_it_out_where_its_folder_has_none(tmp_path: Path) -> None:
+def test_accepting_a_pages_own_cause_removes_its_issue(tmp_path: Path) -> None:
     place = stored(tmp_path / "t.periplus", {HOME: page("Home", "/a"), f"{HOME}a": page("A")}, [HOME])
 
     def pages_without_description() -> set[str]:

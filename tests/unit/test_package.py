@@ -1,4 +1,4 @@
-"""What `import periplus` offers: functions, values and modules, each documented and typed."""
+"""The public names of `import periplus`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from periplus.errors import InvalidUrl, NoCollection, UnknownSetting, UsageError
 from unit.test_collection import folder  # noqa: F401 - a fixture
 
 
-def test_all_that_is_offered_is_there_and_documented():
+def test_every_public_name_exists_and_is_documented():
     for name in periplus.__all__:
         offered = getattr(periplus, name)
         assert name in dir(periplus)
@@ -33,7 +33,7 @@ def test_all_that_is_offered_is_there_and_documented():
     )
 
 
-def test_importing_the_package_loads_no_part_of_it():
+def test_importing_the_package_imports_no_submodule():
     code = "import sys, periplus; print([name for name in sys.modules if name.startswith('periplus.')])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
@@ -58,13 +58,13 @@ NOT_FOR_INDEXING = (
         ("periplus.api.search_index", NOT_FOR_INDEXING),
     ],
 )
-def test_a_crawl_and_its_index_start_without_what_only_reports_and_searches_need(modules, unneeded):
+def test_a_crawl_does_not_import_packages_of_reports_and_search(modules, unneeded):
     code = f"import sys, {modules}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(ran.stdout.split()).isdisjoint(unneeded)
 
 
-def test_sql_gives_a_table(folder):  # noqa: F811
+def test_sql_returns_a_table(folder):  # noqa: F811
     rows = periplus.sql(folder, "SELECT reason, count(*) AS many, avg(depth) AS mean FROM urls GROUP BY 1 ORDER BY 1")
     assert rows.columns == ("reason", "many", "mean")
     assert ("ok", 4) in [(row.reason, row.many) for row in rows]
@@ -88,7 +88,7 @@ def test_a_table_is_exported_by_its_name(folder, tmp_path):  # noqa: F811
             periplus.export(folder, wrong[0], tmp_path / wrong[1])
 
 
-def test_issues_are_found_in_what_is_stored(folder):  # noqa: F811
+def test_a_stored_collection_can_be_checked_offline(folder):  # noqa: F811
     result = periplus.check(folder=folder, offline=True)
     assert result.end is None
     assert {issue.code for issue in result.issues} >= {"suspect-link"}
@@ -98,7 +98,7 @@ def test_issues_are_found_in_what_is_stored(folder):  # noqa: F811
         periplus.check()
 
 
-def test_a_deletion_may_be_tried_first(folder):  # noqa: F811
+def test_a_deletion_can_be_previewed(folder):  # noqa: F811
     plan = periplus.delete(folder, ["e.org/a"], dry_run=True)
     with periplus.open(folder) as collection:
         assert (plan.pages, "https://e.org/a" in collection) == (1, True)
@@ -109,7 +109,7 @@ def test_a_deletion_may_be_tried_first(folder):  # noqa: F811
         periplus.delete(folder, ["e.org/nowhere"])
 
 
-def test_what_cannot_be_done_is_refused_at_the_call(tmp_path):
+def test_invalid_arguments_are_refused(tmp_path):
     with pytest.raises(NoCollection):
         periplus.open(tmp_path / "none")
     with pytest.raises(UnknownSetting):
@@ -122,7 +122,7 @@ def test_what_cannot_be_done_is_refused_at_the_call(tmp_path):
         periplus.influence(tmp_path, objective="most")
 
 
-def test_influence_is_chosen_from_a_file(tmp_path):
+def test_influence_reads_a_file_of_cascades(tmp_path):
     (tmp_path / "cascades.txt").write_text("a,0 b,1 c,2\na,0 c,5\nb,0 c,1\n")
     chosen = periplus.influence(tmp_path / "cascades.txt", budget=1)
-    assert [one.site for one in chosen.chosen] == ["c"] or len(chosen.chosen) == 1
+    assert [choice.site for choice in chosen.chosen] == ["c"] or len(chosen.chosen) == 1

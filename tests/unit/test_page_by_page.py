@@ -1,4 +1,4 @@
-"""A worker under a policy that chooses page by page."""
+"""A worker with a policy that selects page by page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from periplus.urls.units import unit_of
 
 
 class Favourites:
-    """A policy that likes the host with the greatest id."""
+    """A policy that prefers hosts with greater ids."""
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         return sorted((host.host_id for host in ready), reverse=True)[:most]
@@ -38,14 +38,14 @@ def held(number: int, not_before: float) -> HeldHost:
     return HeldHost(lease, Pace(0.5, 0.0, not_before, 0, False), False, None)
 
 
-def test_the_policy_says_who_of_the_due_hosts_gets_the_room():
+def test_the_policy_selects_among_the_due_hosts():
     starting, others = preferred([held(number, 10.0) for number in range(4)], Favourites(), 2)
     assert [[host.lease.host_id for host in hosts] for hosts in (starting, others)] == [[3, 2], [0, 1]]
 
 
 def crawled(pages: int, delay_s: float = 0.5) -> tuple[list[str], SurveyPolicy, FakeTransport]:
-    """Hosts asked for pages, in order: three sites of a hundred pages, of which s1 brings two new links a page;
-    one request at a time.
+    """Hosts of the page requests in order, with one request at a time. Three sites have a hundred pages each; each page
+    of s1 has two new links.
     """
 
     def answer(request: Request) -> Scripted:
@@ -64,7 +64,7 @@ def crawled(pages: int, delay_s: float = 0.5) -> tuple[list[str], SurveyPolicy, 
 def campaign_run(
     answer: Callable[[Request], Scripted], pages: int, delay_s: float
 ) -> tuple[list[str], SurveyPolicy, FakeTransport]:
-    """Hosts asked for pages, in order, of a campaign of three sites, one request at a time."""
+    """Hosts of the page requests of a campaign of three sites, in order, with one request at a time."""
     starts = [Url(f"http://s{number}.test/0") for number in range(3)]
     values = {
         "max_pages": pages,
@@ -103,7 +103,7 @@ def campaign_run(
     )
 
 
-def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page():
+def test_a_crawl_keeps_the_budget_and_reports_each_page_to_the_policy():
     asked, policy, _ = crawled(40)
     assert len(asked) == 40 and set(asked) == {"s0.test", "s1.test", "s2.test"}
     yields = policy.rule.yields
@@ -112,8 +112,8 @@ def test_a_crawl_under_a_rule_keeps_the_budget_and_tells_the_policy_of_each_page
     assert yields.gained[0] == 2 * asked.count("s1.test")
 
 
-def test_the_favourite_is_waited_for_and_its_delay_is_kept():
-    """Half a second between two pages of a host, a tenth a page: others are ready meanwhile."""
+def test_a_crawl_waits_for_the_preferred_host_and_keeps_its_delay():
+    """The delay is 0.5 s and a page takes 0.1 s, so other hosts are ready during the delay."""
     asked, _, transport = crawled(40)
     assert asked.count("s1.test") >= 35
     starts = [when for when, request in transport.started if host_name(request.url) == "s1.test"]
@@ -121,8 +121,8 @@ def test_the_favourite_is_waited_for_and_its_delay_is_kept():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_pages_does_not_depend_on_how_long_anything_takes(seed: int):
-    """Every page leads to the next of another site alone, so that all but one have nothing to ask at a time."""
+def test_the_order_of_pages_does_not_depend_on_response_times(seed: int):
+    """Each page links only to the next page of another site, so that only one host has work at a time."""
 
     def answer(rng: random.Random) -> Callable[[Request], Scripted]:
         def answered(request: Request) -> Scripted:
@@ -142,8 +142,8 @@ def test_the_order_of_pages_does_not_depend_on_how_long_anything_takes(seed: int
 
 
 @pytest.mark.parametrize("delay_s", [0.5, 2.5, 11.0])
-def test_a_crawl_ends_however_far_off_the_favourite_is(delay_s: float):
-    """Also beyond the time ahead for which hosts are leased elsewhere (2 s)."""
+def test_a_crawl_ends_for_any_delay_of_the_preferred_host(delay_s: float):
+    """Also with delays longer than the 2 s for which hosts are leased ahead."""
     asked, _, transport = crawled(20, delay_s)
     assert len(asked) == 20 and asked.count("s1.test") >= 17
     assert transport.clock.monotonic() - transport.started[0][0] <= 21 * (delay_s + 0.2)

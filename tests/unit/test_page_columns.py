@@ -1,4 +1,4 @@
-"""A page's blocks and links as columns: what NumPy reads, and the rows that they give."""
+"""Blocks and links of a page as columns, and their rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LINKS = (
 )
 
 
-def test_rows_become_columns_and_rows_again():
+def test_rows_are_the_same_after_conversion_to_columns():
     blocks = Blocks.of(ROWS)
     assert blocks == ROWS
     assert (len(blocks), blocks[1], blocks[-2:]) == (len(ROWS), ROWS[1], ROWS[-2:])
@@ -45,26 +45,26 @@ def test_rows_become_columns_and_rows_again():
     assert Links.of(()) is NO_LINKS and not NO_LINKS
 
 
-def test_the_text_is_that_of_all_blocks_but_titles_and_what_stands_for_images():
+def test_the_text_has_all_blocks_except_titles_and_image_texts():
     blocks = Blocks.of(ROWS)
     assert blocks.text == "Heading\ndef f():\n\n    return 1\non\nmostly words"
     assert blocks.texts() == [row.text for row in ROWS]
 
 
-def test_what_all_blocks_have_alike_takes_no_column():
+def test_a_property_that_is_the_same_in_all_blocks_needs_no_column():
     blocks = Blocks.of([Block(BlockKind.PARAGRAPH, "one", "p"), Block(BlockKind.PARAGRAPH, "two", "p")])
     assert not (blocks.levels or blocks.lines or blocks.shares or blocks.languages or blocks.language_names)
     assert Blocks.plain("one\ntwo") == tuple(row._replace(path="") for row in blocks)
 
 
-def test_content_is_what_is_marked_so():
+def test_content_has_the_blocks_marked_as_content():
     blocks, apart = Blocks.of(ROWS), (BlockKind.TITLE, BlockKind.ALT)
     parts = [Part.CONTENT, Part.NAVIGATION, Part.CONTENT, Part.CONTENT, Part.NAVIGATION, Part.CONTENT]
     assert blocks.content(parts, apart) == [ROWS[2].text, ROWS[5].text]
     assert blocks.content(None, apart) == blocks.content(parts[1:], apart) == [ROWS[at].text for at in (1, 2, 4, 5)]
 
 
-def test_links_are_chosen_by_their_kinds():
+def test_links_are_selected_by_kind():
     assert Links.of(LINKS).targets_of(frozenset({LinkKind.STYLE, LinkKind.IMAGE})) == ["http://a.test/y.css"]
 
 

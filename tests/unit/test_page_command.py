@@ -1,4 +1,4 @@
-"""`periplus page` and `Collection.page`: one page as it was kept, and what is known of it."""
+"""`periplus page` and `Collection.page`: the stored content of a page and its facts."""
 
 from __future__ import annotations
 
@@ -46,37 +46,37 @@ def run(folder: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["page", *words, "-c", str(folder)])
 
 
-def test_the_summary_says_what_is_known(folder):
-    said = run(folder, "https://e.org/a").stdout
-    assert said.splitlines()[0] == "https://e.org/a"
+def test_the_summary_has_the_facts_of_a_page(folder):
+    shown = run(folder, "https://e.org/a").stdout
+    assert shown.splitlines()[0] == "https://e.org/a"
     for fact in (
         "title:        A",
         "status:       200",
         "charset:      utf-8: HTTP header",
         "kept:         bytes, text",
     ):
-        assert f"  {fact}\n" in said
-    assert "    the same text except diacritics and case: https://e.org/b\n" in said
+        assert f"  {fact}\n" in shown
+    assert "    the same text except diacritics and case: https://e.org/b\n" in shown
     known = json.loads(run(folder, "e.org/a", "--json").stdout)
     assert (known["title"], known["inlinks"], known["outlinks"]) == ("A", 1, 1)
     assert known["duplicates"] == [["https://e.org/b", "folded"]]
 
 
-def test_a_url_that_was_not_read_has_a_summary_but_no_contents(folder):
+def test_a_url_that_was_not_read_has_a_summary_but_no_content(folder):
     assert "status:       404" in run(folder, "https://e.org/d").stdout
     refused = run(folder, "https://e.org/d", "--as", "text")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "was not fetched" in refused.stderr or "there is no text" in refused.stderr
 
 
-def test_a_url_that_is_not_known_is_an_error_that_says_how_to_look(folder):
+def test_an_unknown_url_is_refused_with_advice(folder):
     refused = run(folder, "https://e.org/zzz")
     assert refused.exit_code == 2
     assert "does not know https://e.org/zzz. `periplus pages --url TEXT`" in refused.stderr
     assert "is no URL" in run(folder, "http://[").stderr
 
 
-def test_the_page_comes_in_each_form(folder, tmp_path):
+def test_a_page_can_be_shown_in_each_form(folder, tmp_path):
     assert (
         run(folder, "https://e.org/", "--as", "source").stdout_bytes
         == SITE["https://e.org/"].encode() + b"<a href='/b'>b</a><a href='/d'>d</a>"
@@ -89,23 +89,23 @@ def test_the_page_comes_in_each_form(folder, tmp_path):
     assert etree.parse(tmp_path / "x.xml").getroot().tag == root.tag
 
 
-def test_blocks_are_shown_with_the_links_to_the_page(folder):
+def test_blocks_are_shown_with_incoming_links(folder):
     table = run(folder, "https://e.org/", "--as", "blocks").stdout
     assert "heading" in table
     assert "Links to it:" in table
-    said = json.loads(run(folder, "https://e.org/a", "--as", "blocks", "--json").stdout)
-    assert [(block["kind"], block["text"]) for block in said["blocks"]] == [
+    shown = json.loads(run(folder, "https://e.org/a", "--as", "blocks", "--json").stdout)
+    assert [(block["kind"], block["text"]) for block in shown["blocks"]] == [
         ("title", "A"),
         ("paragraph", "Příliš domů"),
     ]
-    assert [(link["anchor"], link["source"]) for link in said["inlinks"]] == [("Áčko", "https://e.org/")]
+    assert [(link["anchor"], link["source"]) for link in shown["inlinks"]] == [("Áčko", "https://e.org/")]
 
 
-def test_json_is_for_what_has_parts(folder):
+def test_json_is_refused_for_forms_without_fields(folder):
     assert run(folder, "https://e.org/", "--as", "xml", "--json").exit_code == 2
 
 
-def test_xml_that_was_kept_needs_no_bytes(tmp_path):
+def test_stored_xml_needs_no_stored_body(tmp_path):
     folder = made(tmp_path / "k.periplus", settings_from({"keep_xml": True, "keep_bodies": False, "keep_text": False}))
     with Collection(folder) as kept:
         page = kept.page("https://e.org/")
@@ -117,7 +117,7 @@ def test_xml_that_was_kept_needs_no_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("keep_bodies", [True, False])
-def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, keep_bodies):
+def test_an_archive_has_conversion_records_on_request(tmp_path, keep_bodies):
     folder = made(tmp_path / "w.periplus", settings_from({"keep_xml": not keep_bodies, "keep_bodies": keep_bodies}))
     done = export_warc(folder, tmp_path / "w.warc.gz", with_xml=True)
     with (tmp_path / "w.warc.gz").open("rb") as file:
@@ -136,8 +136,8 @@ def test_an_archive_has_conversion_records_where_they_are_asked_for(tmp_path, ke
     assert export_warc(folder, tmp_path / "n.warc.gz").conversions == 0
 
 
-def test_no_page_moves_the_cursor_and_a_file_gets_all_other_signs(tmp_path):
-    """By a terminal of its own: what is shown there differs from what a pipe gets."""
+def test_control_characters_of_a_page_are_removed(tmp_path):
+    """Runs in a terminal, since the output differs from that of a pipe."""
     folder = stored(
         tmp_path / "e.periplus", {"https://e.org/": "<p>one\x1b[2Jtwo\x9b1m\x85\x7f&zwnj;x"}, ["https://e.org/"]
     )

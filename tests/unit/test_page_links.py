@@ -1,4 +1,4 @@
-"""Links of a page in one row: the view gives each back, arrays agree with it, and what changes is what is named."""
+"""Links of a page stored in one row: the view, the arrays, and changes of links."""
 
 import random
 import sqlite3
@@ -32,7 +32,7 @@ def connection(folder):
         yield connection
 
 
-def entered(connection, now, new=(), seen=(), ended=(), run_id=1):
+def enter_links(connection, now, new=(), seen=(), ended=(), run_id=1):
     with connection:
         connection.execute("BEGIN")
         page_links.enter(connection, LinkChanges(run_id, now, new, seen, ended))
@@ -47,9 +47,9 @@ def wanted_rows(pages, now):
 
 
 @pytest.mark.parametrize("many", [1, 7, LINKS_AT_MOST - 1, LINKS_AT_MOST, LINKS_AT_MOST + 1, 5 * LINKS_AT_MOST])
-def test_the_view_gives_each_link_as_it_was(connection, many):
+def test_the_view_returns_each_stored_link(connection, many):
     pages = [drawn(random.Random(many), source, many) for source in (-(1 << 63), -1, 0, (1 << 63) - 1)]
-    entered(connection, 2.5, [NewLinks(0, 9, Links(), []), *pages])
+    enter_links(connection, 2.5, [NewLinks(0, 9, Links(), []), *pages])
     assert rows_of(connection) == wanted_rows(pages, 2.5)
     assert connection.execute("SELECT max(length(kinds)) FROM page_links").fetchone()[0] <= LINKS_AT_MOST
     for page in pages:
@@ -57,8 +57,8 @@ def test_the_view_gives_each_link_as_it_was(connection, many):
         assert sorted((page.source, *link) for link in stored.values()) == wanted_rows([page], 2.5)
 
 
-def test_the_view_serves_connections_that_trust_no_schema(folder, connection):
-    entered(connection, 1.0, [drawn(random.Random(1), 1, 9)])
+def test_the_view_works_without_trusted_schema(folder, connection):
+    enter_links(connection, 1.0, [drawn(random.Random(1), 1, 9)])
     with closing(sqlite3.connect(folder / schema.DATABASE)) as foreign:
         foreign.execute("PRAGMA trusted_schema = OFF")
         assert rows_of(foreign) == rows_of(connection)
@@ -67,7 +67,7 @@ def test_the_view_serves_connections_that_trust_no_schema(folder, connection):
 def test_arrays_agree_with_the_view(connection, monkeypatch):
     rng = random.Random(5)
     pages = [drawn(rng, source, rng.choice((1, 30, 250))) for source in range(40)]
-    entered(connection, 1.0, pages)
+    enter_links(connection, 1.0, pages)
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", 500)
     kinds = frozenset({LinkKind.ANCHOR, LinkKind.IMAGE, LinkKind.SITEMAP})
     for chosen in (None, kinds):
@@ -82,8 +82,8 @@ def test_arrays_agree_with_the_view(connection, monkeypatch):
         assert np.array_equal(links.sources, np.sort(links.sources))
 
 
-def test_the_table_of_links_has_what_the_view_gives(connection, monkeypatch):
-    """The same rows in the same order as by SQL, also of unknown targets, two sites, an unchanged page."""
+def test_the_table_of_links_has_the_rows_of_the_view(connection, monkeypatch):
+    """The same rows in the same order as with SQL, also with unknown targets, two sites and an unchanged page."""
     rng = random.Random(6)
     with connection:
         connection.execute("INSERT INTO site (id, key) VALUES (1, 'a.test'), (2, 'b.test')")
@@ -95,7 +95,7 @@ def test_the_table_of_links_has_what_the_view_gives(connection, monkeypatch):
                 (url_id(url), url, 1 + number % 2, reason, rng.choice((0, 200, 404))),
             )
     sources = [url_id(canonical(f"http://a.test/{number}")) for number in range(100, 140)]
-    entered(connection, 1.0, [drawn(rng, source, rng.choice((1, 30, 250))) for source in sources])
+    enter_links(connection, 1.0, [drawn(rng, source, rng.choice((1, 30, 250))) for source in sources])
     with connection:
         connection.execute("INSERT INTO freshness (url_id, checked, interval_s) VALUES (?, 5e8, 1)", (sources[0],))
     monkeypatch.setattr(listing, "PAGES_AT_ONCE", 7)
@@ -105,18 +105,18 @@ def test_the_table_of_links_has_what_the_view_gives(connection, monkeypatch):
     assert len({row[LINKS.names.index("internal")] for row in rows}) == 3
 
 
-def test_ids_of_any_size_are_told_apart_in_the_targets(connection):
+def test_targets_with_similar_ids_are_distinguished(connection):
     ids = [1, -1, 12, 21, 121, -(1 << 63), (1 << 63) - 1, 9_223_372_036_854_775_80, 0]
     link = Link(canonical("http://a.test/"), LinkKind.ANCHOR, POSITIONS[0])
     for source, target in enumerate(ids):
-        entered(connection, 1.0, [NewLinks(0, source, Links.of([link, link]), [target, 77])])
+        enter_links(connection, 1.0, [NewLinks(0, source, Links.of([link, link]), [target, 77])])
     for source, target in enumerate(ids):
         listed = connection.execute(f"SELECT source FROM {page_links.PERHAPS_TO.format('?')}", (target,)).fetchall()
         assert listed == [(source,)]
         assert connection.execute(f"SELECT source FROM {page_links.TO_TARGET}", (target,)).fetchall() == [(source,)]
 
 
-def test_what_stays_keeps_when_it_was_first_seen_and_what_ends_is_history(connection):
+def test_kept_links_keep_first_seen_and_ended_links_go_to_history(connection):
     rng = random.Random(3)
     before = drawn(rng, 1, 30)
     links = [link._replace(anchor="another") for link in list(before.links)[10:]] + list(drawn(rng, 1, 10).links)
@@ -125,9 +125,9 @@ def test_what_stays_keeps_when_it_was_first_seen_and_what_ends_is_history(connec
     assert stays
     assert before.link_keys() - stays
     assert after.link_keys() - stays
-    entered(connection, 10.0, [before])
+    enter_links(connection, 10.0, [before])
     connection.execute("INSERT INTO freshness VALUES (1, 15.0, 1.0, NULL)")
-    entered(connection, 20.0, seen=[after], ended=[EndedLinks(0, 1, "")], run_id=4)
+    enter_links(connection, 20.0, seen=[after], ended=[EndedLinks(0, 1, "")], run_id=4)
     first_seen = {row[1:5]: row[8:] for row in rows_of(connection)}
     assert first_seen == {key: (10.0 if key in stays else 20.0, 20.0) for key in after.link_keys()}
     anchors = {row[1:5]: row[5:8] for row in rows_of(connection)}
@@ -138,12 +138,12 @@ def test_what_stays_keeps_when_it_was_first_seen_and_what_ends_is_history(connec
     assert {row[:4]: row[4:] for row in history} == dict.fromkeys(before.link_keys() - stays, (4, 10.0, 15.0))
 
 
-def test_of_one_kind_alone_links_end(connection):
+def test_links_of_a_single_kind_can_be_ended(connection):
     page = drawn(random.Random(8), 1, 60)
-    entered(connection, 1.0, [page])
+    enter_links(connection, 1.0, [page])
     redirect = Links.of([Link(canonical("http://a.test/there"), LinkKind.REDIRECT, POSITIONS[-1])])
     moved = NewLinks(0, 1, redirect, [url_id(redirect.targets[0])])
-    entered(connection, 2.0, seen=[moved], ended=[EndedLinks(0, 1, "redirect")])
+    enter_links(connection, 2.0, seen=[moved], ended=[EndedLinks(0, 1, "redirect")])
     left = rows_of(connection)
     assert {row[1] for row in left if row[2] == "redirect"} == {moved.ids[0]}
     assert [row for row in left if row[2] != "redirect"] == [
@@ -151,17 +151,17 @@ def test_of_one_kind_alone_links_end(connection):
     ]
 
 
-def test_a_page_that_comes_twice_in_a_batch_has_the_links_of_both(connection):
+def test_a_page_twice_in_a_batch_has_the_links_of_both(connection):
     rng = random.Random(4)
-    one, other = drawn(rng, 1, 20), drawn(rng, 1, 20)
-    entered(connection, 1.0, [one, other])
-    by_key = {row[2:6]: row[1:] for page in (one, other) for row in link_rows(page, 1.0)}
+    first, second = drawn(rng, 1, 20), drawn(rng, 1, 20)
+    enter_links(connection, 1.0, [first, second])
+    by_key = {row[2:6]: row[1:] for page in (first, second) for row in link_rows(page, 1.0)}
     assert rows_of(connection) == sorted(by_key.values())
 
 
-def test_links_are_dropped_by_name_and_by_target_and_move_with_their_page(connection):
+def test_links_are_deleted_by_key_and_by_target_and_move_with_their_page(connection):
     page, other = drawn(random.Random(6), 1, 250), drawn(random.Random(7), 2, 20)
-    entered(connection, 1.0, [page, other])
+    enter_links(connection, 1.0, [page, other])
     keys = sorted(page.link_keys())[:40]
     assert page_links.drop_each(connection, [(1, key) for key in keys] + [(2, (4711, "a", "nav", 0))]) == 40
     assert {row[1:5] for row in rows_of(connection) if row[0] == 1} == page.link_keys() - set(keys)
@@ -183,8 +183,8 @@ def test_rows_of_links_fill_an_empty_table(connection):
 
 
 @pytest.mark.parametrize("column", ["targets", "kinds", "positions", "words"])
-def test_columns_that_do_not_fit_together_are_told(connection, column):
-    entered(connection, 1.0, [drawn(random.Random(2), 1, 20)])
+def test_inconsistent_columns_are_reported_as_damage(connection, column):
+    enter_links(connection, 1.0, [drawn(random.Random(2), 1, 20)])
     cut = f"UPDATE page_links SET {column} = CAST(substr({column}, 1, length({column}) - 1) AS {{}})"
     connection.execute(cut.format("TEXT" if column == "words" else "BLOB"))
     connection.execute(
@@ -194,11 +194,11 @@ def test_columns_that_do_not_fit_together_are_told(connection, column):
         page_links.of_page(connection, 1)
     with pytest.raises(StoreError, match="damaged"):
         list(listing.whole(connection, LINKS))
-    if column != "words":  # which arrays leave alone
+    if column != "words":  # the arrays do not read words
         with pytest.raises(StoreError, match="damaged"):
             list(site_rows.link_blocks(connection, "page_links l"))
 
 
-def test_a_stored_link_is_named_by_what_names_it():
+def test_a_stored_link_has_a_key():
     link = PageLink(1, "a", "nav", 0, "words", "", 1, 1.0, 2.0)
     assert link.key == (1, "a", "nav", 0)

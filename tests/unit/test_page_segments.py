@@ -1,4 +1,4 @@
-"""Segments of pages: what rules may be, which rule decides, and that each table is coloured and filtered by them."""
+"""Segments of pages: rules, precedence, and filters and colours by segment."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def rows(*words):
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
-def test_the_first_rule_that_fits_decides_and_the_rest_is_other(folder):
+def test_the_first_matching_rule_decides_and_other_pages_are_other(folder):
     found = {row["url"]: row["segment"] for row in rows("pages", "-c", folder, "--columns", "url,segment")}
     assert {url: found[url] for url in OF} == OF
-    sums = {one.name: one for one in sums_of(folder)}
+    sums = {row.name: row for row in sums_of(folder)}
     assert list(sums) == ["hidden", "docs", "blog", "gone", "other"]
     assert sum(one.urls for one in sums.values()) == len(found), "each URL is in one segment"
     assert (sums["gone"].pages, sums["gone"].failed, sums["docs"].pages, sums["docs"].deepest) == (0, 1, 1, 1)
@@ -93,7 +93,7 @@ def test_the_first_rule_that_fits_decides_and_the_rest_is_other(folder):
         ('{ path = ["/a", "/b"], pattern = "x" }', "/a/x /b?x", "/a/y /c/x"),
     ],
 )
-def test_paths_and_patterns(rule, inside, outside):
+def test_rules_match_paths_and_patterns(rule, inside, outside):
     rules = segment_rules(f"[segments]\nit = {rule}\n")
     assert columns_read(rules) == ("id", "url")
     for words, name in ((inside, "it"), (outside, "other")):
@@ -120,14 +120,14 @@ def test_paths_and_patterns(rule, inside, outside):
         ('"-" = "/a"', "does not begin with ! ~ or -"),
     ],
 )
-def test_a_wrong_rule_is_named_with_what_would_be_right(toml, message, tmp_path):
+def test_an_invalid_rule_is_refused_with_advice(toml, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         segment_rules(f"[segments]\n{toml}\n", str(tmp_path / "periplus.toml"))
     with pytest.raises(UsageError, match=r"write rules below a line \[segments\]"):
         segment_rules("segments = 3")
 
 
-def test_a_segment_that_there_is_not_is_refused_with_the_nearest(folder, tmp_path):
+def test_an_unknown_segment_is_refused_with_a_suggestion(folder, tmp_path):
     for command in (("pages",), ("links",), ("check", "--offline"), ("export", "pages")):
         result = run(*command, "-c", folder, "--segment", "dosc")
         assert result.exit_code == 2 and "no segment 'dosc' (is it docs?)" in result.output, command
@@ -135,7 +135,7 @@ def test_a_segment_that_there_is_not_is_refused_with_the_nearest(folder, tmp_pat
     for words in (("pages", "--segment", "docs"), ("pages", "--columns", "segment"), ("rules", "segments")):
         result = run(*words, "-c", bare)
         assert result.exit_code == 2 and "no segments are defined: write rules into" in result.output, words
-    assert "segment" not in run("pages", "-c", bare, "--columns", "all").stdout, "without rules all is as it was"
+    assert "segment" not in run("pages", "-c", bare, "--columns", "all").stdout, "without rules there is no column"
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_a_segment_that_there_is_not_is_refused_with_the_nearest(folder, tmp_pat
         (ColumnKind.REAL, ["0.5", "0.1..1"]),
     ],
 )
-def test_conditions_are_those_of_filters(kind, texts):
-    """The test of a value and the condition in SQL answer alike."""
+def test_conditions_of_rules_equal_those_of_filters(kind, texts):
+    """The Python test of a value and the SQL condition agree."""
     table = with_segments(SEEN).__class__("it", "", (Column("value", kind, ""),))
     values = {
         ColumnKind.TEXT: ["de", "de-AT", "en", None],
@@ -163,7 +163,7 @@ def test_conditions_are_those_of_filters(kind, texts):
         assert found == [value for value in values if value_test(table.columns[0], text)(value)], text
 
 
-def test_links_issues_and_exports_have_segments_and_are_filtered_by_them(folder):
+def test_links_issues_and_exports_have_segments_and_filters(folder):
     links = rows("links", "-c", folder, "--segment", "docs", "--columns", "source,target,segment,target_segment")
     assert {(row["target"], row["target_segment"]) for row in links} == {
         ("https://e.org/docs/a", "hidden"),
@@ -190,7 +190,7 @@ def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypat
             return {row[names.index("url")]: row[names.index("segment")] for row in exported.rows}
 
     def sums(place):
-        return [(one.name, one.urls, one.pages, one.failed, one.size_bytes) for one in sums_of(place)]
+        return [(row.name, row.urls, row.pages, row.failed, row.size_bytes) for row in sums_of(place)]
 
     here = urls(folder), sums(folder)
     move(str(folder), address.text)
@@ -203,7 +203,7 @@ def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypat
     assert result.exit_code == 0 and "docs" in result.stdout
 
 
-def test_screens_filter_by_segment_and_a_changed_rule_holds_at_once(folder):
+def test_screens_filter_by_segment_and_apply_a_changed_rule_immediately(folder):
     asking = client(folder.parent)
 
     def asked(address):
@@ -222,7 +222,7 @@ def test_screens_filter_by_segment_and_a_changed_rule_holds_at_once(folder):
     assert facets["segment"]["docs"] == len(some)
     assert "segment" in asking.get("/c/e/t/pages").text
     (folder / "periplus.toml").write_text('[segments]\nall = "/"\n', "utf-8")
-    os.utime(folder / "periplus.toml", (1.0, 1.0))  # another time of change, however fast this is
+    os.utime(folder / "periplus.toml", (1.0, 1.0))  # a different modification time on any machine
     assert {row[0] for row in asked("pages?columns=segment")["rows"]} == {"all"}
     (folder / "periplus.toml").write_text("[segments]\nall = 3\n", "utf-8")
     answer = asking.get("/c/e/t/pages")
@@ -230,7 +230,7 @@ def test_screens_filter_by_segment_and_a_changed_rule_holds_at_once(folder):
     (folder / "periplus.toml").write_text(RULES, "utf-8")
 
 
-def test_rules_are_written_in_the_browser_and_all_else_in_the_file_stays(tmp_path):
+def test_rules_can_be_edited_in_the_browser_without_changing_other_settings(tmp_path):
     stored(tmp_path / "e.periplus", SITE, [HOME])
     path = tmp_path / "e.periplus" / "periplus.toml"
     path.write_text('# ours\n[settings]\nretries = 1\n[segments]\nold = "/"\n\n[[site]]\nsort = true\n', "utf-8")
@@ -276,8 +276,8 @@ def test_maps_and_the_report_show_segments(folder, tmp_path):
     assert int(rows_by_name["blog"][-3]) > 0, "a broken link is an error on its page"
 
 
-def test_a_large_collection_is_segmented_within_seconds():
-    """200,000 URLs and ten rules on addresses: 0.7 s of CPU on the machine that this was measured on."""
+def test_segments_of_a_large_collection_are_computed_within_seconds():
+    """200,000 URLs and ten rules on paths took 0.7 s of CPU when measured."""
     urls = [f"https://e.org/part{number % 97}/page{number}" for number in range(200_000)]
     rules = segment_rules("[segments]\n" + "".join(f'p{n} = "/part{n}"\n' for n in range(10)))
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""A collection's rules on parameters: the site mapper's A3, and what never matters on a site."""
+"""URL rules of a collection: parameters that matter, are ignored, or are required."""
 
 import pytest
 
@@ -39,7 +39,7 @@ sort = false
 """
 
 
-def one(url, text):
+def rewritten(url, text):
     applied = apply(canonical(url), rules_of(text))
     return applied.url
 
@@ -54,8 +54,8 @@ def one(url, text):
         ("http://h.cz/other.php?b=1&a=2", "http://h.cz/other.php?b=1&a=2"),
     ],
 )
-def test_site_mapper_a3_example(url, expected):
-    assert one(url, TISK) == expected
+def test_the_example_of_rule_a3_of_the_site_mapper(url, expected):
+    assert rewritten(url, TISK) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,21 +81,21 @@ def test_site_mapper_a3_example(url, expected):
         ("https://a.test/.;jsessionid=1/x", "https://a.test/x"),
     ],
 )
-def test_rules_of_sites_come_first_then_the_first_script(url, expected):
-    assert one(url, ALL) == expected
+def test_rules_of_the_site_come_before_the_first_matching_script(url, expected):
+    assert rewritten(url, ALL) == expected
 
 
-def test_the_reason_names_the_script_and_what_it_misses():
+def test_the_reason_names_the_script_and_the_missing_parameter():
     assert apply(canonical("http://h.cz/tisk.php?jazyk=cz"), rules_of(TISK)).rule == "/tisk.php: clanek is required"
 
 
-def test_steps_say_in_order_what_became_of_a_url():
+def test_the_steps_list_the_changes_in_order():
     applied = apply(canonical("http://h.cz/tisk.php?uzivatel=987&jazyk=en&clanek=123"), rules_of(TISK))
     assert applied.steps == ("script /tisk.php fits", "without uzivatel", "parameters sorted by name")
     assert applied.rule == "without uzivatel; parameters sorted by name"
 
 
-def test_without_rules_a_url_stays_as_it_is():
+def test_without_rules_a_url_is_unchanged():
     url = canonical("http://h.cz/?b=1&&a=2&")
     assert apply(url, NO_RULES).url is url
     assert not rules_of("[settings]\nmax_depth = 1")
@@ -103,12 +103,12 @@ def test_without_rules_a_url_stays_as_it_is():
 
 def test_www_and_slash_can_be_added():
     rules = '[[site]]\nwww = "add"\nslash = "add"\n'
-    assert one("http://example.org/a?q", rules) == "http://www.example.org/a/?q"
-    assert one("http://docs.example.org/a.html", rules) == "http://docs.example.org/a.html"
+    assert rewritten("http://example.org/a?q", rules) == "http://www.example.org/a/?q"
+    assert rewritten("http://docs.example.org/a.html", rules) == "http://docs.example.org/a.html"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[[script]]\nrequired = ['a']", "line 1, [[script]] 1: path must begin with a slash"),
         ("\n[[script]]\npath = '/a'\nrequired = 'a'", "line 2, [[script]] 1: required must be a list of texts"),
@@ -122,8 +122,8 @@ def test_www_and_slash_can_be_added():
         ("[[script]", "not valid TOML"),
     ],
 )
-def test_mistakes_are_named_with_their_line_and_field(text, said):
+def test_invalid_rules_are_refused_with_line_and_field(text, message):
     with pytest.raises(UsageError) as caught:
         rules_of(text, "c/periplus.toml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("c/periplus.toml")

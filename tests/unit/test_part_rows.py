@@ -1,4 +1,4 @@
-"""What checks' visits say of sizes: the latest answer, the server's word for a length, the end of redirects."""
+"""Sizes of page resources from the visits of checks."""
 
 import contextlib
 import sqlite3
@@ -41,8 +41,8 @@ def moved(target: str, url: str = A):
     }
 
 
-def told(folder, *visits):
-    """By URL: (media type, bytes)."""
+def resources(folder, *visits):
+    """(media type, bytes) by URL."""
     schema.create(folder)
     with contextlib.closing(sqlite3.connect(folder / schema.DATABASE)) as connection:
         for one in visits:
@@ -69,22 +69,22 @@ def told(folder, *visits):
 @pytest.mark.parametrize(
     ("length", "size"), [("70", 70), ("", 0), ("0", 0), ("-7", 0), ("7e3", 0), ("²", 0), ("9" * 30, 10**18 - 1)]
 )
-def test_a_length_is_the_servers_word_if_it_is_a_number(tmp_path, length, size):
-    assert told(tmp_path, png(length)) == {"a": ("image/png", size)}
+def test_the_content_length_is_used_if_it_is_a_number(tmp_path, length, size):
+    assert resources(tmp_path, png(length)) == {"a": ("image/png", size)}
 
 
-def test_a_whole_body_tells_its_length_and_a_cut_one_does_not(tmp_path):
+def test_only_a_complete_body_gives_its_length(tmp_path):
     visits = png(purpose="check", wire=33), png(purpose="check", wire=16_384, detail=NOT_READ, url=B)
-    assert told(tmp_path, *visits) == {"a": ("image/png", 33), "b": ("image/png", 0)}
+    assert resources(tmp_path, *visits) == {"a": ("image/png", 33), "b": ("image/png", 0)}
 
 
-def test_the_latest_answer_counts_and_a_head_that_fails_says_nothing(tmp_path):
-    assert told(tmp_path, png("70"), png("80"), png("5", 405), png("9", url=B), png("5", 404, "check", B)) == {
+def test_the_latest_answer_counts_and_a_failed_head_is_ignored(tmp_path):
+    assert resources(tmp_path, png("70"), png("80"), png("5", 405), png("9", url=B), png("5", 404, "check", B)) == {
         "a": ("image/png", 80)
     }
 
 
-def test_what_redirects_weighs_what_its_end_does_and_a_circle_nothing(tmp_path):
-    assert told(tmp_path, moved(B), png("12", url=B)) == {"a": ("image/png", 12), "b": ("image/png", 12)}
+def test_a_redirect_has_the_size_of_its_end_and_a_loop_has_none(tmp_path):
+    assert resources(tmp_path, moved(B), png("12", url=B)) == {"a": ("image/png", 12), "b": ("image/png", 12)}
     (tmp_path / "circle").mkdir()
-    assert told(tmp_path / "circle", png("3"), moved(B), moved(A, url=B)) == {}
+    assert resources(tmp_path / "circle", png("3"), moved(B), moved(A, url=B)) == {}

@@ -1,4 +1,4 @@
-"""A PDF file may kill, stop or fill its reader: it is told, and the next file is read."""
+"""A PDF file that kills, blocks or fills its reader process has a fault, and the next file is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from periplus.document.formats.pdf_reader import PdfReader
 
-# programs that stand in for PDFium: each reads one file's length and bytes, then does what its name says
+# Programs instead of PDFium: they read the length and the bytes of a file, then act as their name says.
 TAKES = (
     "import sys, os, time, signal; n = int.from_bytes(sys.stdin.buffer.read(8), 'little'); "
     "data = sys.stdin.buffer.read(n); "
@@ -33,7 +33,7 @@ def made():
         reader.close()
 
 
-def test_an_answer_comes_back(made):
+def test_a_reader_process_returns_its_answer(made):
     assert made(TAKES + ANSWERS + SAYS).html_of(b"abc").html == "<p>abc"
 
 
@@ -42,33 +42,33 @@ def test_an_answer_comes_back(made):
     ["os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", "sys.exit(0)", "raise MemoryError", ANSWERS + HALF, FILLS],
     ids=["crash", "abort", "exit", "raise", "half an answer", "memory"],
 )
-def test_what_its_reader_does_not_survive_has_a_fault(made, end, capfd):
-    """Each file gets a new process where the last one died."""
+def test_a_file_that_kills_its_reader_has_a_fault(made, end, capfd):
+    """The next file gets a new process."""
     reader = made(TAKES + end)
     for _ in range(2):
         told = reader.html_of(b"abc")
         assert told.fault == "damaged: its reader did not survive it" and "<body></body>" in told.html
 
 
-def test_what_takes_too_long_has_a_fault(made):
+def test_a_file_that_takes_too_long_has_a_fault(made):
     assert made(TAKES + "time.sleep(600)", 0.5).html_of(b"abc").fault == "its reader took longer than 0.5 s"
 
 
-def test_a_reader_that_takes_nothing_in_is_ended_too(made):
-    """More than a pipe holds: writing would wait for ever."""
+def test_a_reader_that_does_not_read_is_ended(made):
+    """The file is larger than the pipe's buffer, so a plain write would block forever."""
     assert (
         made("import time; time.sleep(600)", 0.5).html_of(bytes(1 << 20)).fault == "its reader took longer than 0.5 s"
     )
 
 
-def test_a_reader_that_died_between_two_files_costs_none(made):
+def test_a_reader_that_died_between_files_is_replaced(made):
     reader = made(TAKES + ANSWERS + SAYS)
     assert reader.html_of(b"one").html == "<p>one"
     reader._child.wait(30)
     assert reader.html_of(b"two").html == "<p>two"
 
 
-def test_the_process_is_gone_when_it_is_closed(made):
+def test_closing_ends_the_process(made):
     reader = made(TAKES + ANSWERS + SAYS + "time.sleep(600)")
     reader.html_of(b"one")
     child = reader._child

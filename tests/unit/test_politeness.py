@@ -1,4 +1,4 @@
-"""When a host may be asked again, case by case."""
+"""When a host may be requested again: delays, Retry-After, rate, strikes."""
 
 import time
 
@@ -33,8 +33,8 @@ def answer(status, **fields):
 
 
 def after(pace, *visits, now=100.0):
-    for one in visits:
-        pace = finished(pace, one, MANNERS, now)
+    for visited in visits:
+        pace = finished(pace, visited, MANNERS, now)
     return pace
 
 
@@ -78,17 +78,17 @@ def test_rfc9110_retry_after_is_seconds_or_a_date(value, seconds, monkeypatch):
         "0x10",
     ],
 )
-def test_a_retry_after_that_says_nothing_says_nothing(value):
+def test_an_invalid_retry_after_is_ignored(value):
     assert retry_after_s(value, NOVEMBER_1994) is None
 
 
-def test_a_wait_that_was_asked_for_is_kept_up_to_its_cap():
+def test_retry_after_is_kept_up_to_its_limit():
     assert after(Pace(0.5), answer(429, retry_after="40")).not_before == 140.0
     assert after(Pace(0.5), answer(503, retry_after="4000")).not_before == 100.0 + MANNERS.max_retry_after_s
-    assert after(Pace(0.5), answer(429, retry_after="0")).not_before == 101.0, "never under the gap of the halved rate"
+    assert after(Pace(0.5), answer(429, retry_after="0")).not_before == 101.0, "at least the gap of the halved rate"
 
 
-def test_a_wait_beyond_the_cap_ends_the_host_for_this_run():
+def test_a_retry_after_beyond_the_limit_gives_the_host_up():
     assert not given_up(after(Pace(0.5), answer(503, retry_after="300")), MANNERS)
     pace = after(Pace(0.5), answer(503, retry_after="86400"))
     assert given_up(pace, MANNERS) and pace.waits_for == "503, Retry-After 86400 s is longer than max-retry-after-s 300"
@@ -97,7 +97,7 @@ def test_a_wait_beyond_the_cap_ends_the_host_for_this_run():
 @pytest.mark.parametrize(
     ("asked", "gap_s"), [("2", 2.0), ("3", 3.0), ("30", 30.0), ("200", 32.0), ("0", 32.0), ("", 32.0)]
 )
-def test_refusals_slow_a_host_to_the_gap_that_it_asked_for_at_most(asked, gap_s):
+def test_refusals_slow_a_host_down_to_its_retry_after(asked, gap_s):
     assert after(Pace(0.5), *[answer(429, retry_after=asked)] * 20).gap_s == pytest.approx(gap_s)
 
 
@@ -106,7 +106,7 @@ def test_a_refusal_never_raises_the_rate():
     assert after(slow, answer(429, retry_after="2")).rate == slow.rate == 1 / 64
 
 
-def test_a_refusal_with_a_wait_is_no_strike_and_one_without_is():
+def test_only_a_refusal_without_retry_after_is_a_strike():
     assert after(Pace(0.5), answer(429, retry_after="4")).strikes == 0
     twice = after(Pace(0.5), answer(429), answer(503))
     assert (twice.strikes, twice.not_before) == (2, 110.0)
@@ -115,7 +115,7 @@ def test_a_refusal_with_a_wait_is_no_strike_and_one_without_is():
 # rate
 
 
-def test_each_refusal_halves_the_rate_and_each_good_answer_gives_a_tenth_back():
+def test_a_refusal_halves_the_rate_and_a_good_answer_adds_a_tenth():
     slow = after(Pace(0.5), answer(429), answer(503))
     assert (slow.rate, slow.gap_s) == (0.25, 2.0)
     assert after(slow, answer(200)).rate == pytest.approx(0.35)
@@ -123,7 +123,7 @@ def test_each_refusal_halves_the_rate_and_each_good_answer_gives_a_tenth_back():
     assert after(Pace(0.5), *[answer(429)] * 20).rate == 1 / 64
 
 
-def test_a_refused_rate_slows_a_host_without_delay_too():
+def test_refusals_also_slow_a_host_without_delay():
     assert Pace(0.0).gap_s == 0.0
     assert after(Pace(0.0), answer(429)).gap_s == 0.2
 
@@ -138,22 +138,22 @@ def test_failures_in_a_row_double_the_wait_until_an_answer():
         waits.append(pace.not_before - 100.0)
     assert waits == [5.0, 10.0, 20.0, 40.0]
     assert pace.waits_for == "timeout"
-    assert after(pace, answer(404)).strikes == 0, "an answer of any kind shows that the host is there"
+    assert after(pace, answer(404)).strikes == 0, "an answer with any status proves that the host is up"
 
 
 @pytest.mark.parametrize(
     "cause", [Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY]
 )
-def test_failures_of_the_host_strike(cause):
+def test_failures_of_the_host_are_strikes(cause):
     assert after(Pace(0.5), visit(Failed(cause))).strikes == 1
 
 
 @pytest.mark.parametrize("cause", [Cause.NOT_HTTP, Cause.HEADER_LIMIT, Cause.PRIVATE, Cause.CANCELLED, Cause.BUG])
-def test_failures_of_one_page_do_not(cause):
+def test_failures_of_a_page_are_no_strikes(cause):
     assert after(Pace(0.5), visit(Failed(cause))) == Pace(0.5)
 
 
-def test_a_host_is_given_up_after_its_strikes_and_sooner_if_it_never_answered():
+def test_a_host_is_given_up_after_its_strikes_and_earlier_if_it_never_answered():
     assert [given_up(Pace(0.5, strikes=n, answered=True), MANNERS) for n in (3, 4)] == [False, True]
     assert [given_up(Pace(0.5, strikes=n), MANNERS) for n in (1, 2)] == [False, True]
     assert given_up(Pace(0.5, strikes=1), Politeness(host_strikes=1))
@@ -162,7 +162,7 @@ def test_a_host_is_given_up_after_its_strikes_and_sooner_if_it_never_answered():
 # delay
 
 
-def test_the_delay_is_the_longest_of_ours_and_theirs_and_never_under_the_floor():
+def test_the_delay_is_the_maximum_of_setting_crawl_delay_and_floor():
     assert delay_for(Politeness(delay_s=0.0), False, None) == 0.5
     assert delay_for(Politeness(delay_s=0.0), True, None) == 0.0
     assert delay_for(Politeness(delay_s=2.0), False, 10.0) == 10.0
@@ -173,7 +173,7 @@ def test_the_delay_is_the_longest_of_ours_and_theirs_and_never_under_the_floor()
 
 
 def test_the_delay_counts_from_the_answers_first_byte():
-    """Only an answer proves when the request was there."""
+    """Only the answer proves when the request arrived."""
     pace = started(Pace(2.0), 100.0)
     assert pace.not_before == 102.0
     assert finished(pace, visit(Unchanged(Headers()), took_s=3.0, first_byte_s=1.0), MANNERS, 103.0).not_before == 103.0
@@ -187,15 +187,15 @@ def test_a_suspension_never_shortens_a_wait():
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
-def test_what_may_pass_is_tried_again(status):
+def test_a_temporary_status_is_retried(status):
     assert may_pass(Fetched(status, Headers(), b""))
 
 
 @pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 410, 451, 999])
-def test_what_will_not_pass_is_not(status):
+def test_a_permanent_status_is_not_retried(status):
     assert not may_pass(Fetched(status, Headers(), b""))
 
 
-def test_lost_connections_may_pass_and_bad_certificates_may_not():
+def test_lost_connections_are_retried_and_certificate_errors_are_not():
     passing = {cause for cause in Cause if may_pass(Failed(cause))}
     assert passing == {Cause.NAME, Cause.CONNECT, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY}

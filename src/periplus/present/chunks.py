@@ -54,14 +54,12 @@ def chunks(pieces: Sequence[str], most: int) -> Iterator[Chunk]:
 def _filled(headings: tuple[str, ...], held: Sequence[tuple[int, str]], most: int) -> Iterator[Chunk]:
     """One section in as few chunks as its parts make, in their order."""
     taken: list[tuple[int, str]] = []
-    words = 0
     for place, part in held:
-        count = count_words(part)
-        if taken and words + count > most:
+        # counted together: halves of words in scripts without blanks add up
+        if taken and _chunk(headings, [*taken, (place, part)]).words > most:
             yield _chunk(headings, taken)
-            taken, words = [], 0
+            taken = []
         taken.append((place, part))
-        words += count
     if taken:
         yield _chunk(headings, taken)
 
