@@ -24,7 +24,7 @@ from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigne
 from periplus.model.audit import VERDICTS, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
-from periplus.model.visit import BROKEN, Reason
+from periplus.model.visit import BROKEN_REASONS, Reason
 from periplus.model.web import Url
 from periplus.urls.url_patterns import SESSION_NAMES
 from periplus.values import frozen
@@ -37,7 +37,7 @@ POSITIONS = tuple(Position)
 NOT_FOLLOWED = frozenset(
     {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
 )
-_IS_FAILED = np.array([reason in BROKEN for reason in REASONS])
+_IS_FAILED = np.array([reason in BROKEN_REASONS for reason in REASONS])
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
 
 
