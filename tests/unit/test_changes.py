@@ -144,14 +144,14 @@ def test_a_follower_goes_on_where_it_was_and_others_are_not_its_business(connect
     one, two = changes.follow(connection, "one"), changes.follow(connection, "two")
     put(connection, 1)
     _, one = seen(connection, one)
-    changes.passed(connection, "one", one)
+    changes.set_position(connection, "one", one)
     put(connection, 2)
     assert changes.follow(connection, "one") == one
     assert seen(connection, one)[0] == [2]
     # as pages, and as changes since it began
     assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]
     _, two = seen(connection, two)
-    changes.passed(connection, "two", two)
+    changes.set_position(connection, "two", two)
     assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # one has not passed it
     changes.unfollow(connection, "one")
     assert connection.execute("SELECT url_id FROM change").fetchall() == []
@@ -179,7 +179,7 @@ def test_a_follower_that_is_new_begins_after_forgotten_changes(connection):
     first = changes.follow(connection, "first")
     put(connection, 1)
     _, first = seen(connection, first)
-    changes.passed(connection, "first", first)
+    changes.set_position(connection, "first", first)
     second = changes.follow(connection, "second")
     assert second.seq == first.seq
     put(connection, 1)
@@ -244,7 +244,7 @@ def test_random_moves_leave_a_follower_with_what_is_there(connection):
             for page in ids:
                 copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
             if rng.random() < 0.8:  # else it was killed before it could say so
-                changes.passed(connection, "copy", after)
+                changes.set_position(connection, "copy", after)
     for page in seen(connection, changes.follow(connection, "copy"))[0]:
         copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
     there = {page.url_id for page in text_rows.pages_of_site(connection, 1)}

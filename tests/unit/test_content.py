@@ -178,8 +178,8 @@ def test_what_is_forgotten_was_never_learnt():
 
 
 def test_evidence_stays_small_and_keeps_what_every_page_carries(monkeypatch):
-    monkeypatch.setattr("periplus.analyse.content.evidence.TEXTS_KEPT", 200)
-    monkeypatch.setattr("periplus.analyse.content.evidence.PATHS_KEPT", 10)
+    monkeypatch.setattr("periplus.analyse.content.evidence.MOST_TEXTS", 200)
+    monkeypatch.setattr("periplus.analyse.content.evidence.MOST_PATHS", 10)
     pages = [made_page(number) for number in range(60)]
     evidence = learnt(pages)
     assert len(evidence.to_bytes()) < 200 * 12 + 10 * 20 + 100

@@ -16,10 +16,10 @@ from periplus.analyse.engines.stages import (
     ROWS,
     STAGES,
     StageParameters,
-    chosen,
+    choose_engine,
     compute,
     folder_name,
-    needed,
+    required_stages,
 )
 from periplus.analyse.engines.streamed import ENGINE
 from periplus.api.engines import EngineRequest, _cores, analysed
@@ -44,7 +44,7 @@ def manifest(urls, links):
 
 
 def test_a_stage_comes_after_those_that_it_needs_and_once():
-    names = [stage.name for stage in needed(["map", "cascades", "ranks"])]
+    names = [stage.name for stage in required_stages(["map", "cascades", "ranks"])]
     assert names == ["ends", "graph", "ranks", "map", "duplicates", "sketches", "near", "cascades"]
 
 
@@ -120,7 +120,7 @@ def test_a_dataset_that_is_not_whole_is_refused(dataset, tmp_path):
 def test_auto_takes_the_engine_that_ends_first_among_those_that_the_dataset_fits_and_says_why(
     urls, links, memory, cores, engine
 ):
-    choice = chosen(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
+    choice = choose_engine(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
     assert ("no cluster is given" in choice.why) == (not cores)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from audited import table_of
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.grades import WEIGHTS, below, field_of, grade_line, graded, least_grades, letter_of
+from periplus.analyse.grades import WEIGHTS, below, field_grades, field_of, grade_line, least_grades, letter_of
 from periplus.errors import UsageError
 from periplus.model.audit import GradedField, Issue, Severity
 
@@ -16,14 +16,14 @@ E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTICE
 
 
 def scores(pages_with, pages=100, unmeasured=()):
-    return {one.field.value: one.score for one in graded(pages_with, pages, unmeasured)}
+    return {one.field.value: one.score for one in field_grades(pages_with, pages, unmeasured)}
 
 
 def test_a_site_without_faults_has_all_points_and_one_without_pages_none():
     assert scores({}) == dict.fromkeys(
         ("discoverability", "accessibility", "security", "performance", "maintenance"), 100
     )
-    assert graded({("broken-link", E): 1}, 0) == ()
+    assert field_grades({("broken-link", E): 1}, 0) == ()
     assert "security" not in scores({}, unmeasured=[GradedField.SECURITY])
 
 
@@ -34,7 +34,7 @@ def test_each_kind_of_issue_takes_by_its_share_of_pages_and_never_nothing():
     assert scores({("csp-missing", N): 100, ("framing-allowed", N): 100})["security"] == 88
     assert scores({("no-such-kind", E): 100}) == scores({})
     [maintenance] = [
-        one for one in graded({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "maintenance"
+        one for one in field_grades({("broken-link", E): 50, ("duplicate", W): 10}, 100) if one.field == "maintenance"
     ]
     assert [(part.code, part.points, part.pages) for part in maintenance.parts] == [
         ("broken-link", 20.0, 50), ("duplicate", 1.6, 10),
@@ -53,19 +53,19 @@ def test_every_kind_counts_for_a_field():
     st.integers(1, 1_000),
 )
 def test_parts_add_up_to_what_is_missing_and_more_pages_with_faults_never_help(counts, pages):
-    for one in graded(counts, pages):
+    for one in field_grades(counts, pages):
         missing = sum(part.points for part in one.parts)
         assert 0 <= one.score <= 100
         assert one.score == max(0, round(100 - missing))
         assert one.letter == letter_of(one.score)
     more = {kind: count + 1 for kind, count in counts.items()}
-    for before, after in zip(graded(counts, pages), graded(more, pages), strict=True):
+    for before, after in zip(field_grades(counts, pages), field_grades(more, pages), strict=True):
         assert after.score <= before.score
 
 
 def test_letters_and_the_line():
     assert [letter_of(score) for score in (100, 90, 89, 80, 70, 60, 50, 49, 0)] == list("AABBCDEFF")
-    assert grade_line(graded({("broken-link", E): 50}, 100)).endswith("performance A 100, maintenance B 80")
+    assert grade_line(field_grades({("broken-link", E): 50}, 100)).endswith("performance A 100, maintenance B 80")
     assert all(weight > least for weight, least in WEIGHTS.values())
 
 
@@ -77,16 +77,16 @@ def test_pages_are_counted_once_a_kind():
 def test_gates():
     assert least_grades("security=B, accessibility=75") == {"security": 80, "accessibility": 75}
     assert least_grades("") == {}
-    grades = graded({("broken-link", E): 100}, 100)
+    grades = field_grades({("broken-link", E): 100}, 100)
     assert below(grades, least_grades("maintenance=C,performance=A")) == ["maintenance is D (60), below 70"]
-    assert below(graded({}, 1, [GradedField.SECURITY]), least_grades("security=A")) == []
+    assert below(field_grades({}, 1, [GradedField.SECURITY]), least_grades("security=A")) == []
     for wrong in ("security", "security=G", "beauty=A", "performance=101", "performance=-1", "=A"):
         with pytest.raises(UsageError, match="is not a grade limit"):
             least_grades(wrong)
 
 
 def test_ours_a_score_equal_to_the_least_passes():
-    grades = graded({("broken-link", E): 100}, 100)
+    grades = field_grades({("broken-link", E): 100}, 100)
     [score] = [one.score for one in grades if one.field == "maintenance"]
     assert below(grades, {GradedField.MAINTENANCE: score}) == []
     assert len(below(grades, {GradedField.MAINTENANCE: score + 1})) == 1

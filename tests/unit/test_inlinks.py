@@ -106,7 +106,7 @@ def test_a_book_is_used_no_longer_when_too_much_was_visited_since(
     new = {"https://new.org/": page("New", HOME, "/b"), "https://new.org/b": page("B", HOME)}
     stored(folder, new, list(new))
     with contextlib.closing(reading.connect(folder)) as connection:
-        kept = inlinks.opened(folder)
+        kept = inlinks.open_index(folder)
         newer = inlinks.moment_of(connection).visit - kept.moment.visit
         assert newer > 1
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer)
@@ -135,7 +135,7 @@ def test_links_of_menus_and_parts_are_marked(folder: Path) -> None:
 
 def test_the_file_holds_what_was_read(folder: Path) -> None:
     make(folder)
-    kept, fresh = inlinks.opened(folder), read(folder)
+    kept, fresh = inlinks.open_index(folder), read(folder)
     assert kept is not None
     assert kept.moment == fresh.moment
     for part in ("ids", "sites", "directories", "fetched", "out_offsets", "out_ends", "in_offsets", "in_ends"):
@@ -146,14 +146,14 @@ def test_the_file_holds_what_was_read(folder: Path) -> None:
 @pytest.mark.parametrize("spoilt", [b"", b"{}\n", b'{"version": 0}\n', b"no book"])
 def test_a_file_that_is_none_is_none(folder: Path, spoilt: bytes) -> None:
     (folder / inlinks.FILE).write_bytes(spoilt)
-    assert inlinks.opened(folder) is None
+    assert inlinks.open_index(folder) is None
 
 
 def test_a_file_that_was_cut_short_is_none(folder: Path) -> None:
     make(folder)
     whole = (folder / inlinks.FILE).read_bytes()
     (folder / inlinks.FILE).write_bytes(whole[: len(whole) // 2])
-    assert inlinks.opened(folder) is None
+    assert inlinks.open_index(folder) is None
 
 
 def test_a_large_collection_has_its_book_made_beside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,14 @@ import pytest
 from periplus.acquire.login import (
     Cookie,
     Login,
+    LoginError,
     LoginEvidence,
-    LoginFailed,
     Sign,
-    avoided,
+    avoidance_reason,
     cookies_of,
     evidence,
-    filled_in,
-    masked,
+    fill_form,
+    mask_cookies,
 )
 from periplus.acquire.session import LoginSession
 from periplus.api.logins import netscape_cookies
@@ -43,7 +43,7 @@ def visit(body: bytes = b"", status: int = 200, *fields: tuple[str, str], url: U
 def sent(body: bytes) -> tuple[str, list[tuple[str, str]]]:
     page = visit(body)
     assert isinstance(page.outcome, Fetched)
-    target, data = filled_in(page, page.outcome, LOGIN)
+    target, data = fill_form(page, page.outcome, LOGIN)
     return target, parse_qsl(data.decode(), keep_blank_values=True)
 
 
@@ -77,7 +77,7 @@ def test_a_form_is_sent_with_what_a_browser_would_send_of_it():
     ],
 )
 def test_a_form_that_cannot_be_sent_says_why(body, why):
-    with pytest.raises(LoginFailed, match=re.escape(why)) as error:
+    with pytest.raises(LoginError, match=re.escape(why)) as error:
         sent(body)
     assert "é&=" not in str(error.value)
 
@@ -112,12 +112,12 @@ def test_what_no_page_of_html_says_is_no_evidence_but_for_refusals_and_the_way_t
      "/doDelete", "/sign_out", "/signOff", "/l%C3%B6schen/3", "/x?do=Sign%20Out", "/cart/remove/7"],
 )  # fmt: skip
 def test_links_that_log_out_or_delete_are_avoided(path):
-    assert avoided(Url("https://a.test" + path), LOGIN)
+    assert avoidance_reason(Url("https://a.test" + path), LOGIN)
 
 
 @pytest.mark.parametrize("path", ["/", "/deletedness", "/blog/outlook", "/catalog-outlet", "/undeleted", "/login"])
 def test_other_links_are_not(path):
-    assert avoided(Url("https://a.test" + path), LOGIN) == ""
+    assert avoidance_reason(Url("https://a.test" + path), LOGIN) == ""
 
 
 def test_cookies_go_to_the_host_path_and_scheme_that_they_were_set_for():
@@ -141,7 +141,7 @@ def test_cookies_go_to_the_host_path_and_scheme_that_they_were_set_for():
 
 
 def test_a_masked_visit_names_cookies_and_holds_no_value():
-    page = masked(visit(b"x", 200, ("set-cookie", "sid=s3cret; Path=/; HttpOnly")))
+    page = mask_cookies(visit(b"x", 200, ("set-cookie", "sid=s3cret; Path=/; HttpOnly")))
     assert isinstance(page.outcome, Fetched)
     assert page.outcome.headers.get("set-cookie") == "sid=[masked]; Path=/; HttpOnly"
 

@@ -43,7 +43,7 @@ def is_stale(compiled: Path) -> bool:
 @pytest.mark.skipif(not shutil.which("cc"), reason="nothing is compiled without a C compiler")
 def test_every_module_with_types_is_compiled_from_what_lies_here():
     assert TYPES
-    assert native.reason_interpreted() == "", "run `make native`"
+    assert native.interpreter_reason() == "", "run `make native`"
     compiled = [path for suffix in EXTENSION_SUFFIXES for path in (ROOT / "src").rglob(f"*{suffix}")]
     assert [path.name for path in compiled if is_stale(path)] == [], "run `make native`"
 
@@ -93,7 +93,7 @@ def test_it_is_said_why_the_reader_is_slow(added, reason, tmp_path, monkeypatch)
     for name in ("a.py", "a.pxd", "b.py", "b.pxd", "c.py", *added):
         (tmp_path / name).touch()
     monkeypatch.setattr(native, "files", lambda package: tmp_path)
-    assert native.reason_interpreted() == reason
+    assert native.interpreter_reason() == reason
 
 
 def test_what_is_not_compiled_gives_the_same(tmp_path):

@@ -12,7 +12,7 @@ from periplus.model.visit import Reason, State
 from periplus.model.web import SiteKey, Url
 from periplus.values import Pairs, frozen
 
-OTHERS = -1  # used as a page index: the pages that a folded map does not list
+OTHER_PAGES = -1  # used as a page index: the pages that a folded map does not list
 
 
 @frozen
@@ -60,7 +60,7 @@ class SiteMap:
 class MapNode:
     """A node of a folded map: pages, fetched, size_bytes and rank are totals of the branch.
 
-    A node is a page with its child nodes, or (page == OTHERS) the pages of its parent's branch that are not listed.
+    A node is a page with its child nodes, or (page == OTHER_PAGES) its parent's pages that are not listed.
     """
 
     page: int
