@@ -9,7 +9,7 @@ from measure import table
 
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.schedule.bandit import Novelty, SitePolicy, rule_named
+from periplus.schedule.bandit import Novelty, SitePolicy, parse_rule
 
 SITES, PAGES = 10_000, 1000
 AIM_MS = 0.2
@@ -17,7 +17,7 @@ AIM_MS = 0.2
 
 def ms_a_page(name: str, ready: int) -> float:
     """CPU time to choose among `ready` hosts and to learn the result, in a campaign of SITES sites."""
-    policy = SitePolicy(rule_named(name, 10 * SITES, SITES), Novelty("page", SiteKey), seed=1)
+    policy = SitePolicy(parse_rule(name, 10 * SITES, SITES), Novelty("page", SiteKey), seed=1)
     keys = [SiteKey(f"s{number}.test") for number in range(SITES)]
     rng = np.random.default_rng(1)
     rewards = [float(reward) for reward in rng.poisson(0.5, SITES + PAGES)]

@@ -2,8 +2,8 @@
 
     python benchmarks/search.py [--pages 10000] [--words 400] [--folder KEEP]
 
-Pages consist of 200,000 words by Zipf's law, with a fixed seed. Queries: a word, two words, a title, a phrase, a word with
-its site; each drawn from a random page, so words are queried as often as they occur. Times are of
+Pages consist of 200,000 words by Zipf's law, with a fixed seed. Queries: a word, two words, a title, a phrase,
+a word with its site; each drawn from a random page, so words are queried as often as they occur. Times are of
 `Searcher.search` alone, top ten, without facets.
 """
 

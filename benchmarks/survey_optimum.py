@@ -20,7 +20,7 @@ from periplus.document.understand import understand
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.schedule.bandit import CLICKED
+from periplus.schedule.bandit import CLICK_LINKS
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
 
@@ -51,7 +51,7 @@ def breadth_first(site: Site, most: int) -> list[int]:
             {
                 int(url_id(link.target))
                 for link in document.links
-                if link.kind in CLICKED and not link.target.startswith(base + "/")
+                if link.kind in CLICK_LINKS and not link.target.startswith(base + "/")
             }
             if document
             else set()

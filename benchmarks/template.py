@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 
 from periplus.api.templates import shorkin_marks
-from periplus.model.duplicates import PUBLISHED
+from periplus.model.duplicates import PUBLISHED_RULES
 
 SIZES = (5_000, 10_000, 20_000, 40_000)
 SECTIONS = 20
@@ -101,7 +101,7 @@ def measured(count: int, paragraphs: int) -> dict[str, float]:
         if what == "Reading pages":
             read_s = time.process_time() - began - made_s
 
-    judged = shorkin_marks(source, count, PUBLISHED, watch)
+    judged = shorkin_marks(source, count, PUBLISHED_RULES, watch)
     return {
         "pages": count,
         "kb_a_page": round(size / count / 1024, 1),

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from periplus.model.web import Url
-from periplus.schedule.topical.policy import Pointer, weighed
+from periplus.schedule.topical.policy import Pointer, expected_relevance
 from periplus.schedule.topical.queue import PageQueue
 
 LINKS, HOSTS, CHOICES = 40, 10_000, 2_000
@@ -24,7 +24,7 @@ LINKS, HOSTS, CHOICES = 40, 10_000, 2_000
 def main() -> None:
     pages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     rng = random.Random(1)
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
 
     def pointers() -> list[Pointer]:
         places = ((rng.randrange(HOSTS), rng.randrange(pages)) for _ in range(LINKS))

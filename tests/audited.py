@@ -12,7 +12,7 @@ from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkF
 from periplus.analyse.issues import IssueTable, KindIssues, by_severity, issues, texts
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
-from periplus.model.audit import VERDICTS, CausedBy, Fault, Issue, Severity, Verdict
+from periplus.model.audit import VERDICTS, Fault, Issue, Severity, SharedCause, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
@@ -136,7 +136,7 @@ def table_of(given: list[Issue]) -> IssueTable:
 
 def _columns_of(severity: Severity, group: list[Issue], place: dict[str, int]) -> KindIssues:
     kind, count = issue_kinds()[group[0].code], len(group)
-    by_words = kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)
+    by_words = kind.caused_by in (SharedCause.WORDS, SharedCause.FRAGMENT)
     related = [issue.related or ("" if by_words or issue.cause == issue.url else issue.cause) for issue in group]
     places = np.array([place[text] for text in related], np.int64)
     positions = [POSITIONS.index(Position(issue.position)) if issue.position else 255 for issue in group]

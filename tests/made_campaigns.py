@@ -10,7 +10,7 @@ from periplus.analyse.harvest import harvest_rows
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.model.webometrics import HarvestRows
-from periplus.schedule.bandit import Novelty, SitePolicy, rule_named
+from periplus.schedule.bandit import Novelty, SitePolicy, parse_rule
 
 RULES = ("scout", "r2:5", "r2:20", "quantum:5", "r3:3")
 Pages = list[list[list[int]]]  # items by site and page, in crawl order
@@ -70,7 +70,7 @@ def made_campaign(pages: Pages, seed: int) -> MadeCampaign:
     sizes = [len(site) for site in pages]
     budget = max(1, int(sum(sizes) * rng.uniform(0.05, 0.9)))
     name = str(rng.choice(RULES))
-    rule = SitePolicy(rule_named(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
+    rule = SitePolicy(parse_rule(name, budget, len(pages)), Novelty("page", lambda url: SiteKey("")), seed)
     # Each page read links to ten new pages of its site; otherwise the first page links to all of them.
     gradual = bool(rng.random() < 0.5)
     hosts = [ReadyHost(place, HostKey(f"s{place}:80"), SiteKey(f"s{place}"), 1, 0, 0.0) for place in range(len(pages))]

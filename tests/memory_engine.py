@@ -10,9 +10,9 @@ import numpy as np
 
 from periplus.analyse.engines import streamed
 from periplus.analyse.engines.alike import (
-    ASKED,
+    CHECKED_LINKS,
     CLICKS,
-    FOLLOWED,
+    FOLLOWED_LINKS,
     directory_hashes,
     end_vector,
     homes,
@@ -22,10 +22,10 @@ from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is
 from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
-    counted,
-    distinct_sorted,
+    count_values,
     external_domains,
     hierarchical_map,
+    sort_distinct,
 )
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import LinkGraph
@@ -47,7 +47,7 @@ def graph(task: StageTask) -> None:
     edges = (target >= 0) & (source != target)
     source, target = source[edges], target[edges]
     edges = urls.fetched[source] & urls.page[target]
-    pairs = distinct_sorted(source[edges] * max(count, 1) + target[edges])
+    pairs = sort_distinct(source[edges] * max(count, 1) + target[edges])
     source, target = pairs // max(count, 1), pairs % max(count, 1)
     pages, home = np.flatnonzero(urls.page), homes(end[flags(task.dataset, "urls", "is_start")], urls)
     nodes = {"url": pages, "site": urls.site[pages], "fetched": urls.fetched[pages], "home": np.isin(pages, home)}
@@ -151,7 +151,7 @@ def broken(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
     source, target = numbers(task.dataset, "links", "source"), numbers(task.dataset, "links", "target")
-    followed = np.flatnonzero(is_among(task.dataset, "links", "kind", ASKED) & (end[target] >= 0))
+    followed = np.flatnonzero(is_among(task.dataset, "links", "kind", CHECKED_LINKS) & (end[target] >= 0))
     known = LinksOfDomains(urls.site, urls.fetched, urls.failed, source[followed], end[target[followed]])
     rows = np.sort(followed[invalid_links(known)])
     words = pa.Table.from_batches(_words(task, rows))
@@ -176,7 +176,7 @@ def _words(task: StageTask, rows: Ints) -> list[object]:
 def external(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    source, target = _links(task, FOLLOWED)
+    source, target = _links(task, FOLLOWED_LINKS)
     target = end[target]
     source, target = source[target >= 0], target[target >= 0]
     found = external_domains(LinksOfDomains(urls.site, urls.fetched, urls.failed, source, target))
@@ -191,13 +191,13 @@ def interlinking(task: StageTask) -> None:
     site = numbers(folder, "nodes", "site")
     source, target = (np.searchsorted(nodes, numbers(folder, "edges", name)) for name in ("source", "target"))
     sites = int(site.max(initial=0)) + 1
-    pairs, counts = counted(site[source] * sites + site[target])
+    pairs, counts = count_values(site[source] * sites + site[target])
     directory = np.unique(directory_hashes(task.dataset)[nodes], return_inverse=True)[1]
     span = int(directory.max(initial=0)) + 1
-    folders = distinct_sorted((directory[source] * span + directory[target])[directory[source] != directory[target]])
+    folders = sort_distinct((directory[source] * span + directory[target])[directory[source] != directory[target]])
     site_of = np.zeros(span, np.int64)
     site_of[directory] = site
-    of_folders, folder_counts = counted(site_of[folders // span] * sites + site_of[folders % span])
+    of_folders, folder_counts = count_values(site_of[folders // span] * sites + site_of[folders % span])
     write_links(
         task,
         sites,

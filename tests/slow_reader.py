@@ -273,7 +273,7 @@ def _without_links(words: str, depth: int) -> tuple[str, int, Sequence[str], int
     alts = [
         alt
         for tag in _IMAGE_TAG.findall(words)
-        if (alt := whitespace.folded(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
+        if (alt := whitespace.fold_whitespace(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
     ]
     whole, linked, outside = [], [""], []
     for part in re.split("(<a [^>]*>|</a>)", _IMAGE_TAG.sub("", words)):

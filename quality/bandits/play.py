@@ -20,7 +20,7 @@ def play(
     number, sites, _ = counts.shape
     worlds = np.arange(number)
     sizes = (counts >= 0).sum(axis=2)
-    yields, turns, rng = PublishedYields.none(number, sites), Turns.none(number), np.random.default_rng(seed)
+    yields, turns, rng = PublishedYields.zeros(number, sites), Turns.zeros(number), np.random.default_rng(seed)
     for _page in range(budget):
         ready = yields.pages < sizes
         going = ready.any(axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from periplus.schedule.bandit import ChoiceRule, Floats, Integers, Yields, rule_named
+from periplus.schedule.bandit import ChoiceRule, Floats, Integers, Yields, parse_rule
 
 # pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
 WINDOWS = 2 ** np.arange(9)
@@ -24,8 +24,8 @@ class PublishedYields(Yields):
     ring: Floats  # the last 256 rewards of each site
 
     @classmethod
-    def none(cls, worlds: int, sites: int) -> PublishedYields:
-        shape, plain = (worlds, sites), Yields.none(worlds, sites)
+    def zeros(cls, worlds: int, sites: int) -> PublishedYields:
+        shape, plain = (worlds, sites), Yields.zeros(worlds, sites)
         return cls(
             **{name: getattr(plain, name) for name in Yields.__slots__},
             squares=np.zeros(shape),
@@ -221,4 +221,4 @@ RULES = {
 
 def rule_of(name: str, budget: int, sites: int) -> ChoiceRule:
     """A rule of this module, or a rule of campaigns."""
-    return RULES[name]() if name in RULES else rule_named(name, budget, sites)
+    return RULES[name]() if name in RULES else parse_rule(name, budget, sites)

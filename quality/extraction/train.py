@@ -144,13 +144,13 @@ def rows() -> tuple[list[Row], dict[str, float]]:
         counts = name in gold.SINGLE or len(pages) >= gold.LEAST_PAGES
         for number, page in enumerate(pages):
             around = Pages([page.blocks], [traces_of(page.blocks)])
-            seen = {"alone": SiteEvidence().seen(page.blocks, counted=False)}
+            seen = {"alone": SiteEvidence().evidence_of(page.blocks, counted=False)}
             if len(pages) > 1:
                 others = [other.blocks for other in pages if other is not page]
                 few = rng.sample(others, min(rng.choice((1, 2, 3)), len(others)))
-                seen["few"] = _learnt(few).seen(page.blocks, counted=False)
+                seen["few"] = _learnt(few).evidence_of(page.blocks, counted=False)
             if len(pages) >= gold.LEAST_PAGES:
-                seen["whole"] = whole.seen(page.blocks, counted=True)
+                seen["whole"] = whole.evidence_of(page.blocks, counted=True)
             main = [*seen][-1]
             for state, known in seen.items():
                 measures = features.matrix(around, known, names).T.copy()

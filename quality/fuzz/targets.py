@@ -32,7 +32,7 @@ from periplus.model.visit import Cut, Fetched, Headers, Request
 from periplus.present.markup import escaped
 from periplus.retrieval.query import parse
 from periplus.settings import FetchLimits, settings_from
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, decode_chunks, http_answer
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
@@ -185,7 +185,7 @@ def warc(data: bytes) -> None:
     except UsageError:
         pass
     http_answer(data)
-    unchunked(data)
+    decode_chunks(data)
 
 
 def settings(data: bytes) -> None:

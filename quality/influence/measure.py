@@ -21,7 +21,7 @@ import numpy as np
 from figures import Figure, digest_of, write
 
 from periplus.analyse.cascades import halves
-from periplus.analyse.influence import coverage, filled, lazy_greedy, value_of
+from periplus.analyse.influence import coverage, fill_budget, lazy_greedy, value_of
 from periplus.api.stories import ReadingRequest, cascades_from, holdout, influence
 from periplus.model.story import Cascades, Objective
 
@@ -108,7 +108,7 @@ def greedy_later(cascades: Cascades, sites: int) -> float:
     """Score on the later half of a plain greedy choice on the earlier half."""
     earlier, later = halves(cascades)
     past, ahead = coverage(earlier, Objective.DL), coverage(later, Objective.DL)
-    return value_of(ahead, filled(past, lazy_greedy(past, sites).sites, sites)) / ahead.total
+    return value_of(ahead, fill_budget(past, lazy_greedy(past, sites).sites, sites)) / ahead.total
 
 
 def speed() -> Figure:

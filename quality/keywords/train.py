@@ -29,7 +29,7 @@ from scoring import f1
 from periplus.analyse.keywords import measures as phrase_measures
 from periplus.analyse.keywords import reading as keyword_reading
 from periplus.analyse.keywords.measures import measures, page_measures
-from periplus.analyse.keywords.reading import NOTHING, Candidates, Reading, candidates, counted, read, together
+from periplus.analyse.keywords.reading import NOTHING, Candidates, Reading, candidates, count_texts, read, together
 
 Floats = npt.NDArray[np.float32]
 TABLES = Path(phrase_measures.__file__).parent
@@ -69,15 +69,15 @@ PARTS = 4  # of a set: trains with collections of several sizes, including none
 def rows(texts: Sequence[Text], others: Sequence[Text] = ()) -> list[Row]:
     """Training rows of a set; its texts are one collection. others: texts of other sets in the same language."""
     readings = [read(text.text, text.language) for text in texts]
-    counts = counted(readings)
-    wide = together(counts, counted(read(text.text, text.language) for text in others))
-    parts = [counted(readings[part::PARTS]) for part in range(PARTS)]
+    counts = count_texts(readings)
+    wide = together(counts, count_texts(read(text.text, text.language) for text in others))
+    parts = [count_texts(readings[part::PARTS]) for part in range(PARTS)]
     result = []
     for number, (text, reading) in enumerate(zip(texts, readings, strict=True)):
         found = candidates(reading)
         if len(found.keys):
             written = [
-                reading.written(int(place), int(size))
+                reading.original_words(int(place), int(size))
                 for place, size in zip(found.places[found.first], found.sizes, strict=True)
             ]
             right = np.array([stems(phrase, text.language) in text.keywords for phrase in written])

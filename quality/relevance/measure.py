@@ -37,15 +37,15 @@ from periplus.analyse.topic.judging import Judge, word_counts
 from periplus.analyse.topic.training import (
     average_precision,
     best_threshold,
-    chosen_of,
     common_words_tell,
     examples_of,
-    learned,
-    learned_of_rows,
-    next_asked,
+    next_question,
     rows_of,
     scores_of,
+    select_examples,
     space_of,
+    train,
+    train_on_rows,
 )
 from periplus.model.topic import Example, Method, TopicScores
 
@@ -85,7 +85,7 @@ def judged_elsewhere(
     truth = np.arange(len(texts)) < len(task.other_positive)
     order = np.random.default_rng(0).permutation(len(texts))
     seen, asked = order[::2], order[1::2]
-    found = learned(
+    found = train(
         "", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen], method
     )
     chances = Judge(found.topic).judge([texts[at] for at in asked])
@@ -164,7 +164,7 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
     """F with many examples (cross-validated), and with few (on the others); five negatives to a positive of the few."""
     data = digest_of([*positive, *negative])
     positive, negative = (random.Random(SEED).sample(list(texts), len(texts)) for texts in (positive, negative))
-    found = learned("", examples_of(examples(positive[:MANY], negative)))
+    found = train("", examples_of(examples(positive[:MANY], negative)))
     report = found.topic.report
     assert report is not None
     many, few = min(MANY, len(positive)), []
@@ -174,7 +174,7 @@ def in_source(name: str, positive: Sequence[str], negative: Sequence[str]) -> li
             [text for text in positive if text not in set(own[0])],
             [text for text in negative if text not in set(own[1])],
         )
-        chances = Judge(learned("", examples_of(examples(*own))).topic).judge([*rest[0], *rest[1]])
+        chances = Judge(train("", examples_of(examples(*own))).topic).judge([*rest[0], *rest[1]])
         few.append(scores_of(np.arange(len(chances)) < len(rest[0]), chances).f)
     print(
         f"{name}, in source: {many} positives F {report.scores.f:.4f}; {FEW} positives F {np.mean(few):.4f}, "
@@ -199,7 +199,7 @@ def style_figures(tasks: Sequence[Task]) -> None:
     for task in tasks:
         own = examples_of(examples(task.positive, task.negative))
         other = examples_of(examples(task.positive, task.other_negative))
-        told = [common_words_tell(learned("", some), some.labels) for some in (own, other)]
+        told = [common_words_tell(train("", some), some.labels) for some in (own, other)]
         print(
             f"{task.name:36} frequent words alone: negatives of its source F {told[0]:.3f}, of another {told[1]:.3f}",
             flush=True,
@@ -230,8 +230,8 @@ def labelled(task: Task, asking: Asking) -> TopicScores:
     answers: list[bool] = []
     while True:
         places, left = np.flatnonzero(learned_from), np.flatnonzero(~learned_from)
-        topic = learned_of_rows(
-            "", chosen_of(texts, places), space, rows[places], rows[left], method=Method.CALIBRATED
+        topic = train_on_rows(
+            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.CALIBRATED
         ).topic
         if len(answers) == LABELS or not len(left):
             break
@@ -247,7 +247,7 @@ def label_figures(tasks: Sequence[Task]) -> None:
     ways: dict[str, Asking] = {
         "by chance": lambda chances, answers: rng.randrange(len(chances)),
         "least sure": lambda chances, answers: int(abs(chances - 0.5).argmin()),
-        "ours": next_asked,
+        "ours": next_question,
     }
     for half, own in (("chosen on", tasks[::2]), ("others", tasks[1::2])):
         rng.seed(SEED)
@@ -291,7 +291,7 @@ def main() -> None:
             corpora.abstracts(),
             [text for own, text in known if not any(one.startswith("IT") for one in own)][:MANY],
         )
-        judge = Judge(learned("", examples_of(examples(tasks[0].positive[:200], tasks[0].negative[:200]))).topic)
+        judge = Judge(train("", examples_of(examples(tasks[0].positive[:200], tasks[0].negative[:200]))).topic)
         figures.append(speed([text for _, text in known[:1_000]], judge))
         print(f"{figures[-1].name}: {figures[-1].score:.0f}")
     if given.json:

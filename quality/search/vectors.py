@@ -84,7 +84,7 @@ def answerings(folder: Path, manual: Manual, searcher: Searcher, *, in_stretches
     np.save(folder / "some.npy", matrix)
     (folder / "some.txt").write_text("\n".join(url for url, _ in rows), "utf-8")
     vectors.take_in(folder, folder / "some.npy", len, lambda read: None)
-    has = vectors.opened(folder)
+    has = vectors.open_vectors(folder)
     assert has is not None
 
     def by_vectors(text: str) -> Sequence[Sequence[int]]:

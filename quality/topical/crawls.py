@@ -14,7 +14,7 @@ from textgraph import Graph, Task
 
 from periplus.model.web import Url
 from periplus.schedule.topical.policy import Pointer
-from periplus.schedule.topical.queue import PageQueue, SiteWaits, queue_named
+from periplus.schedule.topical.queue import PageQueue, SiteWaits, make_queue
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000
@@ -37,7 +37,7 @@ class Marks(NamedTuple):
 
 def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
     """name: an order, or `oracle`: takes a relevant page of those discovered, if there is one."""
-    queue = queue_named("weighed" if name == "oracle" else name)
+    queue = make_queue("weighed" if name == "oracle" else name)
     assert isinstance(queue, PageQueue | SiteWaits)
     numbers = {url: number for number, url in enumerate(graph.urls)}
     promises = task.promises
@@ -55,7 +55,7 @@ def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
 
 def crawl_lists(web: ListWeb, topic: str, seed: int, name: str) -> Marks:
     """Crawls a web with lists from three relevant pages."""
-    queue, task = queue_named(name), web.task(topic, seed)
+    queue, task = make_queue(name), web.task(topic, seed)
     assert isinstance(queue, PageQueue | SiteWaits)
     gained = _harvested(queue, web.urls, task, lambda page: web.pointers(page, topic))
     return marks(gained, task, len(web.urls))
@@ -84,7 +84,7 @@ def marks(found: NDArray[np.int64], task: Task, pages: int) -> Marks:
 
 def crawl_web(web: Web, name: str, fetches: int = FETCHES) -> NDArray[np.bool_]:
     """Whether each fetch returned a relevant page; False if no host was ready."""
-    queue = queue_named(name)
+    queue = make_queue(name)
     assert isinstance(queue, PageQueue | SiteWaits)
     queue.start(web.seeds())
     resting: deque[tuple[int, int]] = deque()

@@ -67,7 +67,7 @@ class NamedFirst:
     scope: CrawlScope
     turns: SiteTurns
     window: None = None
-    most_held: int = 0
+    most_hosts: int = 0
     reads_text: bool = False
     mark: int = 0
 

@@ -23,11 +23,11 @@ from periplus.model.search import OPERATORS
 from periplus.model.tables import (
     ENTRIES,
     FAULTS,
-    JUDGED,
     LINKS,
     PORTAL_SITES,
     STORIES,
     STORY_PAGES,
+    TOPIC_JUDGEMENTS,
     WORDS,
     ColumnKind,
     Table,
@@ -327,7 +327,7 @@ def _duplicates(served: Served, arguments: Arguments) -> ToolAnswer:
     return bounded(origin, rows, first, has_more=first + most < len(result.groups))
 
 
-_RESULTS = (JUDGED.name, WORDS.name, ENTRIES.name, PORTAL_SITES.name)
+_RESULTS = (TOPIC_JUDGEMENTS.name, WORDS.name, ENTRIES.name, PORTAL_SITES.name)
 
 
 def _results(served: Served, arguments: Arguments) -> ToolAnswer:
@@ -336,7 +336,7 @@ def _results(served: Served, arguments: Arguments) -> ToolAnswer:
 
     _, folder = served.folder(arguments.get("collection", ""))
     kind, which = arguments["table"], arguments.get("name", "")
-    what = "topic" if kind in (JUDGED.name, WORDS.name) else "portal"
+    what = "topic" if kind in (TOPIC_JUDGEMENTS.name, WORDS.name) else "portal"
     names = topic_names(folder) if what == "topic" else [portal.name for portal, _ in portals(folder)]
     if not which and len(names) == 1:
         which = names[0]
@@ -477,7 +477,7 @@ TOOLS = {
                 },
                 "sort": text_schema("columns separated by commas; a leading - for descending"), **_COLLECTION, **_ROWS,
             },
-            _results, ("table",), row_schema(JUDGED, WORDS, ENTRIES, PORTAL_SITES),
+            _results, ("table",), row_schema(TOPIC_JUDGEMENTS, WORDS, ENTRIES, PORTAL_SITES),
         ),
         Tool(
             "survey", "Results of a survey",

@@ -92,7 +92,7 @@ class Blocks:
         folder = self.task.scratch / name
         folder.mkdir(exist_ok=True)
         numbers = place if isinstance(place, tuple) else (place,)
-        with _drafted(folder / "-".join(f"{number:06}" for number in numbers)) as draft, draft.open("wb") as file:
+        with _draft(folder / "-".join(f"{number:06}" for number in numbers)) as draft, draft.open("wb") as file:
             file.write(offsets.astype(np.int64).tobytes())
             for column in rows:
                 file.write(column[order].tobytes())
@@ -106,13 +106,13 @@ class Blocks:
             if count:
                 yield np.stack([np.fromfile(path, np.int64, count, offset=int(start) * _NUMBER) for start in starts])
 
-    def joined(self, name: str, block: int, columns: int) -> Ints:
+    def concatenate(self, name: str, block: int, columns: int) -> Ints:
         return np.concatenate([np.zeros((columns, 0), np.int64), *self.dealt(name, block, columns)], axis=1)
 
     @contextlib.contextmanager
     def part(self, number: int) -> Iterator[StageTask]:
         """The stage with an output folder for a part of its tables; `gather` joins the parts in order of number."""
-        with _drafted(self.task.scratch / "parts" / f"{number:06}") as draft:
+        with _draft(self.task.scratch / "parts" / f"{number:06}") as draft:
             scratch = draft.with_name(f"{draft.name}.scratch")
             scratch.mkdir(parents=True)
             yield replace(self.task, out=draft, scratch=scratch)
@@ -132,7 +132,7 @@ DRAFT = ".draft"
 
 
 @contextlib.contextmanager
-def _drafted(path: Path) -> Iterator[Path]:
+def _draft(path: Path) -> Iterator[Path]:
     """A temporary name for a file or folder, renamed when it is complete: a task may run twice at the same time."""
     draft = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}{DRAFT}")
     yield draft

@@ -44,7 +44,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
                 contexts.append(opened.enter_context(session_on(master)))
             context = contexts[0]
             cores = context.defaultParallelism
-            with _translated(f"the cluster {master} failed at {name}"):
+            with _translate_errors(f"the cluster {master} failed at {name}"):
                 STAGES[name](context, blocks_of(task, cores, memory_bytes // cores if _is_here(master) else 0))
 
         yield {name: partial(run, name) for name in STAGES}
@@ -71,7 +71,10 @@ def session_on(master: str, more: Mapping[str, str] = MappingProxyType({})) -> I
     conf = SparkConf().setMaster(master).setAppName("periplus").setAll([*own.items(), *more.items()])
     # the Python of the executors; by default they use the system's
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _translated(f"no session on {master} (is the master running, and is Java 17 installed?)"), _own_interrupt():
+    with (
+        _translate_errors(f"no session on {master} (is the master running, and is Java 17 installed?)"),
+        _own_interrupt(),
+    ):
         context = SparkContext.getOrCreate(conf)
     context.setLogLevel("FATAL")
     over = threading.Event()
@@ -107,7 +110,7 @@ def _own_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translate_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -128,7 +131,7 @@ CARRYING = {
 }
 
 
-class Carried:
+class ClusterTasks:
     """Tasks on a cluster, running or waiting for a core."""
 
     def __init__(self, context: SparkContext, tasks: int, work: Callable[[int], None]) -> None:
@@ -175,13 +178,13 @@ class Carried:
 
 
 @contextlib.contextmanager
-def carried(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[Carried]:
+def run_on_cluster(master: str, tasks: int, work: Callable[[int], None]) -> Iterator[ClusterTasks]:
     """Calls work(number) in `tasks` tasks as cores become free; tasks of lost machines run again on others.
 
     work: a function of this program, which is installed on every machine, with its arguments bound. Raises StoreError.
     """
     with session_on(master, CARRYING) as context:
-        yield Carried(context, tasks, work)
+        yield ClusterTasks(context, tasks, work)
 
 
-SPARK = Cluster(engine_on, carried)
+SPARK = Cluster(engine_on, run_on_cluster)

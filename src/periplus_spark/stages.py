@@ -16,7 +16,7 @@ from periplus.analyse.duplicates import BINS, band_bins, band_buckets
 from periplus.analyse.engines import alike, streamed
 from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals
 from periplus.analyse.engines.stages import StageTask
-from periplus.analyse.linkgraph import LinkTargets, counted, distinct_sorted
+from periplus.analyse.linkgraph import LinkTargets, count_values, sort_distinct
 from periplus.errors import NotConverged
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
 from periplus_spark.blocks import Blocks, Vector, run_tasks
@@ -85,23 +85,23 @@ def _graph(cut: Blocks, home: Vector, block: int) -> None:
         streamed.write_graph(task, *_urls(cut), home.values(), cut.span(block, "source"))
 
 
-def broken(context: SparkContext, cut: Blocks) -> None:
+def broken_links_stage(context: SparkContext, cut: Blocks) -> None:
     _write_url_vectors(context, cut)
-    run_tasks(context, partial(_broken, cut), cut.count)
+    run_tasks(context, partial(_broken_links, cut), cut.count)
     cut.gather()
 
 
-def _broken(cut: Blocks, block: int) -> None:
+def _broken_links(cut: Blocks, block: int) -> None:
     with cut.part(block) as task:
-        streamed.write_broken(task, *_urls(cut), cut.span(block, "source"))
+        streamed.write_broken_links(task, *_urls(cut), cut.span(block, "source"))
 
 
 def external(context: SparkContext, cut: Blocks) -> None:
     """Counts links and pages by block of sources, and distinct targets by block of targets."""
     _write_url_vectors(context, cut)
     sites = int(_urls(cut)[0].site.max(initial=-1)) + 1
-    tallies = _summed(run_tasks(context, partial(_outward, cut), cut.count), 2, sites)
-    (targets,) = _summed(run_tasks(context, partial(_targets, cut), cut.count), 1, sites)
+    tallies = _sum_blocks(run_tasks(context, partial(_outward, cut), cut.count), 2, sites)
+    (targets,) = _sum_blocks(run_tasks(context, partial(_targets, cut), cut.count), 1, sites)
     with cut.part(0) as task:
         streamed.write_sites(task, tallies, targets)
     cut.gather()
@@ -115,12 +115,12 @@ def _outward(cut: Blocks, block: int) -> tuple[Ints, Ints]:
 
 
 def _targets(cut: Blocks, block: int) -> tuple[Ints, Ints]:
-    (led,) = cut.joined("led", block, 1)
-    sites, counts = counted(_urls(cut)[0].site[distinct_sorted(led)])
+    (led,) = cut.concatenate("led", block, 1)
+    sites, counts = count_values(_urls(cut)[0].site[sort_distinct(led)])
     return sites, counts[None]
 
 
-def _summed(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
+def _sum_blocks(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
     """Sums (sites, int64[rows, len(sites)]) of each block to int64[rows, sites]."""
     tallies = np.zeros((rows, sites), np.int64)
     for own, counts in parts:
@@ -150,7 +150,7 @@ def _deal_sites(context: SparkContext, cut: Blocks) -> None:
     """Sends each task the pages and links of its sites."""
     sizes = run_tasks(context, partial(_site_sizes, cut), cut.count)
     sites = max((int(own[-1]) + 1 for own, _ in sizes if len(own)), default=0)
-    size = _summed([(own, counts[None]) for own, counts in sizes], 1, sites)[0]
+    size = _sum_blocks([(own, counts[None]) for own, counts in sizes], 1, sites)[0]
     before = np.cumsum(size) - size
     owner = before * cut.count // max(int(size.sum()), 1)  # task of each site
     dealt = np.array([np.bincount(owner[own], counts, cut.count) for own, counts in sizes], np.int64)
@@ -163,7 +163,7 @@ def _deal_sites(context: SparkContext, cut: Blocks) -> None:
 
 
 def _site_sizes(cut: Blocks, block: int) -> tuple[Ints, Ints]:
-    return counted(numbers(cut.task.folders["graph"], "nodes", "site", span=cut.span(block)))
+    return count_values(numbers(cut.task.folders["graph"], "nodes", "site", span=cut.span(block)))
 
 
 def _deal_pages(cut: Blocks, owners: Vector, first: Ints, block: int) -> None:
@@ -206,7 +206,7 @@ class _Sites(NamedTuple):
 
 
 def _sites(cut: Blocks, block: int) -> _Sites:
-    pages, site, home, rank = cut.joined("pages", block, 4)
+    pages, site, home, rank = cut.concatenate("pages", block, 4)
     path = cut.task.scratch / f"targets-{block}"
     edges = ((source, target) for source, target in cut.dealt("links", block, 2))
     links = streamed.links_by_source(edges, len(pages), path)
@@ -221,7 +221,7 @@ def _site_ranks(cut: Blocks, block: int) -> None:
 
 
 def _write_ranks(cut: Blocks, block: int) -> None:
-    url, rank = _by_url(cut.joined("results", block, 2))
+    url, rank = _by_url(cut.concatenate("results", block, 2))
     with cut.part(block) as task:
         task.write("ranks", {"url": url, "rank": rank.view(np.float64)})
 
@@ -233,7 +233,7 @@ def _site_maps(cut: Blocks, block: int) -> None:
 
 
 def _write_map(cut: Blocks, block: int) -> None:
-    rows = _by_url(cut.joined("results", block, len(streamed.MAP_COLUMNS)))
+    rows = _by_url(cut.concatenate("results", block, len(streamed.MAP_COLUMNS)))
     with cut.part(block) as task:
         task.write("map", dict(zip(streamed.MAP_COLUMNS, rows, strict=True)))
 
@@ -297,7 +297,7 @@ def _turn_links(cut: Blocks, block: int) -> tuple[float, ...]:
     Returns (number of pages, number of pages without links).
     """
     span = cut.span(block)
-    (links,) = cut.joined("links", block, 1)
+    (links,) = cut.concatenate("links", block, 1)
     links.sort()
     offsets = np.searchsorted(links, np.arange(span.first, span.after + 1) * cut.urls)
     is_page = np.zeros(span.after - span.first, np.bool_)
@@ -395,7 +395,7 @@ def _deal_folders(cut: Blocks, block: int) -> int:
 
 def _merge_folders(cut: Blocks, block: int) -> None:
     """Sends each block the pages that identify its folders."""
-    names, local = cut.joined("names", block, 2)
+    names, local = cut.concatenate("names", block, 2)
     order = np.lexsort((-local, names))
     begins = np.flatnonzero(np.diff(names[order], prepend=names[order[:1]] - 1))
     last = np.repeat(local[order[begins]], np.diff(np.append(begins, len(order))))
@@ -404,7 +404,7 @@ def _merge_folders(cut: Blocks, block: int) -> None:
 
 def _name_folders(cut: Blocks, block: int) -> None:
     span = cut.span(block)
-    local, last = cut.joined("folders", block, 2)
+    local, last = cut.concatenate("folders", block, 2)
     name = np.zeros(span.after - span.first, np.int64)
     name[local - span.first] = last
     own = cut.vector("local").values()[span.first : span.after]
@@ -419,28 +419,28 @@ def _deal_pairs(cut: Blocks, places: _Places, block: int) -> None:
         source, target = (np.asarray(column, np.int64) for column in links.columns)
         tally.add(site[source] * places.sites + site[target])
         start, end = folder[source], folder[target]
-        folders.append(distinct_sorted((start * cut.urls + end)[start != end]))
+        folders.append(sort_distinct((start * cut.urls + end)[start != end]))
     pairs, counts = tally.counts()
     cut.deal("page", block, places.owner(cut, pairs), np.stack([pairs, counts]))
-    both = distinct_sorted(np.concatenate(folders))
+    both = sort_distinct(np.concatenate(folders))
     cut.deal("both", block, cut.of(both // max(cut.urls, 1)), both[None])
 
 
 def _count_folders(cut: Blocks, places: _Places, block: int) -> None:
     site = places.site.values()
-    both = distinct_sorted(cut.joined("both", block, 1)[0])
-    pairs, counts = counted(site[both // max(cut.urls, 1)] * places.sites + site[both % max(cut.urls, 1)])
+    both = sort_distinct(cut.concatenate("both", block, 1)[0])
+    pairs, counts = count_values(site[both // max(cut.urls, 1)] * places.sites + site[both % max(cut.urls, 1)])
     cut.deal("directory", block, places.owner(cut, pairs), np.stack([pairs, counts]))
 
 
 def _write_pairs(cut: Blocks, places: _Places, block: int) -> None:
-    of_pages, of_folders = (_merged(cut.joined(name, block, 2)) for name in ("page", "directory"))
+    of_pages, of_folders = (_merge_counts(cut.concatenate(name, block, 2)) for name in ("page", "directory"))
     for model, rows in enumerate(streamed.interlinking_rows(places.sites, of_pages, of_folders)):
         with cut.part(model * cut.count + block) as task:
             task.write("links", rows)
 
 
-def _merged(tallies: Ints) -> tuple[Ints, Ints]:
+def _merge_counts(tallies: Ints) -> tuple[Ints, Ints]:
     """(distinct numbers in ascending order, sums of their counts)."""
     values, own = np.unique(tallies[0], return_inverse=True)
     return values, np.bincount(own, tallies[1], len(values)).astype(np.int64)
@@ -456,18 +456,18 @@ def duplicates(context: SparkContext, cut: Blocks) -> None:
 
 
 def _deal_digests(cut: Blocks, block: int) -> None:
-    pages = alike.digested(cut.task.dataset, cut.span(block))
+    pages = alike.digest_columns(cut.task.dataset, cut.span(block))
     cut.deal("digests", block, pages[2] % cut.count, pages)
 
 
 def _deal_twins(cut: Blocks, block: int) -> None:
-    rows = alike.twins(cut.joined("digests", block, 8))
+    rows = alike.twins(cut.concatenate("digests", block, 8))
     cut.deal("twins", block, cut.of(rows[0]), rows)
 
 
 def _write_twins(cut: Blocks, block: int) -> None:
     with cut.part(block) as task:
-        alike.write_twins(task, cut.joined("twins", block, 3))
+        alike.write_twins(task, cut.concatenate("twins", block, 3))
 
 
 def sketches(context: SparkContext, cut: Blocks) -> None:
@@ -499,7 +499,7 @@ def _alike(context: SparkContext, cut: Blocks, of: str, threshold: float) -> Non
     """
     counts = run_tasks(context, partial(_comparable, cut, of), cut.count)
     pages, bands = sum(counts), BINS // band_bins(threshold)
-    vectors = _Sketched(
+    vectors = _PageSketches(
         cut.vector("urls", length=pages).create(),
         cut.vector("merits", length=pages).create(),
         cut.vector("bins", "<u8", pages * BINS).create(),
@@ -511,7 +511,7 @@ def _alike(context: SparkContext, cut: Blocks, of: str, threshold: float) -> Non
     cut.gather()
 
 
-class _Sketched(NamedTuple):
+class _PageSketches(NamedTuple):
     """The compared pages, by URL."""
 
     urls: Vector
@@ -527,7 +527,7 @@ def _comparable(cut: Blocks, of: str, block: int) -> int:
     return sum(pages.shape[1] for pages, _ in alike.comparable(cut.task, of, [], cut.span(block)))
 
 
-def _write_sketches(cut: Blocks, of: str, vectors: _Sketched, firsts: list[int], block: int) -> None:
+def _write_sketches(cut: Blocks, of: str, vectors: _PageSketches, firsts: list[int], block: int) -> None:
     at = firsts[block]
     for (urls, merits), rows in alike.comparable(cut.task, of, ["bins"], cut.span(block)):
         vectors.urls.put(at, urls)
@@ -536,12 +536,12 @@ def _write_sketches(cut: Blocks, of: str, vectors: _Sketched, firsts: list[int],
         at += len(urls)
 
 
-def _fill_band(vectors: _Sketched, bands: int, band: int) -> None:
+def _fill_band(vectors: _PageSketches, bands: int, band: int) -> None:
     pages = vectors.urls.length
     vectors.buckets.put(band * pages, band_buckets(vectors.rows(), np.arange(pages), band, bands))
 
 
-def _lead(cut: Blocks, vectors: _Sketched, bands: int, needed: int, block: int) -> None:
+def _lead(cut: Blocks, vectors: _PageSketches, bands: int, needed: int, block: int) -> None:
     order, buckets = np.argsort(vectors.merits.values()), vectors.buckets.values().reshape(bands, -1)
     with cut.part(block) as task:
         alike.write_led(task, vectors.urls.values(), *alike.leaders(vectors.rows(), order, buckets, needed))
@@ -566,7 +566,7 @@ def _deal_stories(cut: Blocks, block: int) -> None:
 
 def _write_cascades(cut: Blocks, block: int) -> None:
     with cut.part(block) as task:
-        alike.write_cascades(task, *cut.joined("stories", block, 3))
+        alike.write_cascades(task, *cut.concatenate("stories", block, 3))
 
 
 STAGES: Mapping[str, Callable[[SparkContext, Blocks], None]] = {
@@ -575,7 +575,7 @@ STAGES: Mapping[str, Callable[[SparkContext, Blocks], None]] = {
     "ranks": ranks,
     "web_ranks": web_ranks,
     "map": site_map,
-    "broken": broken,
+    "broken": broken_links_stage,
     "external": external,
     "duplicates": duplicates,
     "sketches": sketches,

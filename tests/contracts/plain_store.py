@@ -14,7 +14,7 @@ from periplus.acquire.politeness import may_pass
 from periplus.model.frontier import (
     CHOSEN_NOTE,
     PRIORITY_CHECK,
-    PRIORITY_NONE,
+    PRIORITY_WITHOUT_DEPTH,
     Lease,
     LinkSighting,
     PageVisit,
@@ -299,7 +299,7 @@ class PlainStore:
     def note(self, name):
         return self.notes.get(name, "")
 
-    def seen(self, lease, urls):
+    def stored_urls(self, lease, urls):
         return frozenset(url for url in urls if url in self.urls)
 
     # changes
@@ -351,7 +351,7 @@ class PlainStore:
         if waits:
             self._enter(
                 host.id,
-                PRIORITY_NONE if known.depth is None else known.depth,
+                PRIORITY_WITHOUT_DEPTH if known.depth is None else known.depth,
                 candidate.url_id,
                 Request(candidate.url, hops=candidate.hops),
             )

@@ -383,7 +383,7 @@ def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_
     store.commit(worker, batch(refused), 0.0)
     store.offer([candidate(A + "1", 1, vouched=False)], (), 0.0)
     assert not take(store, lease)
-    assert store.seen(lease, [url_id(A), 12345]) == {url_id(A)}
+    assert store.stored_urls(lease, [url_id(A), 12345]) == {url_id(A)}
     store.offer([candidate(A + "1", 1)], (), 0.0)
     (task,) = take(store, lease)
     assert (task.request.url, task.doubt) == (A + "1", 0)

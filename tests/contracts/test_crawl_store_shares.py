@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.crawl_values import batch, candidate, completion, get, side_request, state, take, urls
-from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_NONE, PRIORITY_SITEMAP
+from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_SITEMAP, PRIORITY_WITHOUT_DEPTH
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget
 
@@ -25,7 +25,7 @@ def test_a_sitemaps_url_comes_after_all_links(store):
     assert urls(first) == [A]
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
     (task,) = take(store, lease)
-    assert (task.priority, task.request.depth) == (PRIORITY_NONE, None)
+    assert (task.priority, task.request.depth) == (PRIORITY_WITHOUT_DEPTH, None)
 
 
 def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):

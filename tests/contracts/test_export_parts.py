@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines.combining import combined
-from periplus.analyse.engines.dataset_files import UNFINISHED
+from periplus.analyse.engines.combining import combine
+from periplus.analyse.engines.dataset_files import DRAFTS
 from periplus.api import datasets
 from periplus.api.datasets import JOURNAL, export_dataset
 from periplus.cli.main import main
@@ -68,7 +68,7 @@ def test_any_number_of_parts_and_processes_gives_the_same_rows_in_the_same_order
     assert len(parts_of(manifest, "links")) == parts[0]
     assert sum(parts_of(manifest, "links")) == len(whole["links"]) > 200
     assert manifest.inputs["moments"] == [1.0]
-    assert not (tmp_path / "out" / UNFINISHED).exists()
+    assert not (tmp_path / "out" / DRAFTS).exists()
 
 
 def test_parts_are_the_same_whoever_writes_them(place, made, tmp_path):
@@ -77,7 +77,7 @@ def test_parts_are_the_same_whoever_writes_them(place, made, tmp_path):
     for name in ("one", "two"):
         export_dataset(place, tmp_path / f"{name} more", 1.0, parts=(2, 1))
     assert (
-        combined([tmp_path / "one more", tmp_path / "two more"], tmp_path / "both", 1.0).rows("urls") == len(SITE) + 61
+        combine([tmp_path / "one more", tmp_path / "two more"], tmp_path / "both", 1.0).rows("urls") == len(SITE) + 61
     )
 
 
@@ -116,7 +116,7 @@ def test_a_line_that_a_kill_cut_off_is_a_part_that_is_missing(made, whole, tmp_p
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
-    journal = out / UNFINISHED / JOURNAL
+    journal = out / DRAFTS / JOURNAL
     journal.write_text(journal.read_text("utf-8")[:-20], "utf-8")
     next(out.glob("links/part-00001.parquet")).unlink()
     export_dataset(made, out, 2.0, with_texts=True, parts=(4, 2))
@@ -134,7 +134,7 @@ def test_an_export_of_something_else_begins_again(made, whole, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         export_dataset(made, out, 1.0, parts=(4, 1), watch=stop_after(7))
     other = stored(tmp_path / "c", {"https://f.org/": page("F")}, ["https://f.org/"])
-    (out / UNFINISHED / JOURNAL).write_text("{}", "utf-8")
+    (out / DRAFTS / JOURNAL).write_text("{}", "utf-8")
     assert export_dataset(other, out, 1.0).rows("urls") == 1
 
 
@@ -189,7 +189,7 @@ def test_a_kill_of_the_command_leaves_no_process_and_the_next_one_goes_on(place,
     words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
              "--workers", "2", "-c", str(place)]  # fmt: skip
     killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    journal = out / UNFINISHED / JOURNAL
+    journal = out / DRAFTS / JOURNAL
     while not journal.is_file() or journal.read_text("utf-8").count("\n") < 12:
         assert killed.poll() is None, killed.communicate()
     killed.send_signal(signal.SIGKILL)

@@ -13,7 +13,7 @@ from periplus.model.frontier import StoredRobots
 from periplus.model.visit import Purpose, Reason
 from periplus.store import exchange
 from periplus.store.postgres.address import address_of
-from periplus.urls.parts import WebPart, part_named, part_of
+from periplus.urls.parts import WebPart, parse_part, part_of
 from postgres_server import empty_collection
 
 OWN = [f"http://s{number}.test/" for number in range(40) if part_of(f"s{number}.test:80", 2) == 1]
@@ -172,7 +172,7 @@ def test_what_is_no_part_is_refused(text):
     from periplus.errors import UsageError
 
     with pytest.raises(UsageError):
-        part_named(text)
+        parse_part(text)
 
 
 def test_the_part_of_a_host_is_written_down():
@@ -186,6 +186,6 @@ def test_the_part_of_a_host_is_written_down():
         "localhost:80",
     )
     assert [part_of(host, 4) for host in hosts] == [2, 2, 4, 4, 4, 1]
-    assert part_named("2/4") == WebPart(2, 4)
+    assert parse_part("2/4") == WebPart(2, 4)
     for host in hosts:  # twice as many parts halve each range
         assert (part_of(host, 8) + 1) // 2 == part_of(host, 4)

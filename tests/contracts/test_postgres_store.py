@@ -291,4 +291,4 @@ def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
     monkeypatch.setattr(crawl_reads, "READ_AT_ONCE", 2)
     store = world.open()
     store.offer([candidate(A + str(n), 1, Reason.SCOPE) for n in range(5)] + [candidate(B, 1, Reason.DEPTH)], (), 0.0)
-    assert sorted(url for url, _, _ in store.never_asked([Reason.SCOPE])) == [A + str(n) for n in range(5)]
+    assert sorted(url for url, _, _ in store.unrequested_urls([Reason.SCOPE])) == [A + str(n) for n in range(5)]

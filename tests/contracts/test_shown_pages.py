@@ -47,7 +47,7 @@ def test_an_answer_that_is_as_stored_differs_in_nothing(store, kind):
     fetched = Fetched(200, Headers((("content-type", "text/html; charset=utf-8"),)), PAGE.encode())
     page = understand(A, fetched) if kind == "page" else None
     read = stored(store, fetched if page else Redirected(302, Headers(), ELSEWHERE), page)
-    shown = store.shown(read.lease, url_id(A))
+    shown = store.stored_content(read.lease, url_id(A))
     if page:
         assert shown[2] == "Loď 1"
         assert shown[8:] == sorted(set(page.links.targets))
@@ -58,4 +58,4 @@ def test_an_answer_that_is_as_stored_differs_in_nothing(store, kind):
 
 def test_nothing_is_shown_of_what_was_not_read(store):
     read = stored(store, Redirected(302, Headers(), ELSEWHERE), None)
-    assert store.shown(read.lease, url_id(ELSEWHERE)) == [""]
+    assert store.stored_content(read.lease, url_id(ELSEWHERE)) == [""]

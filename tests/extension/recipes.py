@@ -10,7 +10,7 @@ import numpy as np
 
 from periplus.analyse.audit import Finding
 from periplus.analyse.audit_input import IssueColumns
-from periplus.document.formats.converted import Converted, page
+from periplus.document.formats.converted import Conversion, page
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.present.writers import Writer
 from periplus.schedule.bandit import ChoiceRule
@@ -19,7 +19,7 @@ from periplus.schedule.bandit import ChoiceRule
 def html_of(body):
     """A recipe: its name, then a line for each step."""
     name, *steps = body.decode("utf-8", "replace").splitlines()
-    return Converted(page([f"<p>{html.escape(step)}</p>" for step in steps], title=name))
+    return Conversion(page([f"<p>{html.escape(step)}</p>" for step in steps], title=name))
 
 
 def _write_markdown(table, rows, path):

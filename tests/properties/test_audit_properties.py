@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audited import SmallSite
 from periplus.analyse.audit import audit
 from periplus.analyse.issues import fail_on, issues
-from periplus.analyse.verdicts import Attempt, Evidence, judged, says_missing
+from periplus.analyse.verdicts import Attempt, Evidence, judge, says_missing
 from periplus.document.links import fragment_verdict
 from periplus.errors import UsageError
 from periplus.model.audit import Verdict
@@ -123,7 +123,7 @@ ATTEMPT = st.builds(Attempt, st.floats(0, 100), STATUS, st.sampled_from([None, *
 @given(attempts=st.lists(ATTEMPT, max_size=5), reason=st.sampled_from(list(Reason)), spacing_s=st.floats(0.1, 50))
 def test_a_verdict_is_total_and_one_failure_alarms_nobody(attempts, reason, spacing_s):
     attempts = sorted(attempts, key=lambda attempt: attempt.at)
-    found = judged(Evidence(reason, attempts), spacing_s=spacing_s)
+    found = judge(Evidence(reason, attempts), spacing_s=spacing_s)
     assert found.why
     if found.verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR):
         assert attempts[-1].at - attempts[0].at >= spacing_s

@@ -146,7 +146,7 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
     clock, attempts = FakeClock(), dict[str, int]()
     transport = FakeTransport(clock, lambda request: answer_of(web, request, attempts))
     policy = survey_policy(campaign, made)
-    policy.most_held = 4
+    policy.most_hosts = 4
     with store_of(made) as store:
         open_starts(store, policy, campaign, made, clock.now())
 

@@ -43,12 +43,12 @@ def test_the_order_of_learning_hardly_matters(some, rng):
     for page in some:
         if page:
             assert (
-                learnt(some).seen(page, counted=True).text_pages.tolist()
-                == learnt(other).seen(page, counted=True).text_pages.tolist()
+                learnt(some).evidence_of(page, counted=True).text_pages.tolist()
+                == learnt(other).evidence_of(page, counted=True).text_pages.tolist()
             )
             assert (
-                learnt(some).seen(page, counted=True).path_pages.tolist()
-                == learnt(other).seen(page, counted=True).path_pages.tolist()
+                learnt(some).evidence_of(page, counted=True).path_pages.tolist()
+                == learnt(other).evidence_of(page, counted=True).path_pages.tolist()
             )
 
 

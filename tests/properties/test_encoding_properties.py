@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.document.decode import decode
-from periplus.document.guess import guessed
+from periplus.document.guess import guess_encoding
 from periplus.document.language import ALPHABETS, LONGEST, language_of, ngrams_of, page_language, symbols_of
 from periplus.document.ngrams import BIAS, FACTOR, SPACE
 from periplus.document.utf8 import is_utf_8
@@ -57,7 +57,7 @@ def test_what_a_language_writes_in_its_encodings_is_read_back(data, language):
     encoding = data.draw(st.sampled_from(ENCODINGS[language]))
     parts = data.draw(st.permutations(TEXTS[language]))
     body = written("\n".join(parts), encoding)
-    found = guessed(body)
+    found = guess_encoding(body)
     assert found is not None
     assert found.encoding.text(body) == "\n".join(parts)
 

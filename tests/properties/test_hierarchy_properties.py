@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from drawn_graph import graph_of
 from periplus.analyse.linkgraph import hierarchical_map, map_tree
-from periplus.model.results import OTHERS
+from periplus.model.results import OTHER_PAGES
 
 
 @st.composite
@@ -86,7 +86,7 @@ def test_a_folded_map_holds_every_page_in_one_node_and_its_totals_add_up(web, ma
     named = []
 
     def check(node):
-        if node.page == OTHERS:
+        if node.page == OTHER_PAGES:
             assert not node.children
             return
         named.append(node.page)
@@ -94,9 +94,9 @@ def test_a_folded_map_holds_every_page_in_one_node_and_its_totals_add_up(web, ma
         assert node.fetched == (node.page % 3 > 0) + sum(child.fetched for child in node.children)
         assert node.size_bytes == size_bytes[node.page] + sum(child.size_bytes for child in node.children)
         assert abs(node.rank - rank[node.page] - sum(child.rank for child in node.children)) < 1e-12
-        assert sum(child.page == OTHERS for child in node.children) <= 1
+        assert sum(child.page == OTHER_PAGES for child in node.children) <= 1
         for child in node.children:
-            assert child.page == OTHERS or found.parent[child.page] == node.page
+            assert child.page == OTHER_PAGES or found.parent[child.page] == node.page
             assert child.pages > 0
             check(child)
 

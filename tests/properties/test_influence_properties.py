@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swapped, value_of
+from periplus.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swap_sites, value_of
 from periplus.document.dates import feed_dates
 from periplus.document.publication import DateEvidence, page_date
 from periplus.model.story import Cascades, Objective
@@ -49,7 +49,7 @@ def test_choices_keep_to_the_budget_and_below_every_bound(
 ) -> None:
     cover = coverage(made(stories), objective, by_posts=by_posts)
     first = lazy_greedy(cover, budget, by_ratio=by_posts)
-    sites, _ = swapped(cover, first.sites, budget)
+    sites, _ = swap_sites(cover, first.sites, budget)
     assert float(cover.costs[list(sites)].sum()) <= budget
     assert value_of(cover, sites) >= first.value - 1e-9
     assert bound_at(cover, best_of(cover, sites), budget)[0] >= value_of(cover, sites) - 1e-9

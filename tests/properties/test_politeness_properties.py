@@ -9,12 +9,12 @@ from periplus.acquire.politeness import (
     RATE_FLOOR,
     Pace,
     delay_for,
-    finished,
+    finish_request,
     given_up,
     retry_after_s,
-    started,
+    start_request,
     struck,
-    suspended,
+    suspend,
 )
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import DELAY_FLOOR_S, Politeness
@@ -50,10 +50,10 @@ def test_over_any_history_gaps_keep_the_floor_and_waits_are_kept(politeness, ste
         now = max(now + idle, pace.not_before)
         if last is not None:
             assert now - last >= max(DELAY_FLOOR_S, politeness.delay_s, crawl_delay or 0.0) - 1e-6
-        last, pace = now, started(pace, now)
+        last, pace = now, start_request(pace, now)
         visit = Visit(Request("http://a.test/"), now, took, outcome, first_byte_s=took * share)
         now += took
-        before, pace = pace, finished(pace, visit, politeness, now)
+        before, pace = pace, finish_request(pace, visit, politeness, now)
         assert pace.not_before >= before.not_before, "no answer makes a wait shorter"
         assert RATE_FLOOR <= pace.rate <= 1
         if isinstance(outcome, Fetched) and outcome.status in (429, 503):
@@ -88,4 +88,4 @@ def test_retry_after_is_total(text, now):
 
 @given(SECONDS, SECONDS)
 def test_suspensions_only_add(first, second):
-    assert suspended(suspended(Pace(1.0), first, "a"), second, "b").not_before == max(first, second)
+    assert suspend(suspend(Pace(1.0), first, "a"), second, "b").not_before == max(first, second)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.rendered import PendingPage, completion_of_page
-from periplus.acquire.rendering import NOT_PARSED, Rendered, RenderJob
+from periplus.acquire.rendering import PARSING_INCOMPLETE, RenderJob, RenderResult
 from periplus.model.frontier import Task
 from periplus.model.page import Rendering
 from periplus.model.visit import Fetched, Headers, Request, Visit
@@ -36,10 +36,10 @@ def test_a_page_cut_off_by_a_bound_has_the_links_and_the_text_that_were_sent(pie
     visit = Visit(request, 1.0, 0.1, Fetched(200, headers, sent))
     task = Task(1, 0, 1, 1, request)
     page = PendingPage(SimpleNamespace(lease=None), task, visit)
-    rendering = Rendering(shown, sent, b"", len(sent), 1.0, bounds=(bound, NOT_PARSED))
+    rendering = Rendering(shown, sent, b"", len(sent), 1.0, bounds=(bound, PARSING_INCOMPLETE))
     job = RenderJob(HOME, visit.outcome, page)
     discovery = Discovery(site_scope([HOME], Scope()), Settings())
-    kept = completion_of_page(page, Rendered(job, rendering), discovery)
+    kept = completion_of_page(page, RenderResult(job, rendering), discovery)
     plain = Discovery(site_scope([HOME], Scope()), Settings()).of(None, task, visit)
     assert set(plain.document.links.targets) <= set(kept.document.links.targets)
     assert len(plain.document.text) <= len(kept.document.text)

@@ -46,7 +46,7 @@ def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
     turns = AddressTurns(most, 0.5)
     for name in names:
         assert turns.turn(name, 0.0) == 0.0, "its address is not known yet"
-        turns.ended(name, A)
+        turns.end_turn(name, A)
     return turns
 
 
@@ -59,7 +59,7 @@ def test_hosts_at_a_crowded_address_take_turns_and_are_requested_equally_often(t
     while len(starts) < 600:
         now, what, name = heapq.heappop(due)
         if what == "end":
-            turns.ended(name, A)
+            turns.end_turn(name, A)
             heapq.heappush(due, (now + 0.01, "ask", name))
             continue
         at = turns.turn(name, now)
@@ -84,23 +84,23 @@ def test_few_hosts_hosts_behind_a_proxy_and_local_hosts_take_no_turns(names: int
         for name in NAMES[:names]:
             assert turns.turn(name, 1.0) == 1.0
         for name in NAMES[:names]:
-            turns.ended(name, address)
+            turns.end_turn(name, address)
 
 
 def test_a_host_that_moves_counts_at_its_new_address() -> None:
     turns = crowded(NAMES[:9])
     assert [turns.turn(name, 1.0) for name in NAMES[:3]] == [1.0, 1.5, 2.0]
-    turns.ended(NAMES[8], B)
+    turns.end_turn(NAMES[8], B)
     assert turns.turn(NAMES[8], 1.0) == 1.0, "it has another address now"
     assert turns.turn(NAMES[3], 1.0) == 1.0, "eight hosts take no turns"
 
 
 def test_the_number_of_known_hosts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(politeness, "MOST_KNOWN", 20)
+    monkeypatch.setattr(politeness, "MOST_ADDRESSES", 20)
     turns = AddressTurns(1, 0.5)
     for number in range(200):
-        turns.ended(f"s{number}.test:80", f"198.51.100.{number}")
-        turns.ended(f"t{number}.test:80", f"198.51.100.{number}")
+        turns.end_turn(f"s{number}.test:80", f"198.51.100.{number}")
+        turns.end_turn(f"t{number}.test:80", f"198.51.100.{number}")
     assert len(turns._address) == 20 and len(turns._table._names) == 10
     assert [turns.turn(f"{letter}199.test:80", 1.0) for letter in "st"] == [1.0, 1.5]
     assert [turns.turn(f"{letter}0.test:80", 1.0) for letter in "st"] == [1.0, 1.0]
@@ -111,7 +111,7 @@ def test_a_first_request_waits_too_but_own_hosts_and_other_ports_of_a_host_take_
     assert [turns.admits(NAMES[number], A, 1.0) for number in (0, 1, 9)] == [True, True, True]
     assert turns.admits(HostKey("s0.test:8080"), A, 1.0), "s9.test is the user's own host: it takes no turns"
     assert [turns.admits(NAMES[number], A, 1.0) for number in (2, 3, 9)] == [False, False, True]
-    turns.ended(HostKey("s0.test:8080"), A)
+    turns.end_turn(HostKey("s0.test:8080"), A)
     assert [turns.turn(NAMES[number], 1.1) for number in (2, 3)] == [1.5, 2.0]
     assert turns.turn(NAMES[2], 1.5) == 1.5 and turns.admits(NAMES[2], A, 1.51), "its turn has come"
     assert not turns.admits(NAMES[3], A, 1.51)
@@ -126,7 +126,7 @@ def test_hosts_of_several_processes_take_turns_at_a_shared_address(tables, kille
         name: sorted(ALIVE)[number % 3] for number, name in enumerate(NAMES)
     }  # four hosts each: no process has a crowded address by its own count
     for name, pid in owner.items():
-        turns[pid].ended(name, A)
+        turns[pid].end_turn(name, A)
     due = [(1.0 + rng.random(), "ask", name) for name in NAMES]
     heapq.heapify(due)
     starts: list[tuple[float, float, str]] = []
@@ -137,7 +137,7 @@ def test_hosts_of_several_processes_take_turns_at_a_shared_address(tables, kille
         if owner[name] not in tables.living:
             continue
         if what == "end":
-            turns[owner[name]].ended(name, A)
+            turns[owner[name]].end_turn(name, A)
             heapq.heappush(due, (now + 0.01, "ask", name))
         elif (at := turns[owner[name]].turn(name, now)) > now:
             heapq.heappush(due, (at + rng.random() * 0.02, "ask", name))

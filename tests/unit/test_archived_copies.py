@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import table_of
-from periplus.acquire.cdx import CdxServer, copies_of, query_url, shown_at
+from periplus.acquire.cdx import CdxServer, copies_of, query_url, replay_url
 from periplus.api.suggesting import with_copies
 from periplus.errors import PeriplusError
 from periplus.model.audit import Issue, Severity
@@ -66,7 +66,7 @@ def test_the_query_url_escapes_the_link():
     ],
 )
 def test_the_url_of_a_copy_for_each_kind_of_server(server, shown):
-    assert shown_at(server, "2019", "http://e.org/") == shown
+    assert replay_url(server, "2019", "http://e.org/") == shown
 
 
 class Answers:

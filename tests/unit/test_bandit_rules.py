@@ -14,7 +14,7 @@ THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 
 
 def trace(rule: ChoiceRule, sites: list[list[int]], budget: int, seed: int = 1) -> str:
     """The sites in the order of their requests, a letter per page. A site has as many pages as its list."""
-    yields, turns, rng = Yields.none(1, len(sites)), Turns.none(1), np.random.default_rng(seed)
+    yields, turns, rng = Yields.zeros(1, len(sites)), Turns.zeros(1), np.random.default_rng(seed)
     order = ""
     for _ in range(budget):
         ready = np.array([[len(site) > pages for site, pages in zip(sites, yields.pages[0], strict=True)]])
@@ -29,7 +29,7 @@ def trace(rule: ChoiceRule, sites: list[list[int]], budget: int, seed: int = 1) 
 
 def yields_after(*histories: list[float]) -> Yields:
     """The state after these rewards, by site."""
-    yields = Yields.none(1, len(histories))
+    yields = Yields.zeros(1, len(histories))
     for site, history in enumerate(histories):
         for reward in history:
             yields.book(np.array([0]), np.array([site]), np.array([float(reward)]))

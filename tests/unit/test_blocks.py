@@ -228,7 +228,7 @@ def plain_words(markup):
             for above in string.ancestors
         ):
             words.append(string.data)
-    return re.sub(r"\s", "", whitespace.folded("".join(words)))
+    return re.sub(r"\s", "", whitespace.fold_whitespace("".join(words)))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -142,14 +142,14 @@ def test_followers_continue_independently_of_each_other(connection):
     one, two = changes.follow(connection, "one"), changes.follow(connection, "two")
     put(connection, 1)
     _, one = seen(connection, one)
-    changes.passed(connection, "one", one)
+    changes.set_position(connection, "one", one)
     put(connection, 2)
     assert changes.follow(connection, "one") == one
     assert seen(connection, one)[0] == [2]
     # each page appears as a page and as a change since the start
     assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]
     _, two = seen(connection, two)
-    changes.passed(connection, "two", two)
+    changes.set_position(connection, "two", two)
     assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # follower "one" has not confirmed it
     changes.unfollow(connection, "one")
     assert connection.execute("SELECT url_id FROM change").fetchall() == []
@@ -177,7 +177,7 @@ def test_a_new_follower_starts_after_deleted_changes(connection):
     first = changes.follow(connection, "first")
     put(connection, 1)
     _, first = seen(connection, first)
-    changes.passed(connection, "first", first)
+    changes.set_position(connection, "first", first)
     second = changes.follow(connection, "second")
     assert second.seq == first.seq
     put(connection, 1)
@@ -242,7 +242,7 @@ def test_a_follower_has_the_collections_pages_after_random_changes(connection):
             for page in ids:
                 copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
             if rng.random() < 0.8:  # otherwise it was killed before the confirmation
-                changes.passed(connection, "copy", after)
+                changes.set_position(connection, "copy", after)
     for page in seen(connection, changes.follow(connection, "copy"))[0]:
         copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
     there = {page.url_id for page in text_rows.pages_of_site(connection, 1)}

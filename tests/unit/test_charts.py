@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from periplus.errors import UsageError
-from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present.charts import (
     COLUMN,
@@ -57,7 +57,7 @@ TREE = MapNode(
     (
         MapNode(1, 4, 4, 500, 0.5, (MapNode(2, 1, 0, 125, 0.2),)),
         MapNode(3, 1, 0, 250, 0.1),
-        MapNode(OTHERS, 4, 1, 125, 0.2),
+        MapNode(OTHER_PAGES, 4, 1, 125, 0.2),
     ),
 )
 

@@ -10,7 +10,7 @@ import pytest
 import periplus
 from periplus.api.comparison import compare_runs
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.model.results import OTHERS
+from periplus.model.results import OTHER_PAGES
 from periplus.model.visit import Reason, State
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
@@ -82,7 +82,7 @@ def test_facts_are_in_the_order_of_the_pages(collection):
 def test_a_folded_tree_counts_the_omitted_pages(collection):
     tree = collection.map().tree(max_nodes=2)
     assert tree.pages == 5
-    assert [child.page for child in tree.children][-1] == OTHERS
+    assert [child.page for child in tree.children][-1] == OTHER_PAGES
 
 
 def test_both_scales_of_pagerank_give_the_same_order(collection):
@@ -260,7 +260,7 @@ def test_during_a_crawl_the_map_ends_at_the_last_complete_depth(tmp_path, monkey
     assert (running.complete_to, running.shown_depth) == (1, 1)
     assert "running; complete down to depth 1" in "\n".join(running.head())
     assert "stopped; complete down to depth 1" in "\n".join(stopped.head())
-    assert [child.page == OTHERS for child in running.tree().children[0].children] == [True]
+    assert [child.page == OTHER_PAGES for child in running.tree().children[0].children] == [True]
 
 
 def test_a_crawl_can_write_while_a_collection_is_read(folder):
@@ -278,7 +278,7 @@ def test_a_time_limit_stops_a_long_query(folder):
     with (
         periplus.open(folder, time_limit_s=0.05) as collection,
         pytest.raises(StoreError, match=r"longer than 0\.05 s"),
-        reading.limited(collection._connection, 0.05),
+        reading.limit_reads(collection._connection, 0.05),
     ):
         collection._connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
@@ -290,7 +290,7 @@ def test_a_time_limit_counts_cpu_time(folder, monkeypatch):
     from periplus.store.sqlite import reading
 
     monkeypatch.setattr(reading, "LIMIT_STEPS", 1)
-    with contextlib.closing(reading.connect(folder)) as connection, reading.limited(connection, 0.5):
+    with contextlib.closing(reading.connect(folder)) as connection, reading.limit_reads(connection, 0.5):
         connection.create_function("wait", 0, lambda: time.sleep(0.3) or 1)
         question = (
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT sum(wait()) FROM n"

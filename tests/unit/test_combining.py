@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datasets import chance_dataset, write_dataset
 from periplus.analyse.engines import combining
-from periplus.analyse.engines.combining import combined
+from periplus.analyse.engines.combining import combine
 from periplus.analyse.engines.dataset_files import manifest_in
 from periplus.errors import UsageError
 from periplus.model.dataset import TABLES
@@ -65,7 +65,7 @@ def test_shares_of_a_web_are_combined_into_the_whole_web(tmp_path_factory, seed,
     shares = [write_dataset(folder / f"share{number}", share_of(whole, number, parts), 2) for number in range(parts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combining, "_ROWS", dict.fromkeys(TABLES, rows))  # small blocks, cut at every place
-        combined(shares, folder / "all", 5.0)
+        combine(shares, folder / "all", 5.0)
     assert {name: tables_of(folder / "all")[name] for name in TABLES} == whole
 
 
@@ -86,7 +86,7 @@ def test_a_url_in_two_collections_takes_page_and_links_of_the_later_visit(tmp_pa
         return write_dataset(tmp_path / name, tables)
 
     shares = [visited("new", 2000, "https://e.org/b", 4), visited("old", 1000, "https://e.org/a", 0)]
-    combined(shares, tmp_path / "all", 5.0)
+    combine(shares, tmp_path / "all", 5.0)
     rows = tables_of(tmp_path / "all")
     assert [row["text"] for row in rows["urls"]] == ["https://e.org/", "https://e.org/a", "https://e.org/b"]
     assert [(row["url"], row["title"]) for row in rows["pages"]] == [(0, "new")]
@@ -98,8 +98,8 @@ def test_a_url_in_two_collections_takes_page_and_links_of_the_later_visit(tmp_pa
 
 def test_the_folder_of_a_combined_dataset_is_never_overwritten(tmp_path):
     shares = [chance_dataset(tmp_path / str(seed), seed, texts=seed > 1) for seed in (1, 2)]
-    combined(shares, tmp_path / "all", 5.0)
+    combine(shares, tmp_path / "all", 5.0)
     assert "texts" not in tables_of(tmp_path / "all"), "a table that one dataset lacks"
-    assert combined(shares, tmp_path / "all", 9.0).made == 5.0
+    assert combine(shares, tmp_path / "all", 9.0).made == 5.0
     with pytest.raises(UsageError, match="contains another dataset"):
-        combined(shares[:1], tmp_path / "all", 9.0)
+        combine(shares[:1], tmp_path / "all", 9.0)

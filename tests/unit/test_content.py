@@ -178,8 +178,8 @@ def test_forgetting_a_page_restores_the_evidence():
 
 
 def test_evidence_is_limited_and_keeps_the_texts_of_every_page(monkeypatch):
-    monkeypatch.setattr("periplus.analyse.content.evidence.TEXTS_KEPT", 200)
-    monkeypatch.setattr("periplus.analyse.content.evidence.PATHS_KEPT", 10)
+    monkeypatch.setattr("periplus.analyse.content.evidence.MOST_TEXTS", 200)
+    monkeypatch.setattr("periplus.analyse.content.evidence.MOST_PATHS", 10)
     pages = [made_page(number) for number in range(60)]
     evidence = learnt(pages)
     assert len(evidence.to_bytes()) < 200 * 12 + 10 * 20 + 100

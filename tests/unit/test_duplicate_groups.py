@@ -7,10 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.analyse.duplicates import Head, NearHeads, best_first, grouped, is_in_full, near_heads, shingles, sketches
+from periplus.analyse.duplicates import (
+    Head,
+    NearHeads,
+    best_first,
+    group_duplicates,
+    is_in_full,
+    near_heads,
+    shingles,
+    sketches,
+)
 from periplus.document.digest import digests, without_marks
 from periplus.document.guess import encoding_of
-from periplus.document.whitespace import folded
+from periplus.document.whitespace import fold_whitespace
 from periplus.model.duplicates import Contender, Duplicates, Ground, Likeness, SameText
 from periplus.model.web import Url, UrlId
 from periplus.present.text import duplicate_lines, duplicate_rows, write_duplicate_json
@@ -41,7 +50,7 @@ def names(pages):
 )
 def test_ours_the_representative_has_diacritics_is_canonical_or_has_the_shortest_path(first, other, ground):
     ordered = best_first([other, first])
-    (group,) = grouped([(ordered, True)], ())
+    (group,) = group_duplicates([(ordered, True)], ())
     assert (group.url, group.grounds) == (first.page.url, (ground,))
 
 
@@ -49,7 +58,7 @@ def test_each_page_has_its_degree_of_similarity():
     pages = best_first(
         [same("a", marks=3), same("bb", marks=3), same("cc", marks=3, body=1), same("dd", text=1, body=2)]
     )
-    (group,) = grouped([(pages, True)], ())
+    (group,) = group_duplicates([(pages, True)], ())
     assert [page.like for page in group.pages] == [Likeness.BYTES, Likeness.WORDS, Likeness.FOLDED]
     assert group.grounds == (Ground.MARKS, Ground.LENGTH)
 
@@ -68,7 +77,7 @@ def test_near_duplicates_join_the_best_page_with_its_own_duplicates():
     (found,) = near(heads, texts)
     assert found.first.page.url == "https://h/b"
     twins = best_first([same("b"), same("copy")])
-    (group,) = grouped([(twins, True)], [found])
+    (group,) = group_duplicates([(twins, True)], [found])
     assert [(member.url, member.like, member.text) for member in group.pages] == [
         ("https://h/copy", Likeness.BYTES, 0),
         ("https://h/long", Likeness.NEAR, 1),
@@ -84,13 +93,13 @@ def test_a_near_duplicate_with_diacritics_is_the_representative():
     heads = [Head(page("a"), False, 5), Head(page("bb"), True, 0)]
     (found,) = near(heads, [ESSAY, ESSAY + " more"])
     assert found.first.page.url == "https://h/bb"
-    (group,) = grouped([], [found])
+    (group,) = group_duplicates([], [found])
     assert group.grounds == (Ground.MARKS,)
 
 
 def test_a_page_is_in_one_group_and_large_groups_come_first():
     first, second = best_first([same("a"), same("b"), same("c")]), best_first([same("x"), same("y")])
-    found = grouped([(second, False), (first, True)], [NearHeads(Head(first[0].page, False, 2), [])])
+    found = group_duplicates([(second, False), (first, True)], [NearHeads(Head(first[0].page, False, 2), [])])
     assert [(group.url, len(group.pages), group.is_confirmed) for group in found] == [
         ("https://h/a", 2, True),
         ("https://h/x", 1, False),
@@ -109,13 +118,13 @@ def test_texts_with_full_diacritics_are_recognized():
 def test_digests_do_not_depend_on_the_encoding(language, data):
     """Two encodings of a text give the same text digest, and without diacritics the same folded digest."""
     lines = data.draw(st.lists(st.sampled_from(TEXTS[language]), min_size=1, max_size=4))
-    text = folded("\n".join(lines))
+    text = fold_whitespace("\n".join(lines))
     encodings = st.sampled_from(["utf-8", *ENCODINGS[language]])
     found = []
     for encoding in (data.draw(encodings), data.draw(encodings)):
         body = written(text, encoding)
         read = encoding_of(encoding).text(body)
-        found.append((body, digests(body, folded(read).encode())))
+        found.append((body, digests(body, fold_whitespace(read).encode())))
     (one_body, one), (other_body, other) = found
     assert (one.text, one.folded) == (other.text, other.folded)
     assert (one.body == other.body) == (one_body == other_body)
@@ -123,7 +132,7 @@ def test_digests_do_not_depend_on_the_encoding(language, data):
 
 
 def test_lines_rows_and_json_contain_every_page():
-    groups = grouped(
+    groups = group_duplicates(
         [(best_first([same("a", marks=2), same("b", text=1, body=1), same("c", text=1, body=1)]), True)], ()
     )
     found = Duplicates("h", 0.8, 9, tuple(groups), ("a note",))

@@ -118,7 +118,7 @@ def test_a_canonical_page_of_another_page_is_marked(tmp_path):
 def test_anchor_texts_are_folded_and_sorted_by_frequency(
     connection, tmp_path, monkeypatch, counted_at_once, pages_at_once, block_rows
 ):
-    monkeypatch.setattr(text_rows, "LINKS_COUNTED_AT_ONCE", counted_at_once)
+    monkeypatch.setattr(text_rows, "LINKS_PER_BATCH", counted_at_once)
     monkeypatch.setattr(text_rows, "PAGES_AT_ONCE", pages_at_once)
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", block_rows)
     targets = np.sort([url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])

@@ -9,7 +9,14 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.alike import ASKED, CLICKS, FAILED_REASONS, FETCHED_REASONS, FOLLOWED, PAGE_REASONS
+from periplus.analyse.engines.alike import (
+    CHECKED_LINKS,
+    CLICKS,
+    FAILED_REASONS,
+    FETCHED_NAMES,
+    FOLLOWED_LINKS,
+    PAGE_REASONS,
+)
 from periplus.analyse.engines.dataset_files import blocks
 from periplus.analyse.engines.stages import STAGES, StageParameters, compute
 from periplus.analyse.engines.streamed import ENGINE
@@ -61,7 +68,7 @@ class World:
         """(source, target, end, kind, position) of links of fetched pages whose redirects end."""
         for link in self.links:
             end = self.end(link["target"])
-            if link["kind"] in kinds and end >= 0 and self.reason(link["source"]) in FETCHED_REASONS:
+            if link["kind"] in kinds and end >= 0 and self.reason(link["source"]) in FETCHED_NAMES:
                 yield link["source"], link["target"], end, link["kind"], link["position"]
 
 
@@ -89,7 +96,7 @@ def test_each_site_has_one_fetched_home_page(world):
     homes = [(site, url) for url, site, _, home in world.found("graph", "nodes") if home]
     starts = {world.end(row["url"]) for row in world.urls if row["is_start"]}
     first = {}
-    for url in sorted(url for url in starts if url >= 0 and world.reason(url) in FETCHED_REASONS):
+    for url in sorted(url for url in starts if url >= 0 and world.reason(url) in FETCHED_NAMES):
         first.setdefault(world.site(url), url)
     assert sorted(homes) == sorted(first.items())
 
@@ -105,7 +112,7 @@ def test_ranks_sum_to_one_in_each_site_and_over_the_web(world):
 def test_a_link_with_a_failed_end_is_broken(world):
     expected = [
         (s, t, kind, position, end)
-        for s, t, end, kind, position in world.led(ASKED)
+        for s, t, end, kind, position in world.led(CHECKED_LINKS)
         if world.reason(end) in FAILED_REASONS
     ]
     assert world.found("broken") == sorted(expected)
@@ -113,7 +120,7 @@ def test_a_link_with_a_failed_end_is_broken(world):
 
 def test_external_links_to_valid_pages_are_counted_per_site(world):
     links, pages, targets = defaultdict(int), defaultdict(set), defaultdict(set)
-    for source, _, end, *_ in world.led(FOLLOWED):
+    for source, _, end, *_ in world.led(FOLLOWED_LINKS):
         if world.site(source) != world.site(end) and world.reason(end) not in FAILED_REASONS:
             site = world.site(end)
             links[site] += 1

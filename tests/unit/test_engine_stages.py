@@ -16,10 +16,10 @@ from periplus.analyse.engines.stages import (
     ROWS,
     STAGES,
     StageParameters,
-    chosen,
+    choose_engine,
     compute,
     folder_name,
-    needed,
+    required_stages,
 )
 from periplus.analyse.engines.streamed import ENGINE
 from periplus.api.engines import EngineRequest, _cores, analyse_dataset
@@ -44,7 +44,7 @@ def manifest(urls, links):
 
 
 def test_a_stage_runs_once_and_after_the_stages_it_needs():
-    names = [stage.name for stage in needed(["map", "cascades", "ranks"])]
+    names = [stage.name for stage in required_stages(["map", "cascades", "ranks"])]
     assert names == ["ends", "graph", "ranks", "map", "duplicates", "sketches", "near", "cascades"]
 
 
@@ -118,7 +118,7 @@ def test_an_incomplete_dataset_is_refused(dataset, tmp_path):
     ],
 )
 def test_auto_selects_the_fastest_engine_with_enough_memory_and_says_why(urls, links, memory, cores, engine):
-    choice = chosen(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
+    choice = choose_engine(manifest(urls, links), ["map"], int(memory), "spark" if cores else "", cores)
     assert choice.engine == engine
     assert f"{urls:,} URLs" in choice.why
     assert ("no cluster is given" in choice.why) == (not cores)

@@ -15,7 +15,7 @@ from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows, exported_columns
 from periplus.api.moving import move
 from periplus.cli.main import main
-from periplus.document.extraction import VALUE_CHARS, extract_rules, extracted
+from periplus.document.extraction import VALUE_CHARS, extract_rules, extract_values
 from periplus.errors import UsageError
 from stored import page, stored
 
@@ -28,7 +28,7 @@ PAGE = """<!DOCTYPE html><title>Lamp</title><p class=price data-sku="L-1">€ <b
 def value(rule, body=PAGE, media_type="text/html"):
     lines = "\n".join(f"{name} = {json.dumps(part)}" for name, part in rule.items()) if isinstance(rule, dict) else ""
     text = f"[extract.v]\n{lines}" if lines else f"[extract]\nv = {json.dumps(rule)}"
-    (made,) = extracted(extract_rules(text), body.encode(), "utf-8", media_type)
+    (made,) = extract_values(extract_rules(text), body.encode(), "utf-8", media_type)
     return made
 
 
@@ -114,12 +114,14 @@ RULES = extract_rules(
 
 @given(body=st.binary(max_size=300), media_type=st.sampled_from(["text/html", "application/json", "image/png", ""]))
 def test_any_bytes_give_values_or_none(body, media_type):
-    assert all(value is None or isinstance(value, str) for value in extracted(RULES, body, "utf-8", media_type))
+    assert all(value is None or isinstance(value, str) for value in extract_values(RULES, body, "utf-8", media_type))
 
 
 def test_values_have_a_limited_length():
     many = "<p class=x>" + "y" * 50 + "</p>"
-    assert all(len(value) <= VALUE_CHARS for value in extracted(RULES, (many * 5_000).encode(), "utf-8", "text/html"))
+    assert all(
+        len(value) <= VALUE_CHARS for value in extract_values(RULES, (many * 5_000).encode(), "utf-8", "text/html")
+    )
 
 
 SITE = {

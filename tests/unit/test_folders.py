@@ -15,7 +15,7 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.visit import Cut, Purpose, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import FetchLimits, Identity
-from periplus.urls.folders import as_file_links, folder_host, folders_of, parts_of, paths_shown, url_of_path
+from periplus.urls.folders import as_file_links, folder_host, folders_of, parts_of, path_formatter, url_of_path
 
 ROOT = "http://site.alt"
 
@@ -195,13 +195,13 @@ def test_names_are_the_same_after_conversion_to_a_url_and_back():
 
 def test_paths_are_shown_relative_to_the_current_folder():
     folders = folders_of(["docs.alt=/home/u/docs"])
-    shown = paths_shown(folders, Path("/home/u"))
+    shown = path_formatter(folders, Path("/home/u"))
     assert shown("http://docs.alt/guide/a%20b.html#top") == "docs/guide/a b.html#top"
     assert shown("leads to http://docs.alt/x.html, at last") == "leads to docs/x.html, at last"
     assert shown("http://docs.alt/") == "docs/" and shown("http://other.alt/") == "http://other.alt/"
-    assert paths_shown(folders, Path("/home/u/docs"))("http://docs.alt/a.md?x=1") == "a.md?x=1"
-    assert paths_shown(folders, Path("/tmp"))("http://docs.alt/a.md") == "/home/u/docs/a.md"
-    assert paths_shown({}, Path("/tmp"))("http://docs.alt/a.md") == "http://docs.alt/a.md"
+    assert path_formatter(folders, Path("/home/u/docs"))("http://docs.alt/a.md?x=1") == "a.md?x=1"
+    assert path_formatter(folders, Path("/tmp"))("http://docs.alt/a.md") == "/home/u/docs/a.md"
+    assert path_formatter({}, Path("/tmp"))("http://docs.alt/a.md") == "http://docs.alt/a.md"
     assert as_file_links(folders, '<a href="http://docs.alt/a%20b">docs.alt</a>') == (
         '<a href="file:///home/u/docs/a%20b">docs</a>'
     )

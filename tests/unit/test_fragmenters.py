@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.shorkin import chains, covered, fragments, lengths, source_left
+from periplus.analyse.shorkin import chains, fragments, is_covered, lengths, source_left
 
 
 def test_a_fragmenter_is_a_tag_or_the_stripped_text_between_two_tags():
@@ -50,7 +50,7 @@ def test_a_page_of_fewer_fragmenters_has_no_chain():
 
 def test_the_fragmenters_of_a_selected_chain_are_covered():
     sequence = chains(fragments("<p>a</p><p>b</p><p>c</p>"), 3)
-    assert covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [
+    assert is_covered(sequence, np.sort(sequence[[1, 5]]), 3).tolist() == [
         False,
         True,
         True,
@@ -61,7 +61,7 @@ def test_the_fragmenters_of_a_selected_chain_are_covered():
         True,
         False,
     ]
-    assert not covered(sequence, np.zeros(0, np.uint64), 3).any()
+    assert not is_covered(sequence, np.zeros(0, np.uint64), 3).any()
 
 
 def test_removing_a_script_tag_removes_its_script():

@@ -59,7 +59,7 @@ def test_an_endless_view_is_stopped_by_a_time_limit(given):
     with (
         contextlib.closing(reading.connect(folder)) as connection,
         pytest.raises(StoreError, match="took longer"),
-        reading.limited(connection, 0.2),
+        reading.limit_reads(connection, 0.2),
     ):
         connection.execute("SELECT count(*) FROM pages").fetchall()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from periplus.document.decode import is_contradicted
-from periplus.document.guess import encoding_of, guessed, hinted_languages
+from periplus.document.guess import encoding_of, guess_encoding, hinted_languages
 from periplus.document.utf8 import is_utf_8
 from testweb.tongues import ENCODINGS, TEXTS, written
 
@@ -16,7 +16,7 @@ CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy."
 def test_every_encoding_of_a_language_is_detected(language):
     text = "\n".join(TEXTS[language])
     for encoding in ENCODINGS[language]:
-        found = guessed(written(text, encoding))
+        found = guess_encoding(written(text, encoding))
         assert found is not None
         assert found.encoding.text(written(text, encoding)) == text, (encoding, found)
 
@@ -24,7 +24,7 @@ def test_every_encoding_of_a_language_is_detected(language):
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 def test_wide_encodings_are_detected_by_zero_bytes(codec):
     body = CZECH.encode(codec)
-    found = guessed(body)
+    found = guess_encoding(body)
     assert found is not None
     assert found.encoding.text(body) == CZECH
 
@@ -34,7 +34,7 @@ def test_wide_encodings_are_detected_by_zero_bytes(codec):
     [b"", b"plain", b"<p title='\xe9'></p>", bytes(range(256)), b"\x80", b"\xff" * 9999, b"\0" * 50, b"\x1b$\xff"],
 )
 def test_detection_never_raises(body):
-    found = guessed(body)
+    found = guess_encoding(body)
     assert found is None or isinstance(found.encoding.text(body), str)
 
 
@@ -45,14 +45,14 @@ def test_markup_scripts_and_entities_are_ignored():
         )
         * 20
     )
-    found = guessed(noise + b"<p title='x'>" + CZECH.encode("cp1250"))
+    found = guess_encoding(noise + b"<p title='x'>" + CZECH.encode("cp1250"))
     assert found is not None
     assert found.encoding.name == "windows-1250"
 
 
 def test_a_hint_decides_when_there_are_few_letters():
     body = "úspěch".encode("cp852")
-    found = guessed(body, "cz")
+    found = guess_encoding(body, "cz")
     assert found is not None
     assert found.encoding.text(body) == "úspěch"
 
@@ -121,14 +121,14 @@ def test_few_letters_do_not_contradict_a_declaration(body):
     ],
 )
 def test_english_with_typographic_characters_is_windows_1252(text: str):
-    guess = guessed(text.encode("cp1252"))
+    guess = guess_encoding(text.encode("cp1252"))
     assert guess is not None and guess.encoding.text(text.encode("cp1252")) == text
 
 
 @pytest.mark.parametrize("codec", ["iso8859-7", "cp1253"])
 def test_greek_encodings_that_differ_in_one_letter_are_both_detected(codec: str):
     text = "Άλλοι ήρθαν στο λιμάνι αργά. Άνοιξε η πόρτα του φάρου, και ο φύλακας τους έδειξε τη θάλασσα."
-    guess = guessed(text.encode(codec))
+    guess = guess_encoding(text.encode(codec))
     assert guess is not None and guess.encoding.text(text.encode(codec)) == text
 
 

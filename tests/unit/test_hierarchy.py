@@ -7,7 +7,7 @@ from periplus.analyse.linkgraph import hierarchical_map, map_tree
 from periplus.analyse.pagerank import pagerank, published_rank
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
-from periplus.model.results import OTHERS
+from periplus.model.results import OTHER_PAGES
 
 
 def graph_of(names, links, registered=()):
@@ -118,19 +118,19 @@ def test_a_folded_map_has_the_totals_of_omitted_pages():
     graph, tree = folded(3)
     assert (tree.pages, tree.fetched, tree.size_bytes) == (10, 9, 100)
     assert tree.rank == pytest.approx(1)
-    named = {graph.pages[child.page]: child for child in tree.children if child.page != OTHERS}
+    named = {graph.pages[child.page]: child for child in tree.children if child.page != OTHER_PAGES}
     assert set(named) == {"a", "b"}
-    assert [(child.page, child.pages, child.size_bytes) for child in named["a"].children] == [(OTHERS, 5, 50)]
+    assert [(child.page, child.pages, child.size_bytes) for child in named["a"].children] == [(OTHER_PAGES, 5, 50)]
     assert [(child.pages, child.fetched) for child in named["b"].children] == [(2, 1)]
 
 
 def test_a_map_folded_at_a_depth_has_no_deeper_page():
     _, tree = folded(60, max_depth=1)
-    assert [child.page == OTHERS for node in tree.children for child in node.children] == [True, True]
+    assert [child.page == OTHER_PAGES for node in tree.children for child in node.children] == [True, True]
     assert tree.pages == 10
 
 
 def test_a_folded_map_always_has_the_home_page():
     graph, tree = folded(0, max_depth=0)
     assert graph.pages[tree.page] == "h"
-    assert [(child.page, child.pages) for child in tree.children] == [(OTHERS, 9)]
+    assert [(child.page, child.pages) for child in tree.children] == [(OTHER_PAGES, 9)]

@@ -13,15 +13,15 @@ from periplus.analyse.influence import (
     best_of,
     bound_at,
     coverage,
-    filled,
+    fill_budget,
     future_way,
     gains,
     influence_of,
-    kicked,
+    kick,
     lazy_greedy,
     programme_bound,
-    swapped,
-    tightened,
+    swap_sites,
+    tighten_bound,
     value_of,
     values_of,
 )
@@ -95,7 +95,7 @@ def test_bounds_are_valid_for_any_prices_and_the_linear_program_is_tightest(obje
     for seed in range(5):
         prices = np.random.default_rng(seed).random(cover.story_count) * cover.values.max()
         assert bound_at(cover, prices, 3)[0] >= best - 1e-9
-    bound, prices = tightened(cover, best_of(cover, lazy_greedy(cover, 3).sites), 3, value)
+    bound, prices = tighten_bound(cover, best_of(cover, lazy_greedy(cover, 3).sites), 3, value)
     solved = programme_bound(cover, 3, value, prices)
     assert solved is not None
     assert best - 1e-9 <= max(solved, value) <= bound + 1e-6
@@ -131,14 +131,14 @@ def test_swaps_improve_a_greedy_selection() -> None:
     cover = coverage(cascades, Objective.DL)
     greedy = lazy_greedy(cover, 2)
     assert greedy.value == 5
-    sites, swaps = swapped(cover, greedy.sites, 2)
+    sites, swaps = swap_sites(cover, greedy.sites, 2)
     assert (value_of(cover, sites), swaps) == (6, 1)
 
 
 def test_kicks_never_lower_the_value_and_keep_the_budget() -> None:
     cover = coverage(random_cascades(8, 60, 20), Objective.PA, by_posts=True)
     first = lazy_greedy(cover, 30)
-    kept = kicked(cover, first.sites, 30, random.Random(5))
+    kept = kick(cover, first.sites, 30, random.Random(5))
     assert value_of(cover, kept) >= first.value
     assert float(cover.costs[list(kept)].sum()) <= 30
     assert len(set(kept)) == len(kept)
@@ -157,8 +157,8 @@ def test_a_remaining_budget_goes_to_sites_with_repeated_stories() -> None:
     cascades = cascades_of_lines(["a,0 b,1 c,2", "a,0 b,1", "a,0 d,1"])
     cover = coverage(cascades, Objective.DL)
     assert lazy_greedy(cover, 4).sites == (0,)
-    assert filled(cover, (0,), 3) == (0, 1, 3)
-    assert sorted(filled(cover, (0,), 9)) == [0, 1, 2, 3]
+    assert fill_budget(cover, (0,), 3) == (0, 1, 3)
+    assert sorted(fill_budget(cover, (0,), 9)) == [0, 1, 2, 3]
 
 
 def test_newer_stories_can_have_more_weight() -> None:

@@ -104,7 +104,7 @@ def test_an_index_is_not_used_after_too_many_later_visits(folder: Path, monkeypa
     new = {"https://new.org/": page("New", HOME, "/b"), "https://new.org/b": page("B", HOME)}
     stored(folder, new, list(new))
     with contextlib.closing(reading.connect(folder)) as connection:
-        kept = inlinks.opened(folder)
+        kept = inlinks.open_index(folder)
         newer = inlinks.moment_of(connection).visit - kept.moment.visit
         assert newer > 1
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer)
@@ -133,7 +133,7 @@ def test_links_of_menus_and_to_resources_are_marked(folder: Path) -> None:
 
 def test_the_file_has_the_whole_index(folder: Path) -> None:
     make(folder)
-    kept, fresh = inlinks.opened(folder), read(folder)
+    kept, fresh = inlinks.open_index(folder), read(folder)
     assert kept is not None
     assert kept.moment == fresh.moment
     for part in ("ids", "sites", "directories", "fetched", "out_offsets", "out_ends", "in_offsets", "in_ends"):
@@ -144,14 +144,14 @@ def test_the_file_has_the_whole_index(folder: Path) -> None:
 @pytest.mark.parametrize("spoilt", [b"", b"{}\n", b'{"version": 0}\n', b"no book"])
 def test_an_invalid_file_is_ignored(folder: Path, spoilt: bytes) -> None:
     (folder / inlinks.FILE).write_bytes(spoilt)
-    assert inlinks.opened(folder) is None
+    assert inlinks.open_index(folder) is None
 
 
 def test_a_truncated_file_is_ignored(folder: Path) -> None:
     make(folder)
     whole = (folder / inlinks.FILE).read_bytes()
     (folder / inlinks.FILE).write_bytes(whole[: len(whole) // 2])
-    assert inlinks.opened(folder) is None
+    assert inlinks.open_index(folder) is None
 
 
 def test_the_index_of_a_large_collection_is_made_in_the_background(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, scored
+from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, score_candidates
 from periplus.analyse.keywords.measures import (
     DAMPING,
     GRAPH_WINDOW,
@@ -15,10 +15,10 @@ from periplus.analyse.keywords.measures import (
     is_passage,
     measures,
     page_measures,
-    ranked,
+    page_rank,
     word_graph,
 )
-from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, counted, read, together
+from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, count_texts, read, together
 
 HARBOUR = (
     "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the "
@@ -32,7 +32,8 @@ def phrases(text, language="en"):
     kept = read(text, language)
     found = candidates(kept)
     return {
-        kept.written(int(place), int(size)) for place, size in zip(found.places[found.first], found.sizes, strict=True)
+        kept.original_words(int(place), int(size))
+        for place, size in zip(found.places[found.first], found.sizes, strict=True)
     }
 
 
@@ -99,7 +100,7 @@ def test_every_method_accepts_any_text(text, language):
 def test_measures_are_finite_numbers(text):
     kept = read(text, "en")
     found = candidates(kept)
-    matrix = measures(kept, found, counted([kept, kept]))
+    matrix = measures(kept, found, count_texts([kept, kept]))
     assert matrix.shape == (len(NAMES), len(found.keys))
     assert np.isfinite(matrix).all()
 
@@ -108,7 +109,7 @@ def test_measures_are_finite_numbers(text):
 def test_the_rarity_of_a_word_on_one_page_does_not_depend_on_the_collections_size(others):
     kept = read(HARBOUR, "en")
     found = candidates(kept)
-    counts = counted([kept, *(read(OTHERS[number % 3], "en") for number in range(others))])
+    counts = count_texts([kept, *(read(OTHERS[number % 3], "en") for number in range(others))])
     matrix = page_measures(kept, found, counts)
     rarity = dict(zip(found.keys.tolist(), matrix[NAMES.index("idf")].tolist(), strict=True))
     lighthouse, lens = (int(candidates(read(word, "en")).keys[0]) for word in ("lighthouse", "lens"))
@@ -120,7 +121,7 @@ def test_the_rarity_of_a_word_on_one_page_does_not_depend_on_the_collections_siz
 
 def test_counts_are_numbers_of_texts_without_words_of_a_single_text():
     texts = [read(text, "en") for text in (HARBOUR, *OTHERS)]
-    counts = counted(texts)
+    counts = count_texts(texts)
     museum, bees = (candidates(read(word, "en")).keys for word in ("museum", "hives"))
     assert counts.texts == 4
     assert counts.of(museum).tolist() == [2]
@@ -131,14 +132,14 @@ def test_counts_are_numbers_of_texts_without_words_of_a_single_text():
 def test_counts_of_parts_can_be_added():
     texts = [read(text, "en") for text in (HARBOUR, *OTHERS, HARBOUR)]
     museum = candidates(read("visitors", "en")).keys
-    both = together(counted(texts[:3] + texts[4:]), counted(texts[2:3] + texts[2:3]))
+    both = together(count_texts(texts[:3] + texts[4:]), count_texts(texts[2:3] + texts[2:3]))
     assert both.texts == 6
     assert both.of(museum).tolist() == [5]
 
 
 def test_a_word_of_every_text_is_no_keyword_by_tfidf():
     texts = [read(f"site menu {word} {word}", "en") for word in ("bees", "ships", "bread")]
-    assert keywords_of(texts[0], counted(texts), 1, "tfidf")[0].text in ("bees", "bees bees")
+    assert keywords_of(texts[0], count_texts(texts), 1, "tfidf")[0].text in ("bees", "bees bees")
 
 
 def test_ranks_of_words_equal_the_plain_formula():
@@ -152,7 +153,7 @@ def test_ranks_of_words_equal_the_plain_formula():
             + DAMPING * sum(score[at] * table[at, to] / table[at].sum() for at in range(n) if table[at, to])
             for to in range(n)
         }
-    assert ranked(graph.weights, np.full(n, 1 / n)) == pytest.approx([score[at] for at in range(n)], abs=1e-5)
+    assert page_rank(graph.weights, np.full(n, 1 / n)) == pytest.approx([score[at] for at in range(n)], abs=1e-5)
 
 
 @pytest.mark.parametrize("method", ["singlerank", "positionrank", "multipartiterank", "topicrank"])
@@ -163,9 +164,11 @@ def test_graph_methods_find_a_repeated_phrase(method):
 
 
 def test_topicrank_gives_one_phrase_per_topic():
-    found = scored(read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank")
+    found = score_candidates(
+        read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank"
+    )
     written = {
-        found.text.written(int(found.phrases.places[found.phrases.first[at]]), int(found.phrases.sizes[at]))
+        found.text.original_words(int(found.phrases.places[found.phrases.first[at]]), int(found.phrases.sizes[at]))
         for at in found.best(10)
     }
     assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1
@@ -174,7 +177,7 @@ def test_topicrank_gives_one_phrase_per_topic():
 def test_keywords_of_a_group_distinguish_it_from_the_rest():
     harbours = [read(f"News of the town. The harbour museum opened hall {number}.", "en") for number in "abc"]
     rest = [read(f"News of the town. The bakery sold {bread} bread.", "en") for bread in ("rye", "white", "brown")]
-    found = keywords_of_all(harbours, counted(harbours + rest), 3, "tfidf", Contrast(counted(rest)))
+    found = keywords_of_all(harbours, count_texts(harbours + rest), 3, "tfidf", Contrast(count_texts(rest)))
     assert found[0].pages == 3
     assert "museum" in found[0].text or "harbour" in found[0].text
     assert not {"news", "town"} & {keyword.text.lower() for keyword in found}
@@ -185,7 +188,7 @@ def test_repeated_template_text_of_a_site_is_no_keyword():
         read(f"Signed in. {name} ships sail with {name} ships. Harbour harbour.", "en")
         for name in ("old", "big", "tall", "fast", "red", "wet") * 2
     ]
-    found = keywords_of_all(pages[:6] + pages[6:], counted(pages), 5, "tfidf", Contrast(framed=True))
+    found = keywords_of_all(pages[:6] + pages[6:], count_texts(pages), 5, "tfidf", Contrast(framed=True))
     assert "Signed" not in [keyword.text for keyword in found]
     assert found
 
@@ -201,7 +204,7 @@ def test_a_word_in_another_script_has_one_stem_on_pages_of_all_languages():
 
 def test_a_word_that_occurs_only_in_a_longer_keyword_is_omitted():
     pages = [read(f"Harbour museum {name}. Harbour museum of {name}. Boats, boats.", "en") for name in "abc"]
-    counts = counted([*pages, *(read(text, "en") for text in OTHERS[1:])])
+    counts = count_texts([*pages, *(read(text, "en") for text in OTHERS[1:])])
     texts = [keyword.text.lower() for keyword in keywords_of_all(pages, counts, 5, "tfidf")]
     assert "harbour museum" in texts
     assert not {"harbour", "museum"} & set(texts)
@@ -213,7 +216,9 @@ def test_a_title_of_half_of_a_sites_pages_is_no_keyword():
         read(f"{'Seamen handbook. ' if at % 3 else ''}{name} ships and {name} ships. Harbour harbour harbour.", "en")
         for at, name in enumerate(names)
     ]
-    texts = [keyword.text for keyword in keywords_of_all(pages, counted(pages), 9, "kpminer", Contrast(framed=True))]
+    texts = [
+        keyword.text for keyword in keywords_of_all(pages, count_texts(pages), 9, "kpminer", Contrast(framed=True))
+    ]
     assert "Seamen handbook" not in texts
     assert texts
 
@@ -221,7 +226,7 @@ def test_a_title_of_half_of_a_sites_pages_is_no_keyword():
 def test_the_default_method_finds_the_subject_of_a_text():
     found = [
         keyword.text.lower()
-        for keyword in keywords_of(read(HARBOUR, "en"), counted(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)
+        for keyword in keywords_of(read(HARBOUR, "en"), count_texts(read(text, "en") for text in (HARBOUR, *OTHERS)), 5)
     ]
     assert {"harbour museum", "lighthouse", "old lighthouse"} & set(found)
 

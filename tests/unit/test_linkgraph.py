@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.analyse import linkgraph
-from periplus.analyse.linkgraph import link_graph, links_in_file, places_in_sorted, resolved
+from periplus.analyse.linkgraph import link_graph, links_in_file, places_in_sorted, resolve_redirects
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import Reason
@@ -84,13 +84,13 @@ def test_redirect_loops_have_no_end():
     known = {1: Reason.OK, 2: Reason.REDIRECT, 3: Reason.REDIRECT, 4: Reason.REDIRECT, 5: Reason.OK}
     redirects = [(2, 3), (3, 2), (4, 2)]
     assert shown(graph_of(known, [(1, 2), (1, 4), (1, 5)], redirects)) == [(1, 5)]
-    assert resolved(np.array([1, 2, 4]), rows(*redirects))[1].tolist() == [True, False, False]
+    assert resolve_redirects(np.array([1, 2, 4]), rows(*redirects))[1].tolist() == [True, False, False]
 
 
 def test_a_long_chain_of_redirects_is_followed_to_its_end():
     chain = [(one, one + 1) for one in range(1000)]
     random.Random(1).shuffle(chain)
-    ends, known = resolved(np.array([0, 500, 1000, 2000]), rows(*chain))
+    ends, known = resolve_redirects(np.array([0, 500, 1000, 2000]), rows(*chain))
     assert ends.tolist() == [1000, 1000, 1000, 2000]
     assert known.all()
 

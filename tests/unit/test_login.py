@@ -10,14 +10,14 @@ import pytest
 from periplus.acquire.login import (
     Cookie,
     Login,
+    LoginError,
     LoginEvidence,
-    LoginFailed,
     Sign,
-    avoided,
+    avoidance_reason,
     cookies_of,
     evidence,
-    filled_in,
-    masked,
+    fill_form,
+    mask_cookies,
 )
 from periplus.acquire.session import LoginSession
 from periplus.api.logins import netscape_cookies
@@ -43,7 +43,7 @@ def visit(body: bytes = b"", status: int = 200, *fields: tuple[str, str], url: U
 def sent(body: bytes) -> tuple[str, list[tuple[str, str]]]:
     page = visit(body)
     assert isinstance(page.outcome, Fetched)
-    target, data = filled_in(page, page.outcome, LOGIN)
+    target, data = fill_form(page, page.outcome, LOGIN)
     return target, parse_qsl(data.decode(), keep_blank_values=True)
 
 
@@ -77,7 +77,7 @@ def test_a_form_is_submitted_with_the_fields_that_a_browser_sends():
     ],
 )
 def test_a_form_that_cannot_be_submitted_raises_the_reason(body, why):
-    with pytest.raises(LoginFailed, match=re.escape(why)) as error:
+    with pytest.raises(LoginError, match=re.escape(why)) as error:
         sent(body)
     assert "é&=" not in str(error.value)
 
@@ -112,12 +112,12 @@ def test_only_html_refusals_and_redirects_to_the_form_are_evidence():
      "/doDelete", "/sign_out", "/signOff", "/l%C3%B6schen/3", "/x?do=Sign%20Out", "/cart/remove/7"],
 )  # fmt: skip
 def test_links_that_log_out_or_delete_are_avoided(path):
-    assert avoided(Url("https://a.test" + path), LOGIN)
+    assert avoidance_reason(Url("https://a.test" + path), LOGIN)
 
 
 @pytest.mark.parametrize("path", ["/", "/deletedness", "/blog/outlook", "/catalog-outlet", "/undeleted", "/login"])
 def test_other_links_are_followed(path):
-    assert avoided(Url("https://a.test" + path), LOGIN) == ""
+    assert avoidance_reason(Url("https://a.test" + path), LOGIN) == ""
 
 
 def test_cookies_are_sent_to_their_host_path_and_scheme():
@@ -141,7 +141,7 @@ def test_cookies_are_sent_to_their_host_path_and_scheme():
 
 
 def test_a_masked_visit_has_names_but_no_values_of_cookies():
-    page = masked(visit(b"x", 200, ("set-cookie", "sid=s3cret; Path=/; HttpOnly")))
+    page = mask_cookies(visit(b"x", 200, ("set-cookie", "sid=s3cret; Path=/; HttpOnly")))
     assert isinstance(page.outcome, Fetched)
     assert page.outcome.headers.get("set-cookie") == "sid=[masked]; Path=/; HttpOnly"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present.map_files import map_text
 from periplus.present.wording import REASON_WORDS, cells, count_of, fit, labels, short, size, utc, visible
@@ -30,7 +30,7 @@ FACTS = facts_of(
     ("https://e.org/b/c%20d?x=1", "", Reason.ROBOTS, "", 0),
     ("https://e.org/f.pdf", "Price list", Reason.OTHER_MEDIA, "application/pdf", 7),
 )
-TREE = node(0, node(1, node(OTHERS, pages=1204, indexed=1200)), node(2, indexed=0), node(3))
+TREE = node(0, node(1, node(OTHER_PAGES, pages=1204, indexed=1200)), node(2, indexed=0), node(3))
 
 
 def test_a_small_map_is_drawn():

@@ -43,7 +43,7 @@ def is_stale(compiled: Path) -> bool:
 @pytest.mark.skipif(not shutil.which("cc"), reason="nothing is compiled without a C compiler")
 def test_every_module_with_types_is_compiled_and_up_to_date():
     assert TYPES
-    assert native.reason_interpreted() == "", "run `make native`"
+    assert native.interpreter_reason() == "", "run `make native`"
     compiled = [path for suffix in EXTENSION_SUFFIXES for path in (ROOT / "src").rglob(f"*{suffix}")]
     assert [path.name for path in compiled if is_stale(path)] == [], "run `make native`"
 
@@ -93,7 +93,7 @@ def test_the_reason_for_interpreted_modules_is_named(added, reason, tmp_path, mo
     for name in ("a.py", "a.pxd", "b.py", "b.pxd", "c.py", *added):
         (tmp_path / name).touch()
     monkeypatch.setattr(native, "files", lambda package: tmp_path)
-    assert native.reason_interpreted() == reason
+    assert native.interpreter_reason() == reason
 
 
 def test_interpreted_modules_give_the_same_results(tmp_path):

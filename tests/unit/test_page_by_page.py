@@ -11,7 +11,7 @@ import pytest
 from contracts.plain_store import PlainStore
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns, HeldHost, Pace, preferred
+from periplus.acquire.politeness import AddressTurns, HeldHost, Pace, prefer
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.visit import Purpose, Request
@@ -39,7 +39,7 @@ def held(number: int, not_before: float) -> HeldHost:
 
 
 def test_the_policy_selects_among_the_due_hosts():
-    starting, others = preferred([held(number, 10.0) for number in range(4)], Favourites(), 2)
+    starting, others = prefer([held(number, 10.0) for number in range(4)], Favourites(), 2)
     assert [[host.lease.host_id for host in hosts] for hosts in (starting, others)] == [[3, 2], [0, 1]]
 
 

@@ -163,7 +163,7 @@ def test_links_are_deleted_by_key_and_by_target_and_move_with_their_page(connect
     page, other = drawn(random.Random(6), 1, 250), drawn(random.Random(7), 2, 20)
     enter_links(connection, 1.0, [page, other])
     keys = sorted(page.link_keys())[:40]
-    assert page_links.drop_each(connection, [(1, key) for key in keys] + [(2, (4711, "a", "nav", 0))]) == 40
+    assert page_links.drop_links(connection, [(1, key) for key in keys] + [(2, (4711, "a", "nav", 0))]) == 40
     assert {row[1:5] for row in rows_of(connection) if row[0] == 1} == page.link_keys() - set(keys)
     page_links.drop(connection, 1, frozenset({keys[-1][0]}))
     assert keys[-1][0] not in {row[1] for row in rows_of(connection) if row[0] == 1}

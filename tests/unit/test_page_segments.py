@@ -14,14 +14,14 @@ from click.testing import CliRunner
 
 from interface import client, token_of
 from periplus import open as open_collection
-from periplus.analyse.segments import columns_read, segment_rules, segmented, value_test
+from periplus.analyse.segments import assign_segments, columns_read, segment_rules, value_test
 from periplus.api.exporting import export_rows
 from periplus.api.moving import move
 from periplus.api.segments import segments_at, sums_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.tables import EXPORTS, SEEN, Column, ColumnKind, with_segments
-from periplus.store.sqlite.tables import computed, condition
+from periplus.model.tables import ALL_URLS, EXPORTS, Column, ColumnKind, with_segments
+from periplus.store.sqlite.tables import computed_database, condition
 from periplus.urls.canonical import url_id
 from stored import page, stored
 
@@ -98,9 +98,9 @@ def test_rules_match_paths_and_patterns(rule, inside, outside):
     assert columns_read(rules) == ("id", "url")
     for words, name in ((inside, "it"), (outside, "other")):
         urls = [f"https://e.org:8000{path}" for path in words.split()]
-        found = segmented(rules, {"id": list(map(url_id, urls)), "url": urls})
+        found = assign_segments(rules, {"id": list(map(url_id, urls)), "url": urls})
         assert {found.of(url_id(url)) for url in urls} <= {name}, words
-    assert segmented(rules, {"id": [], "url": []}).of(3) is None
+    assert assign_segments(rules, {"id": [], "url": []}).of(3) is None
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_an_unknown_segment_is_refused_with_a_suggestion(folder, tmp_path):
 )
 def test_conditions_of_rules_equal_those_of_filters(kind, texts):
     """The Python test of a value and the SQL condition agree."""
-    table = with_segments(SEEN).__class__("it", "", (Column("value", kind, ""),))
+    table = with_segments(ALL_URLS).__class__("it", "", (Column("value", kind, ""),))
     values = {
         ColumnKind.TEXT: ["de", "de-AT", "en", None],
         ColumnKind.INTEGER: [200, 404, 410, 503, None],
         ColumnKind.BOOLEAN: [0, 1, None],
         ColumnKind.REAL: [0.0, 0.5, 2.0, None],
     }[kind]
-    connection = computed((table, [(value,) for value in values]))
+    connection = computed_database((table, [(value,) for value in values]))
     for text in texts:
         where, given = condition(table, "value", text)
         found = [value for (value,) in connection.execute(f"SELECT value FROM it WHERE {where}", given)]
@@ -281,6 +281,6 @@ def test_segments_of_a_large_collection_are_computed_within_seconds():
     urls = [f"https://e.org/part{number % 97}/page{number}" for number in range(200_000)]
     rules = segment_rules("[segments]\n" + "".join(f'p{n} = "/part{n}"\n' for n in range(10)))
     began = time.process_time()
-    found = segmented(rules, {"id": range(len(urls)), "url": urls})
+    found = assign_segments(rules, {"id": range(len(urls)), "url": urls})
     assert time.process_time() - began < 20
     assert (found.of(3), found.of(96), found.of(200_000)) == ("p3", "other", None)

@@ -7,13 +7,13 @@ import pytest
 from periplus.acquire.politeness import (
     Pace,
     delay_for,
-    finished,
+    finish_request,
     given_up,
     may_pass,
     retry_after_s,
-    started,
+    start_request,
     struck,
-    suspended,
+    suspend,
 )
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import Politeness
@@ -34,7 +34,7 @@ def answer(status, **fields):
 
 def after(pace, *visits, now=100.0):
     for visited in visits:
-        pace = finished(pace, visited, MANNERS, now)
+        pace = finish_request(pace, visited, MANNERS, now)
     return pace
 
 
@@ -174,13 +174,16 @@ def test_the_delay_is_the_maximum_of_setting_crawl_delay_and_floor():
 
 def test_the_delay_counts_from_the_answers_first_byte():
     """Only the answer proves when the request arrived."""
-    pace = started(Pace(2.0), 100.0)
+    pace = start_request(Pace(2.0), 100.0)
     assert pace.not_before == 102.0
-    assert finished(pace, visit(Unchanged(Headers()), took_s=3.0, first_byte_s=1.0), MANNERS, 103.0).not_before == 103.0
+    assert (
+        finish_request(pace, visit(Unchanged(Headers()), took_s=3.0, first_byte_s=1.0), MANNERS, 103.0).not_before
+        == 103.0
+    )
 
 
 def test_a_suspension_never_shortens_a_wait():
-    assert suspended(Pace(0.5, not_before=50.0), 40.0, "x").not_before == 50.0
+    assert suspend(Pace(0.5, not_before=50.0), 40.0, "x").not_before == 50.0
 
 
 # further attempts

@@ -28,7 +28,7 @@ def folder(tmp_path):
     folder = stored(tmp_path / "c.periplus", {"https://a.example/": "<p>A"}, ["https://a.example/"])
     portals.create(folder, PORTAL)
     with schema.writing(folder) as connection:
-        portal_rows.store_known(
+        portal_rows.store_entry_keys(
             connection, "coast", {Url("https://a.example/"): KEY, Url("https://b.example/"): "bbbbbbb2"}
         )
     return folder

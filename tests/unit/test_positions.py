@@ -19,7 +19,7 @@ from periplus.document import header_checks, html, static_checks
 from periplus.document import positions as positions_in_source
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
-from periplus.model.audit import CausedBy, Issue, Severity
+from periplus.model.audit import Issue, Severity, SharedCause
 from periplus.model.web import Url
 from periplus.present.issues import gcc, place_of, sarif
 from stored import page, stored
@@ -174,8 +174,8 @@ def test_a_page_with_notes_on_its_header_alone_is_not_read(folder, monkeypatch):
 
 def test_what_is_never_looked_up_has_no_place():
     noted = set(re.findall(r'"([a-z-]+)"', inspect.getsource(static_checks)))
-    assert not positions.WHOLE_PAGE_CODES & (noted | positions_in_source.SELECTED.keys())
-    assert not [code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is CausedBy.TARGET]
+    assert not positions.WHOLE_PAGE_CODES & (noted | positions_in_source.ISSUE_SELECTORS.keys())
+    assert not [code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is SharedCause.TARGET]
 
 
 def test_pages_that_were_not_kept_have_no_positions(folder):

@@ -23,7 +23,7 @@ _SPEC.loader.exec_module(published)
 
 def booked(*histories: list[float]):
     """What is known when the sites brought this, site by site."""
-    yields = published.PublishedYields.none(1, len(histories))
+    yields = published.PublishedYields.zeros(1, len(histories))
     for site, history in enumerate(histories):
         for reward in history:
             yields.book(np.array([0]), np.array([site]), np.array([float(reward)]))

@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.analyse.duplicates import CHARS_LEAST, repeated
+from periplus.analyse.duplicates import CHARS_LEAST, near_originals
 
 LONG = [f"{number} " + "x" * 100 for number in range(10)]
 
 
 def test_a_page_of_which_most_blocks_are_anothers_repeats_it():
-    assert repeated([LONG, ["other " * 50], [*LONG[:9], "new"]], 0.8) == [0, 1, 0]
+    assert near_originals([LONG, ["other " * 50], [*LONG[:9], "new"]], 0.8) == [0, 1, 0]
 
 
 def test_pages_repeat_the_nearest_and_do_not_chain():
-    assert repeated([LONG, LONG[1:], LONG[2:], LONG[4:]], 0.8) == [0, 0, 0, 3]
+    assert near_originals([LONG, LONG[1:], LONG[2:], LONG[4:]], 0.8) == [0, 0, 0, 3]
 
 
 def test_little_content_is_no_repeat():
-    assert repeated([["short"], ["short"], [], []], 0.8) == [0, 1, 2, 3]
+    assert near_originals([["short"], ["short"], [], []], 0.8) == [0, 1, 2, 3]
 
 
 @given(
@@ -25,7 +25,7 @@ def test_little_content_is_no_repeat():
     threshold=st.sampled_from([0.5, 0.8, 1.0]),
 )
 def test_each_page_repeats_an_earlier_one_that_repeats_none(contents, threshold):
-    found = repeated(contents, threshold)
+    found = near_originals(contents, threshold)
     for place, head in enumerate(found):
         assert head <= place
         assert found[head] == head

@@ -17,7 +17,7 @@ from periplus.model.audit import Fault, Issue
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Ground, Likeness
 from periplus.model.page import MediaClass
 from periplus.model.results import (
-    OTHERS,
+    OTHER_PAGES,
     About,
     BrokenLink,
     ClassSize,
@@ -59,7 +59,7 @@ def data_of(**changes):
         zeros,
         zeros,
     )
-    tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHERS, 3, 1, 0, 0.3)))
+    tree = MapNode(0, 5, 3, 0, 1.0, (MapNode(1, 1, 1, 0, 0.2), MapNode(OTHER_PAGES, 3, 1, 0, 0.3)))
     counts = tuple(StateTally(STATE_OF[reason], reason, 7) for reason in (Reason.OK, Reason.ROBOTS, Reason.NOT_FOUND))
     dead = (
         BrokenLink(

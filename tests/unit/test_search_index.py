@@ -14,10 +14,10 @@ from periplus.model.page import NO_BLOCKS, Block, BlockKind, Blocks, Part, Posit
 from periplus.model.search import PageToIndex
 from periplus.retrieval.asking import ENOUGH, MatchWindow, Searcher
 from periplus.retrieval.index import (
-    ASKED_S,
     BETWEEN,
     FOLDER,
     FORMS,
+    FRESH_SEARCH_S,
     NOTHING,
     STATE,
     TITLE,
@@ -28,7 +28,7 @@ from periplus.retrieval.index import (
     ask,
     definitions,
     document,
-    drafted,
+    draft_page,
     hosts,
     is_asked,
     read_state,
@@ -368,10 +368,10 @@ def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(held_
     monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", held_bytes)
     early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
     with contextlib.closing(Drafts(tmp_path)) as drafts:
-        drafts.keep(drafted(page(1, "earlier"), CUTTER))
-        drafts.keep(drafted(early, CUTTER))
+        drafts.keep(draft_page(page(1, "earlier"), CUTTER))
+        drafts.keep(draft_page(early, CUTTER))
         assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(
-            document(drafted(early, CUTTER), ("starý přístav", "lodě"))
+            document(draft_page(early, CUTTER), ("starý přístav", "lodě"))
         )
 
 
@@ -397,7 +397,7 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
     writer.keep([page(number, f"number{number}") for number in (1, 2, 3)])
     writer.put([page(3, "number3")])
     writer.remove([2])
-    assert [writer.put_kept(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
+    assert [writer.put_draft(number, ("harbour",)) for number in (1, 2, 3, 4)] == [True, False, False, False]
     writer.commit((1, 1))
     writer.close()
     assert (ids(tmp_path, "harbour number1"), ids(tmp_path, "harbour"), Searcher(tmp_path, Searching()).pages) == (
@@ -419,7 +419,7 @@ def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
                 drafts.forget(number)
                 expected.pop(number, None)
             else:
-                drafts.keep(drafted(page(number, f"turn{turn}"), CUTTER))
+                drafts.keep(draft_page(page(number, f"turn{turn}"), CUTTER))
                 expected[number] = turn
             some = chance.randrange(40)
             assert (drafts.find(some) is None) == (some not in expected)
@@ -427,7 +427,7 @@ def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
             assert (TITLE, f"turn{turn} ") in map(tuple, drafts.find(number).texts)
 
 
-@pytest.mark.parametrize(("age_s", "expected"), [(0, True), (ASKED_S + 1, False)])
+@pytest.mark.parametrize(("age_s", "expected"), [(0, True), (FRESH_SEARCH_S + 1, False)])
 def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
     assert not is_asked(tmp_path, NOW)
     assert ask(tmp_path, NOW)  # no index yet: nothing to note it in
@@ -443,7 +443,7 @@ def test_pages_without_room_have_no_drafts(tmp_path, monkeypatch, name, room):
     monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", 0)
     with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
         writer.keep([page(number, f"number{number}") for number in range(9)])
-        put = [writer.put_kept(number, ()) for number in range(9)]
+        put = [writer.put_draft(number, ()) for number in range(9)]
         assert (put[0], put[-1]) == (True, False)
         writer.commit((1, 1))
     assert Searcher(tmp_path, Searching()).pages == sum(put)

@@ -5,7 +5,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from periplus.errors import UsageError
-from periplus.retrieval.query import All, Among, Any, During, Not, Only, Phrase, Query, Word, narrowed, parse, span_of
+from periplus.retrieval.query import (
+    All,
+    Among,
+    Any,
+    During,
+    Not,
+    Only,
+    Phrase,
+    Query,
+    Word,
+    parse,
+    resolve_conditions,
+    span_of,
+)
 
 CASES = [
     ("old harbour", All((Word("old"), Word("harbour")))),
@@ -65,7 +78,7 @@ def test_columns_of_pages_narrow_a_query():
             raise UsageError("size is a number")
         return [1, 2]
 
-    assert narrowed(query, pages_with) == Query(
+    assert resolve_conditions(query, pages_with) == Query(
         All((Word("lights"), Among((1, 2)), Not(Among((1, 2))))), ("size:many was ignored: size is a number",)
     )
     assert asked == [("status", "4xx"), ("author", "Jane Doe"), ("size", "many")]

@@ -1,7 +1,15 @@
 """Shorkin's method on small made sites."""
 
 from periplus.analyse.marked_text import marked_blocks, text_of
-from periplus.analyse.shorkin import chains, clusters_of, covered, extended, fragments, matched, navigation_of
+from periplus.analyse.shorkin import (
+    chains,
+    clusters_of,
+    extend_clusters,
+    fragments,
+    is_covered,
+    match_cluster,
+    navigation_of,
+)
 from periplus.model.duplicates import TemplateRules
 
 RULES = TemplateRules()
@@ -27,7 +35,7 @@ def test_navigation_goes_and_content_stays():
     pages = [page("a", f"page{at}") for at in range(5)]
     found = clusters_of(sets(pages), RULES)
     pieces = fragments(pages[3])
-    left = text_of(marked_blocks(pieces, covered(chains(pieces), navigation_of(5, found)[3])))
+    left = text_of(marked_blocks(pieces, is_covered(chains(pieces), navigation_of(5, found)[3])))
     assert left.splitlines() == [f"page3 says {at}" for at in range(9)]
 
 
@@ -58,15 +66,15 @@ def test_a_later_page_joins_its_cluster_and_a_redesign_opens_a_new_one():
     old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
     known = clusters_of(old, RULES)
     later = sets([page("b", "new"), *(page("c", f"new{at}") for at in range(4))])
-    assert matched(later[0], known) == next(at for at, cluster in enumerate(known) if 1 in cluster.pages)
-    assert matched(later[1], known) == -1
-    found = extended([*old, *later], known, RULES)
+    assert match_cluster(later[0], known) == next(at for at, cluster in enumerate(known) if 1 in cluster.pages)
+    assert match_cluster(later[1], known) == -1
+    found = extend_clusters([*old, *later], known, RULES)
     assert len(found) == 3
-    assert 10 in found[matched(later[0], known)].pages
+    assert 10 in found[match_cluster(later[0], known)].pages
     assert sorted(found[2].pages) == [11, 12, 13, 14]
 
 
 def test_nothing_new_leaves_the_clusters_as_they_were():
     old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
     known = clusters_of(old, RULES)
-    assert [cluster.pages for cluster in extended(old, known, RULES)] == [cluster.pages for cluster in known]
+    assert [cluster.pages for cluster in extend_clusters(old, known, RULES)] == [cluster.pages for cluster in known]

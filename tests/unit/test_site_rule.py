@@ -10,7 +10,7 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import CLICKED, RULES, Novelty, SitePolicy, rule_named
+from periplus.schedule.bandit import CLICK_LINKS, RULES, Novelty, SitePolicy, parse_rule
 from periplus.urls.hosts import host_name
 
 SITES = 12
@@ -22,7 +22,7 @@ def site_of(url: Url) -> SiteKey:
 
 
 def policy(name: str = "scout", **other) -> SitePolicy:
-    return SitePolicy(rule_named(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
+    return SitePolicy(parse_rule(name, 600, SITES), Novelty("page", site_of), seed=5, **other)
 
 
 def host(site: int) -> ReadyHost:
@@ -105,7 +105,7 @@ def test_with_many_sites_the_scores_lag_little_behind():
 
 def new(novelty: Novelty, site: str, document) -> int:
     """How many of a document's targets are new on a site."""
-    return novelty.count(SiteKey(site), novelty.targets(SiteKey(site), document.links.targets_of(CLICKED)))
+    return novelty.count(SiteKey(site), novelty.targets(SiteKey(site), document.links.targets_of(CLICK_LINKS)))
 
 
 def test_new_links_count_once_a_site_and_by_unit():
@@ -125,6 +125,6 @@ def test_new_links_count_once_a_site_and_by_unit():
 
 def test_an_unknown_rule_is_refused_with_the_names():
     with pytest.raises(UsageError, match="scout"):
-        rule_named("best", 100, 3)
+        parse_rule("best", 100, 3)
     with pytest.raises(UsageError, match="pages"):
-        rule_named("r1", 0, 3)
+        parse_rule("r1", 0, 3)

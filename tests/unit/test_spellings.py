@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from periplus.cli.main import main
 from periplus.model.page import Block, BlockKind
 from periplus.present.markdown import markdown_of_blocks
-from periplus.store.sqlite.job_file import folder_queue, remove_unused
+from periplus.store.sqlite.job_file import folder_queue, remove_empty_file
 from stored import page, stored
 
 START = "https://e.org/docs/"
@@ -87,14 +87,14 @@ def test_a_queue_that_nobody_used_goes_and_one_that_is_used_stays(tmp_path):
     assert path.exists()
     other = sqlite3.connect(path)
     other.execute("SELECT count(*) FROM job").fetchone()
-    remove_unused(path)
+    remove_empty_file(path)
     assert path.exists(), "another process has it open"
     other.close()
-    remove_unused(path)
+    remove_empty_file(path)
     assert list(tmp_path.iterdir()) == []
-    remove_unused(path)
+    remove_empty_file(path)
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE t (a)")
         connection.execute("INSERT INTO t VALUES (1)")
-    remove_unused(path)
+    remove_empty_file(path)
     assert path.exists()

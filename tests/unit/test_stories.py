@@ -9,7 +9,7 @@ import numpy as np
 
 from periplus.analyse.articles import (
     Article,
-    Ragged,
+    RaggedColumn,
     Texts,
     candidate_texts,
     own_places,
@@ -259,8 +259,8 @@ def test_texts_in_a_column_are_what_they_were() -> None:
 
 def own_texts(pages: list[tuple[Blocks, tuple[Part, ...] | None]]) -> list[tuple[str, ...]]:
     candidates = [candidate_texts(blocks, parts) for blocks, parts in pages]
-    marks = Ragged.of([marks for _, marks in candidates], np.uint64)
-    places = Ragged(marks.offsets, own_places(marks))
+    marks = RaggedColumn.of([marks for _, marks in candidates], np.uint64)
+    places = RaggedColumn(marks.offsets, own_places(marks))
     return [tuple(compress(texts, places[page])) for page, (texts, _) in enumerate(candidates)]
 
 

@@ -16,7 +16,7 @@ from periplus.model import tables
 from periplus.model.tables import EXPORTS, LINKS, VIEWS, Column, ColumnKind
 from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite.listing import PageFilter
-from periplus.store.sqlite.tables import LEAFED, TableQuery, computed, condition, rows_of
+from periplus.store.sqlite.tables import BROWSABLE_TABLES, TableQuery, computed_database, condition, rows_of
 from stored import page, stored
 
 TESTS = Path(__file__).parent.parent
@@ -78,7 +78,7 @@ def test_a_column_that_is_added_in_the_catalogue_shows_in_every_view_list_screen
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("table", [*VIEWS.values(), *EXPORTS.values(), *LEAFED.values()])
+@pytest.mark.parametrize("table", [*VIEWS.values(), *EXPORTS.values(), *BROWSABLE_TABLES.values()])
 def test_columns_have_distinct_names_and_a_sentence(table):
     assert len(set(table.names)) == len(table.columns)
     assert all(column.sentence for column in table.columns)
@@ -106,5 +106,5 @@ def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(folder)
 
 def test_computed_rows_are_leafed_through_like_stored_ones():
     table = tables.Table("some words", "", (Column("order", ColumnKind.INTEGER, "a keyword of SQL"),))
-    with contextlib.closing(computed((table, [(2,), (1,), (3,)]))) as connection:
+    with contextlib.closing(computed_database((table, [(2,), (1,), (3,)]))) as connection:
         assert list(rows_of(connection, table, TableQuery((("order", "2.."),), sort=("-order",)))) == [(3,), (2,)]

@@ -10,7 +10,7 @@ from periplus.api.collection import Collection
 from periplus.api.templates import shorkin_marks
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.duplicates import PUBLISHED
+from periplus.model.duplicates import PUBLISHED_RULES
 from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
@@ -98,7 +98,7 @@ def test_an_unknown_site_or_method_is_refused(folder):
 
 
 def shorkin_text(pages):
-    judged = shorkin_marks(pages.__getitem__, len(pages), PUBLISHED, lambda what, done, total: None)
+    judged = shorkin_marks(pages.__getitem__, len(pages), PUBLISHED_RULES, lambda what, done, total: None)
     return [text_of(judged.blocks(page)) for page in range(len(pages))]
 
 

@@ -2,7 +2,15 @@
 
 from html.parser import HTMLParser
 
-from periplus.model.duplicates import PUBLISHED, MarkedBlock, MarkedPage, SiteTemplates, Template, TemplatePage, TextRun
+from periplus.model.duplicates import (
+    PUBLISHED_RULES,
+    MarkedBlock,
+    MarkedPage,
+    SiteTemplates,
+    Template,
+    TemplatePage,
+    TextRun,
+)
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, Url
 from periplus.present.template import Shown, file_name, marked_page, template_index, template_lines
@@ -26,7 +34,7 @@ def block(kind, *runs, level=0):
 
 
 def site(template=None, others=()):
-    return SiteTemplates(SiteKey("e.org"), "shorkin", PUBLISHED, (template,) if template else (), tuple(others))
+    return SiteTemplates(SiteKey("e.org"), "shorkin", PUBLISHED_RULES, (template,) if template else (), tuple(others))
 
 
 def test_text_of_pages_is_text_wherever_it_stands():

@@ -15,23 +15,23 @@ from json_keys import keys_of, undocumented
 from periplus.analyse.topic.judging import (
     Judge,
     content_text,
-    learned_on,
+    learn_example,
     topic_of_text,
     topic_text,
     word_counts,
 )
 from periplus.analyse.topic.training import (
-    assessed,
+    assess,
     average_precision,
     best_threshold,
     examples_of,
     expected_threshold,
     f_interval,
-    learned,
-    next_asked,
+    next_question,
     rows_of,
     scores_of,
     space_of,
+    train,
     usual_threshold,
 )
 from periplus.api.topics import judge_of, stored_examples, topic_of
@@ -113,7 +113,7 @@ def some_examples(number: int = 20, seed: int = 1) -> list[Example]:
 @pytest.fixture(scope="module", params=list(Method))
 def topic(request):
     examples = examples_of(some_examples())
-    return assessed(learned("sea", examples, (), request.param), examples)
+    return assess(train("sea", examples, (), request.param), examples)
 
 
 def test_a_topic_tells_texts_that_it_was_not_learned_from(topic):
@@ -136,8 +136,8 @@ def test_a_topic_that_was_written_and_read_is_the_same(topic):
 def test_the_same_examples_give_the_same_topic_in_whatever_order(method):
     one = some_examples()
     other = [*one[::-1], one[0]]
-    assert topic_text(learned("a", examples_of(one), (), method).topic) == topic_text(
-        learned("a", examples_of(other), (), method).topic
+    assert topic_text(train("a", examples_of(one), (), method).topic) == topic_text(
+        train("a", examples_of(other), (), method).topic
     )
 
 
@@ -150,14 +150,14 @@ def test_any_text_is_judged(texts):
         assert ((chances >= 0) & (chances <= 1)).all()
 
 
-_TOPICS = {method: learned("sea", examples_of(some_examples(6)), (), method).topic for method in Method}
+_TOPICS = {method: train("sea", examples_of(some_examples(6)), (), method).topic for method in Method}
 
 
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.text(st.characters(), min_size=1, max_size=30), st.booleans()), min_size=2, max_size=8))
 def test_any_texts_are_learned_from_or_refused_with_a_reason(given_texts):
     try:
-        found = learned("x", examples_of([Example(words, positive) for words, positive in given_texts]))
+        found = train("x", examples_of([Example(words, positive) for words, positive in given_texts]))
     except UsageError:
         return
     assert topic_text(topic_of_text(topic_text(found.topic), "")) == topic_text(found.topic)
@@ -184,7 +184,7 @@ def test_scripts_without_gaps_have_pairs_of_signs():
 
 def test_the_judge_agrees_with_the_rows_that_were_learned_from():
     """The slow twin: weights times rows."""
-    found = learned("sea", examples_of(some_examples()), (), Method.SVM)
+    found = train("sea", examples_of(some_examples()), (), Method.SVM)
     texts = [example.text for example in some_examples(seed=9)]
     rows = rows_of([word_counts(one) for one in texts], found.space)
     distances = found.topic.steepness * (rows @ found.topic.weights.astype(np.float64) - found.topic.threshold)
@@ -290,7 +290,7 @@ def test_a_text_given_as_both_is_refused():
 
 def test_one_kind_of_examples_is_not_enough():
     with pytest.raises(UsageError, match="no negative example"):
-        learned("x", examples_of([Example("a ship", True)]))
+        train("x", examples_of([Example("a ship", True)]))
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", '{"periplus_topic": 1}', '{"periplus_topic": "x"}', "null"])
@@ -314,7 +314,7 @@ def test_negatives_of_another_source_are_noticed():
     apart = [Example(styled(words, style[words is FOOD]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
     alike = [Example(styled(words, style[0]), words is SEA) for words in (SEA, FOOD) for _ in range(20)]
     warned, calm = (
-        assessed(learned("x", examples), examples).report.warnings for examples in map(examples_of, (apart, alike))
+        assess(train("x", examples), examples).report.warnings for examples in map(examples_of, (apart, alike))
     )
     assert any("posted" in warning and "chapter" in warning for warning in warned)
     assert not any("few of the other" in warning for warning in calm)
@@ -329,7 +329,7 @@ def test_a_source_that_says_other_things_is_named():
         *(Example(text(rng, FOOD), False, "food.org") for _ in range(24)),
     ]
     examples = examples_of(given_examples)
-    report = assessed(learned("x", examples), examples).report
+    report = assess(train("x", examples), examples).report
     assert dict(report.held_out).keys() == {"ships.org", "kitchens.org"}
     assert any("trained without" in warning for warning in report.warnings)
 
@@ -337,7 +337,7 @@ def test_a_source_that_says_other_things_is_named():
 def test_an_online_topic_learns_from_one_more_example():
     new = Example("zeppelin airship balloon hangar zeppelin balloon", True)
     before = _TOPICS[Method.ONLINE]
-    after = learned_on(before, new)
+    after = learn_example(before, new)
     assert Judge(after).judge([new.text])[0] > Judge(before).judge([new.text])[0]
 
 
@@ -436,7 +436,7 @@ def test_two_keys_label_pages_and_each_answer_is_kept(collected):
 
 def test_asked_for_is_the_least_sure_page_and_the_likeliest_while_yes_is_rare():
     chances = np.array([0.1, 0.45, 0.9])
-    asked = [next_asked(chances, answers) for answers in ([], [True], [False], [False, True], [False, True, False])]
+    asked = [next_question(chances, answers) for answers in ([], [True], [False], [False, True], [False, True, False])]
     assert asked == [1, 1, 2, 1, 2]
 
 

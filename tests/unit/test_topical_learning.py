@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from periplus.model.web import Url
-from periplus.schedule.topical.learning import PULL, ROWS, EvidenceWeights, LeadTally, chances_of, fitted_near
-from periplus.schedule.topical.policy import Pointer, TopicalPages, weighed
+from periplus.schedule.topical.learning import PULL, ROWS, EvidenceWeights, LeadTally, chances_of, fit_from
+from periplus.schedule.topical.policy import Pointer, TopicalPages, expected_relevance
 from periplus.schedule.topical.queue import PageQueue
 
 
@@ -18,7 +18,7 @@ def test_the_weights_are_where_the_loss_is_least(seed):
     rng = np.random.default_rng(seed)
     rows, start = rng.normal(0, 3, (200, 5)), rng.normal(0, 1, 5)
     labels = rng.random(200) < chances_of(rows @ rng.normal(0, 1, 5))
-    weights = fitted_near(start, rows, labels)
+    weights = fit_from(start, rows, labels)
     slope = rows.T @ (chances_of(rows @ weights) - labels) + PULL * (weights - start)
     assert np.abs(slope).max() < 0.05
 
@@ -27,7 +27,7 @@ def test_the_weights_are_where_the_loss_is_least(seed):
 def test_weights_stay_finite_whatever_the_evidence(scale):
     rng = np.random.default_rng(1)
     for labels in (np.zeros(50, np.bool_), np.ones(50, np.bool_), rng.random(50) < 0.5):
-        assert np.isfinite(fitted_near(np.full(4, 9.0), rng.normal(0, 1, (50, 4)) * scale, labels)).all()
+        assert np.isfinite(fit_from(np.full(4, 9.0), rng.normal(0, 1, (50, 4)) * scale, labels)).all()
 
 
 def test_of_many_pages_some_from_the_whole_crawl_are_learned_from():
@@ -49,7 +49,7 @@ def test_a_trait_whose_pages_are_alike_says_how_many_pages_one_leads_to():
         for size in range(10):
             tally.credit(np.array([1, 3]), size, 1.0, 0.9)
         tally.book(np.array([2, 3]))
-    sizes, worths = tally.expected(np.array([[1, 3], [2, 3], [3, 8], [8, 8]], np.int32), 0.3)
+    sizes, worths = tally.expected_worth(np.array([[1, 3], [2, 3], [3, 8], [8, 8]], np.int32), 0.3)
     assert sizes[0] > 6
     assert sizes[1] < 1 < sizes[3] < sizes[0]
     assert worths[0] > 0.7
@@ -68,7 +68,7 @@ def test_a_list_off_the_topic_is_worth_what_lists_of_its_kind_led_to():
     """Five lists of good pages were read and one of bad ones: another of the first kind comes before another bad page,
     and before another of the second kind.
     """
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
     queue.start([listed(0, 0)])
     for page in range(6):
         kind = "bad" if page == 5 else "good"
@@ -83,7 +83,7 @@ def test_a_list_off_the_topic_is_worth_what_lists_of_its_kind_led_to():
     queue.read(
         Url("https://h0.test/map"), 0.02, [Pointer(lists[0], "good pages", 0.25), Pointer(lists[1], "bad pages", 0.25)]
     )
-    good, bad, other = weighed(seen, np.array([seen.number_of[url] for url in (*lists, item(9, 509))]))
+    good, bad, other = expected_relevance(seen, np.array([seen.number_of[url] for url in (*lists, item(9, 509))]))
     assert good > bad
     assert good > other
 
@@ -114,7 +114,7 @@ def test_what_is_learned_is_the_same_when_the_stored_pages_are_read_again():
          [Pointer(item(rng.randrange(4), rng.randrange(900)), rng.choice(("one", "list", "")), 0.3) for _ in range(5)])
         for page in range(150)
     ]  # fmt: skip
-    first, again = PageQueue(weighed), PageQueue(weighed)
+    first, again = PageQueue(expected_relevance), PageQueue(expected_relevance)
     first.start([item(0, 0)])
     again.start([item(0, 0)])
     for url, worth, links in history:
@@ -122,5 +122,5 @@ def test_what_is_learned_is_the_same_when_the_stored_pages_are_read_again():
         first.read(url, worth, links)
         again.read(url, worth, links)
     waiting = np.flatnonzero(first.seen.waits[: len(first.seen)])
-    assert (weighed(first.seen, waiting) == weighed(again.seen, waiting)).all()
+    assert (expected_relevance(first.seen, waiting) == expected_relevance(again.seen, waiting)).all()
     assert not np.array_equal(first.seen.weights.values, first.seen.weights.start)

@@ -20,10 +20,10 @@ from periplus.schedule.topical.policy import (
     TopicalPages,
     TopicalPolicy,
     evidence,
-    weighed,
+    expected_relevance,
 )
 from periplus.schedule.topical.policy import NAMES as EVIDENCE
-from periplus.schedule.topical.queue import NAMES, WINDOW, PageQueue, SiteWaits, queue_named
+from periplus.schedule.topical.queue import NAMES, WINDOW, PageQueue, SiteWaits, make_queue
 from periplus.settings import Scope
 from periplus.urls.scope import site_scope
 
@@ -78,7 +78,7 @@ def random_history(queue, seed, steps=60, hosts=6, pages=15):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_page_is_given_twice_and_none_is_forgotten(name, seed):
-    queue = queue_named(name)
+    queue = make_queue(name)
     read = random_history(queue, seed)
     rest = drained(queue)
     assert len(read + rest) == len(set(read + rest))
@@ -111,17 +111,17 @@ def test_the_best_of_all_that_wait_is_next(name, seed):
 
 
 def test_with_all_reckoned_the_weighed_order_gives_the_best():
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
     random_history(queue, 7, steps=25)
     queue.score_all()
     waiting = np.flatnonzero(queue.seen.waits[: len(queue.seen)])
-    scores = weighed(queue.seen, waiting)
+    scores = expected_relevance(queue.seen, waiting)
     assert queue.take() == queue.seen.urls[waiting[np.argmax(scores)]]
 
 
 def test_links_are_scored_before_any_is_cut_off():
     """The best of 5,000 links may be the last."""
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
     queue.start([url("a", 0)])
     queue.read(
         queue.take(), 0.9, [*links(*(url("a", page) for page in range(1, 5000))), *links(url("a", 5000), promise=0.99)]
@@ -144,7 +144,7 @@ def test_a_good_directory_of_a_bad_portal_is_not_lost():
     """Pages of one directory were worth much, all others of the host nothing:
     its next page comes before those of the others.
     """
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
     home = Url("https://portal.test/")
     queue.start([home])
     queue.read(
@@ -167,15 +167,15 @@ def test_a_page_behind_one_off_the_topic_keeps_some_credit():
     seen.book(url("b", 2), 0.0, links(url("b", 3)))
     near, far = seen.number_of[url("a", 3)], seen.number_of[url("b", 3)]
     assert seen.credit[near] > seen.credit[far]
-    assert weighed(seen, np.array([near])) > weighed(seen, np.array([far]))
+    assert expected_relevance(seen, np.array([near])) > expected_relevance(seen, np.array([far]))
 
 
 def test_a_page_that_moved_keeps_what_speaks_for_it():
-    queue = PageQueue(weighed)
+    queue = PageQueue(expected_relevance)
     queue.start([url("a", 0)])
     queue.read(queue.take(), 0.9, links(url("a", 1), promise=0.9))
     old = queue.seen.number_of[url("a", 1)]
-    queue.moved(url("a", 1), url("b", 1))
+    queue.apply_redirect(url("a", 1), url("b", 1))
     new = queue.seen.number_of[url("b", 1)]
     assert queue.seen.promise[new] == queue.seen.promise[old] == 0.9
     assert drained(queue) == [url("b", 1)]
@@ -183,7 +183,7 @@ def test_a_page_that_moved_keeps_what_speaks_for_it():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_what_still_waits_in_the_store_is_kept(name):
-    queue = queue_named(name)
+    queue = make_queue(name)
     queue.start([url("a", 0)])
     queue.add([url("a", 1), url("b", 1)])
     queue.keep_only({url("b", 1)})
@@ -300,4 +300,4 @@ def test_the_policy_wakes_sites_when_no_active_one_is_left():
 
 def test_an_unknown_order_is_refused_with_the_names_that_there_are():
     with pytest.raises(UsageError, match="weighed"):
-        queue_named("depth")
+        make_queue("depth")

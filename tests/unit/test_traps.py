@@ -143,7 +143,7 @@ class Past:
     def texts(self) -> list[tuple[Url, bytes]]:
         return list(self.host.read)
 
-    def seen(self, urls: Collection[int]) -> frozenset[int]:
+    def stored_urls(self, urls: Collection[int]) -> frozenset[int]:
         return frozenset(url for url in urls if url in self.host.known)
 
 
@@ -179,7 +179,7 @@ def crawl(web: Web, window: int = 10, limit: int = 5000, kills: Collection[int] 
         new = [link for link in dict.fromkeys(page[1]) if link not in seen and not link.endswith(".jpg")]
         seen.update(new)
         lesson = detector.learn(Url(url), doubt_of(host, url), understood, tuple(map(candidate, new)))
-        for one in (*lesson.candidates, *map(candidate, lesson.vouched_for)):
+        for one in (*lesson.candidates, *map(candidate, lesson.confirmed_urls)):
             host.offer(one)
         host.keep(detector)
         host.read.append((Url(url), understood.digests.text))
@@ -591,7 +591,9 @@ def test_a_page_with_content_lists_what_it_names_and_reopens_its_series():
 def test_a_page_that_leads_to_content_by_whatever_redirects_gets_the_credit():
     watch = detector(window=5)
     for number in range(8):
-        watch.redirected(Url(f"{HOST}/go?n={number}"), 1, (candidate(f"{HOST}/news/{number}"), month(number)[3][0]))
+        watch.record_redirect(
+            Url(f"{HOST}/go?n={number}"), 1, (candidate(f"{HOST}/news/{number}"), month(number)[3][0])
+        )
         watch.learn(Url(f"{HOST}/news/{number}"), 1, document(HOST, article(number)), ())
     assert admitted(watch, "/go?n=99")
 
@@ -609,7 +611,7 @@ def test_one_text_at_many_addresses_of_a_script_closes_it(doubt):
 def test_redirects_that_lead_to_one_text_close_their_script():
     watch, read = detector(window=5), 0
     while admitted(watch, f"/out/{read}", 0) and read < 100:
-        watch.redirected(Url(f"{HOST}/out/{read}"), 0, (candidate(f"{HOST}/land/{read}"),))
+        watch.record_redirect(Url(f"{HOST}/out/{read}"), 0, (candidate(f"{HOST}/land/{read}"),))
         read += 1
     assert read == 5 * ALIKE
 
@@ -645,7 +647,7 @@ def test_a_page_that_brings_content_clears_the_doubt_of_what_it_names():
     lesson = watch.learn(Url(HOST + "/a"), 0, document(HOST, ""), (candidate(target),))
     assert [one.vouched for one in lesson.candidates] == [False]
     url = Url(HOST + "/c")
-    assert watch.learn(url, 0, document(url, article(1), [target]), ()).vouched_for == (target,)
+    assert watch.learn(url, 0, document(url, article(1), [target]), ()).confirmed_urls == (target,)
 
 
 def test_a_feed_lists_its_items():

@@ -15,7 +15,7 @@ import pytest
 from interface import client
 from periplus.api.tables import FACETS_S, TABLES, Browser, TableQuery
 from periplus.errors import UsageError
-from periplus.store.sqlite.tables import LEAFED, condition
+from periplus.store.sqlite.tables import BROWSABLE_TABLES, condition
 from periplus.ui.tables import SCREENS
 from stored import page, stored
 
@@ -162,7 +162,7 @@ def test_bytes_that_are_no_text_are_taken_for_some(folder):
 
 def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder):
     browser = Browser()
-    for table in LEAFED:
+    for table in BROWSABLE_TABLES:
         whole = browser.page(folder / "e.periplus", table, TableQuery(most=-1)).rows
         parts = [
             browser.page(folder / "e.periplus", table, TableQuery(first=first, most=2)).rows
@@ -174,7 +174,7 @@ def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder
 
 def test_a_condition_on_a_column_that_is_not_there_is_refused():
     with pytest.raises(UsageError, match="choose among"):
-        condition(LEAFED["pages"], "colour", "red")
+        condition(BROWSABLE_TABLES["pages"], "colour", "red")
 
 
 def test_issues_are_made_once_for_one_state_of_a_collection(folder):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from periplus.urls.aliases import AliasPage, merged
+from periplus.urls.aliases import AliasPage, find_aliases
 from periplus.urls.canonical import canonical, url_id
 
 
@@ -16,14 +16,14 @@ def page(address, body="x", text="", depth=1, names=""):
 
 
 def links_as(links):
-    """What `merged` asks for. links: {page's URL: URLs that it links to}; of others none."""
+    """What `find_aliases` asks for. links: {page's URL: URLs that it links to}; of others none."""
     targets = {url_id(canonical(page)): [url_id(canonical(link)) for link in to] for page, to in links.items()}
     return lambda pages: [(page, targets.get(page, ())) for page in pages]
 
 
 def found(*pages, starts=(), links=None):
     """(twin, page) of what is merged."""
-    mergers = merged(pages, frozenset(map(canonical, starts)), links_as(links or {}))
+    mergers = find_aliases(pages, frozenset(map(canonical, starts)), links_as(links or {}))
     return {(merger.alias.url, merger.page.url) for merger in mergers}
 
 
@@ -51,7 +51,7 @@ def test_equal_bytes_at_addresses_that_differ_in_scheme_www_or_index_file_are_on
 def test_equal_bytes_at_any_address_of_a_site_are_one_page(other):
     """SPEC C6; that it is one by its place too is told apart."""
     assert found(page(HOME), page(other)) == {(other, HOME)}
-    (merger,) = merged([page(HOME), page(other)], frozenset(), links_as({}))
+    (merger,) = find_aliases([page(HOME), page(other)], frozenset(), links_as({}))
     assert merger.why == "same bytes and links as https://e.org/"
 
 
@@ -149,14 +149,14 @@ def test_the_order_of_pages_does_not_matter():
     pages = [page(f"{scheme}://{www}e.org/{path}{index}", path or "home") for scheme in ("http",
         "https") for www in ("", "www.") for path in ("", "a/")
              for index in ("", "index.html")]  # fmt: skip
-    expected = merged(pages, frozenset(), links_as({}))
+    expected = find_aliases(pages, frozenset(), links_as({}))
     assert {merger.page.url for merger in expected} == {"https://e.org/", "https://e.org/a/"}
     assert len(expected) == 14
     for seed in range(5):
         random.Random(seed).shuffle(pages)
-        assert merged(pages, frozenset(), links_as({})) == expected
+        assert find_aliases(pages, frozenset(), links_as({})) == expected
 
 
 def test_why_names_the_page():
-    (merger,) = merged([page(HOME), page("http://e.org/")], frozenset(), links_as({}))
+    (merger,) = find_aliases([page(HOME), page("http://e.org/")], frozenset(), links_as({}))
     assert merger.why == "same bytes as https://e.org/"

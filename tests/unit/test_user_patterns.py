@@ -11,7 +11,7 @@ import pytest
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.segments import segment_rules
 from periplus.api.logins import login_of
-from periplus.document.extraction import extract_rules, extracted
+from periplus.document.extraction import extract_rules, extract_values
 from periplus.errors import UsageError
 from periplus.jobs.presets import flags
 from periplus.model.web import Url
@@ -40,7 +40,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "segment": lambda text: segment_rules(f"a = {{ pattern = '{text}' }}".join(("[segments]\n", "\n")))[0].sets[0][0][
         1
     ](URL),
-    "extract": lambda text: extracted(
+    "extract": lambda text: extract_values(
         extract_rules(f"[extract]\na = {{ regex = '{text}' }}"), LONG.encode(), "utf-8", "text/html"
     ),
     "login": login,
@@ -100,7 +100,7 @@ def test_usual_expressions_match_as_everywhere(text: str, found: str, other: str
 
 def test_an_expression_takes_groups_of_any_letters_from_a_page() -> None:
     rules = extract_rules("[extract]\ncity = { regex = 'Ort: (\\pL+)' }\nall = { regex = '\\pL+o', all = true }")
-    assert extracted(rules, "Ort: Čáslav, Čo a Žo".encode(), "utf-8", "text/plain") == ("Čáslav", "Čo\nŽo")
+    assert extract_values(rules, "Ort: Čáslav, Čo a Žo".encode(), "utf-8", "text/plain") == ("Čáslav", "Čo\nŽo")
 
 
 def test_a_surrogate_is_in_no_text_and_breaks_nothing() -> None:

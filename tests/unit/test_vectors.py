@@ -127,8 +127,8 @@ def test_fused_is_the_published_sum():
     pages = [UrlId(number) for number in range(4)]
     lists = [[pages[0], pages[1], pages[2]], [pages[2], pages[3]]]
     plain = {page: sum(1 / (60 + order.index(page) + 1) for order in lists if page in order) for page in pages}
-    assert vectors.fused(lists) == sorted(plain.items(), key=lambda item: (-item[1], item[0]))
-    assert vectors.fused([[], []]) == []
+    assert vectors.fuse(lists) == sorted(plain.items(), key=lambda item: (-item[1], item[0]))
+    assert vectors.fuse([[], []]) == []
 
 
 def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
@@ -137,7 +137,7 @@ def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
     np.save(tmp_path / "v.npy", np.array(rows, np.float32))
     (tmp_path / "v.txt").write_text("\n".join(f"https://e.org/{number % 2500}" for number in range(len(rows))), "utf-8")
     vectors.take_in(tmp_path, tmp_path / "v.npy", len, lambda read: None)
-    has, target = vectors.opened(tmp_path), [rng.gauss(0, 1) for _ in range(24)]
+    has, target = vectors.open_vectors(tmp_path), [rng.gauss(0, 1) for _ in range(24)]
     assert has is not None
     length = sum(number * number for number in target) ** 0.5
     best: dict[UrlId, float] = {}
@@ -187,10 +187,15 @@ def test_other_files_are_refused_with_what_is_missing(folder, tmp_path):
 
 
 def test_vectors_are_read_as_programs_print_them():
-    assert vectors.parsed("[1, 2.5e-1]\n") == vectors.parsed("1 0.25") == vectors.parsed("1,0.25\n") == [1.0, 0.25]
+    assert (
+        vectors.parse_vector("[1, 2.5e-1]\n")
+        == vectors.parse_vector("1 0.25")
+        == vectors.parse_vector("1,0.25\n")
+        == [1.0, 0.25]
+    )
     for text in ("", "[]", "[[1]]", "one two", '{"a": 1}', "[" * 100_000, "0 " * 70_000):
         with pytest.raises(UsageError):
-            vectors.parsed(text)
+            vectors.parse_vector(text)
 
 
 EMBED = f"""{sys.executable} -c 'import sys; text = sys.stdin.read(); print("1 0" if "ships" in text else "0 1")'"""

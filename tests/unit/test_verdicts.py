@@ -4,7 +4,7 @@ and the order of the rules.
 
 import pytest
 
-from periplus.analyse.verdicts import Attempt, Evidence, Hop, judged, net_seems_down
+from periplus.analyse.verdicts import Attempt, Evidence, Hop, judge, net_seems_down
 from periplus.document.links import anchors_of, fragment_verdict
 from periplus.errors import InvalidUrl
 from periplus.model.audit import Verdict
@@ -86,7 +86,7 @@ TRUTH = [  # link, what is seen of it, verdict
     ("evidence", "expected"), [pytest.param(evidence, expected, id=name) for name, evidence, expected in TRUTH]
 )
 def test_truth_table(evidence, expected):
-    found = judged(evidence, spacing_s=SPACING_S)
+    found = judge(evidence, spacing_s=SPACING_S)
     assert found.verdict == expected
     assert found.why
     assert found.ask_again_at == 0
@@ -126,7 +126,7 @@ def test_the_truth_table_has_33_links():
     ],
 )
 def test_ours_every_answer_has_one_verdict(evidence, expected):
-    assert judged(evidence, spacing_s=SPACING_S).verdict == expected
+    assert judge(evidence, spacing_s=SPACING_S).verdict == expected
 
 
 @pytest.mark.parametrize(
@@ -139,25 +139,25 @@ def test_ours_every_answer_has_one_verdict(evidence, expected):
     ],
 )
 def test_ours_nothing_is_broken_before_a_second_get_some_time_later(evidence):
-    found = judged(evidence, spacing_s=SPACING_S)
+    found = judge(evidence, spacing_s=SPACING_S)
     assert found.verdict is Verdict.SUSPECT
     assert found.ask_again_at > evidence.attempts[-1].at
 
 
 def test_ours_what_we_did_ourselves_neither_confirms_nor_clears():
     attempts = (Attempt(0, 404), Attempt(10, 0, Cause.CANCELLED))
-    assert judged(Evidence(attempts=attempts), spacing_s=SPACING_S).verdict is Verdict.SUSPECT
-    assert judged(Evidence(attempts=(*attempts, Attempt(20, 404))), spacing_s=SPACING_S).verdict is Verdict.BROKEN
+    assert judge(Evidence(attempts=attempts), spacing_s=SPACING_S).verdict is Verdict.SUSPECT
+    assert judge(Evidence(attempts=(*attempts, Attempt(20, 404))), spacing_s=SPACING_S).verdict is Verdict.BROKEN
 
 
 def test_moved_names_how_far_the_move_is_permanent():
-    assert judged(redirected(301, 308), spacing_s=1).better == "http://h/1"
-    assert judged(redirected(301, 302), spacing_s=1).better == "http://h/0"
-    assert judged(redirected(302, 301), spacing_s=1).better == ""
+    assert judge(redirected(301, 308), spacing_s=1).better == "http://h/1"
+    assert judge(redirected(301, 302), spacing_s=1).better == "http://h/0"
+    assert judge(redirected(302, 301), spacing_s=1).better == ""
 
 
 def test_a_long_chain_is_alive_and_said_to_be_long():
-    assert "12 redirects" in judged(redirected(*[302] * 12), spacing_s=1).why
+    assert "12 redirects" in judge(redirected(*[302] * 12), spacing_s=1).why
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, http_answer, unchunked
+from periplus.store.archive_files import ArchiveFile, ArchiveReader, decode_chunks, http_answer
 from periplus.store.warc import original, records_of, warcinfo
 from periplus.urls.captures import capture_key
 from stored import page, stored
@@ -439,8 +439,8 @@ def test_a_status_line_without_three_digits_is_no_http_answer(line):
 @given(st.lists(st.binary(min_size=1, max_size=50), max_size=5))
 def test_rfc9112_chunks_are_joined(parts):
     body = b"".join(b"%x;a=b\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
-    assert unchunked(body) == b"".join(parts)
+    assert decode_chunks(body) == b"".join(parts)
 
 
 def test_a_body_without_chunks_stays():
-    assert unchunked(b"<p>no chunks") == b"<p>no chunks"
+    assert decode_chunks(b"<p>no chunks") == b"<p>no chunks"

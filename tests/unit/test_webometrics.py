@@ -25,7 +25,7 @@ from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
 from periplus.model.webometrics import UnitLinks, WebFragment
 from periplus.urls.canonical import canonical
-from periplus.urls.units import promoted, unit_of
+from periplus.urls.units import promote, unit_of
 from stored import page, stored
 
 A, B, C = "https://a.cz/", "https://www.b.cz/", "https://c.ac.uk/"
@@ -131,7 +131,7 @@ def test_the_global_list_takes_whole_domains_and_no_look_alikes(tmp_path):
 
 
 def test_a_companion_site_can_be_promoted(folder, found):
-    hub = promoted(found.units[found.companions[0].unit])
+    hub = promote(found.units[found.companions[0].unit])
     assert hub.start == "https://hub.org/"
     again = survey_of(folder, [*found.units[:3], hub])
     assert (again.figures[3].in_units, again.method.units[3].state) == (3, "not available: outside the scope")

@@ -14,7 +14,7 @@ from periplus.document.words import (
     WORD_CHARS,
     _patterns,
     asked_terms,
-    folded,
+    fold_form,
     forms,
     is_run,
     plain,
@@ -62,9 +62,9 @@ def test_a_word_is_found_in_its_text(language, asked, text):
 
 
 def test_other_letters_stay_other_words():
-    assert folded("мой") == "мой"  # й is not и
-    assert folded("हिन्दी") == "हिन्दी"
-    assert folded("が") == "が"
+    assert fold_form("мой") == "мой"  # й is not и
+    assert fold_form("हिन्दी") == "हिन्दी"
+    assert fold_form("が") == "が"
 
 
 def test_a_spelling_without_marks_is_told_from_one_that_lost_them():
@@ -87,7 +87,7 @@ def test_terms_of_a_text_are_the_same_in_index_and_query(text, language):
 @settings(max_examples=150)
 def test_forms_are_stable(text):
     assert plain(plain(text)) == plain(text)
-    assert folded(folded(text)) == folded(text)
+    assert fold_form(fold_form(text)) == fold_form(text)
     assert [form for word in forms(text) for form in forms(word)] == forms(text)
 
 
@@ -121,7 +121,7 @@ def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(tex
 @settings(max_examples=100)
 def test_spellings_are_each_form_and_its_plain_one(text):
     kept = {form[:WORD_CHARS] for form in forms(text * 8) if not is_run(form)}
-    assert shown_forms(forms(text * 8)) == kept | {"~" + folded(form) for form in kept if folded(form) != form}
+    assert shown_forms(forms(text * 8)) == kept | {"~" + fold_form(form) for form in kept if fold_form(form) != form}
 
 
 ODD_TEXTS = (

@@ -186,8 +186,8 @@ def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
     folder, tmp_path, monkeypatch, dies, asked
 ):
     put = []
-    put_kept = search_index.IndexWriter.put_kept
-    monkeypatch.setattr(search_index.IndexWriter, "put_kept", lambda *page: put.append(put_kept(*page)) or put[-1])
+    put_kept = search_index.IndexWriter.put_draft
+    monkeypatch.setattr(search_index.IndexWriter, "put_draft", lambda *page: put.append(put_kept(*page)) or put[-1])
     with IndexWorker(folder) as follower:
         while follower.step():
             pass

@@ -14,7 +14,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.splitting import part_filled
+from periplus.store.sqlite.splitting import fill_part
 from periplus.urls.hosts import host_key
 from periplus.urls.parts import WebPart, part_of
 from postgres_server import empty_collection
@@ -118,8 +118,8 @@ def test_a_part_in_which_a_row_is_missing_or_differs_is_no_part(tmp_path, table,
     column = {"url": "first_seen", "page": "text_chars", "host": "next_at", "visit": "started"}[table]
     with (
         pytest.raises(StoreError, match=f"the table {table} was not copied completely"),
-        schema.drafted(tmp_path / "part") as draft,
+        schema.draft_collection(tmp_path / "part") as draft,
     ):
         draft.execute(f"CREATE TRIGGER fault AFTER INSERT ON {table} BEGIN {fault.format(table, column)}; END")
-        part_filled(draft, source, WebPart(1, 1), {})
+        fill_part(draft, source, WebPart(1, 1), {})
     assert not (tmp_path / "part" / "collection.db").exists()

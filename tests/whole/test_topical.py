@@ -16,7 +16,7 @@ from voyage import QUICK, Collection, command, environment, flags_for, told, unt
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.errors import UsageError
 from periplus.model.web import Url
-from periplus.schedule.topical.queue import queue_named
+from periplus.schedule.topical.queue import make_queue
 from periplus.settings import settings_from
 from testweb import Page, Site, Web, serve
 
@@ -162,7 +162,7 @@ def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
     and hosts rest meanwhile.
     """
     made = []
-    monkeypatch.setattr("periplus.api.topical_run.queue_named", lambda name: made.append(queue_named(name)) or made[-1])
+    monkeypatch.setattr("periplus.api.topical_run.make_queue", lambda name: made.append(make_queue(name)) or made[-1])
     ran(server, tmp_path / "c", max_pages=40)
     ran(server, tmp_path / "c", max_pages=1, watch=lambda standing: True)
     before, after = (queue.seen for queue in made if len(queue.seen))

@@ -35,12 +35,12 @@ from periplus.urls.hosts import host_key, host_name, is_named, origin_of, path_a
 Answering = Generator[Request, Response, Response]
 """Yields requests to an archive's server, receives their responses, and returns the response to a crawl's request."""
 
-MOST_TRIED = 6  # captures of one URL; some redirect to themselves, or are revisits of a lost capture
+MOST_CAPTURES_PER_URL = 6  # captures of one URL; some redirect to themselves, or are revisits of a lost capture
 MOST_HOPS = 5  # of an archive's own redirects
-MOST_LISTED = 20_000  # captures of one host that are listed; hosts with more are queried by URL
+MOST_CAPTURES_PER_HOST = 20_000  # captures of one host that are listed; hosts with more are queried by URL
 MOST_HOSTS = 32  # whose lists are in memory: some 200 MB, if all are of that size
 _READ = frozenset({Purpose.PAGE, Purpose.CHECK})
-_SENT = "x-archive-orig-"  # prefix of field names as the captured server sent them
+_ORIGINAL_PREFIX = "x-archive-orig-"  # prefix of field names as the captured server sent them
 # fields of the archive's server itself; all others belong to the capture, if the archive adds no prefix
 _OWN = frozenset(
     {"memento-datetime", "link", "content-location", "vary", "transfer-encoding", "connection", "server-timing"}
@@ -183,7 +183,7 @@ class ArchiveTransport:
 
 def is_capture(headers: Headers) -> bool:
     """Whether an archive's answer is a capture, of any status, and not the archive's own answer."""
-    return any(name == "memento-datetime" or name.startswith(_SENT) for name, _ in headers.fields)
+    return any(name == "memento-datetime" or name.startswith(_ORIGINAL_PREFIX) for name, _ in headers.fields)
 
 
 def _no_answer(request: Request, cause: Cause, detail: str = "") -> Response:
@@ -210,7 +210,7 @@ class FileSource:
         self._files, self._at, self._wire, self._clock = files, at, wire, clock
 
     def answer(self, request: Request) -> Answering:
-        for capture in by_nearness(self._files.captures(request.url), request.url, self._at)[:MOST_TRIED]:
+        for capture in by_nearness(self._files.captures(request.url), request.url, self._at)[:MOST_CAPTURES_PER_URL]:
             response = self._files.answer(capture, request)
             if response is None:
                 continue
@@ -254,9 +254,9 @@ class ServerSource:
 
     def answer(self, request: Request) -> Answering:
         try:
-            ask = self._listed if self._place.kind == "cdx" else self._negotiated
+            ask = self._query_cdx if self._place.kind == "cdx" else self._query_memento
             captures = yield from ask(request.url)
-            for capture in by_nearness(captures, request.url, self._place.at)[:MOST_TRIED]:
+            for capture in by_nearness(captures, request.url, self._place.at)[:MOST_CAPTURES_PER_URL]:
                 response = yield from self._get(self._address_of(capture))
                 if not is_capture(response.headers):
                     continue  # deleted or blocked
@@ -269,7 +269,7 @@ class ServerSource:
 
     def _address_of(self, capture: Capture) -> str:
         if self._place.kind == "cdx":
-            return cdx.shown_at(self._address, capture.place + "id_", capture.url)
+            return cdx.replay_url(self._address, capture.place + "id_", capture.url)
         return capture.place
 
     # requests --------------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class ServerSource:
 
     # captures --------------------------------------------------------------------------------------------------------
 
-    def _listed(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
+    def _query_cdx(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
         """Captures from a CDX server: one list for the whole host unless it has too many, else a query for the URL."""
         host = host_key(url)
         if host not in self._lists:
@@ -329,13 +329,17 @@ class ServerSource:
         name = url.split("/")[2]
         captures: list[Capture] = []
         resume_key = ""
-        while len(captures) < MOST_LISTED:
+        while len(captures) < MOST_CAPTURES_PER_HOST:
             response = yield from self._get(cdx.listing_query_url(self._address, name, resume_key))
             body = self._index_of(response)
             further = cdx.captures_of(body)
             captures += further
             before, resume_key = resume_key, cdx.resume_key_of(body)
-            if response.cut or resume_key == before != "" or (len(further) >= cdx.LISTED_AT_ONCE and not resume_key):
+            if (
+                response.cut
+                or resume_key == before != ""
+                or (len(further) >= cdx.CAPTURES_PER_ANSWER and not resume_key)
+            ):
                 return None
             if not resume_key:
                 return _by_key(captures)
@@ -349,7 +353,7 @@ class ServerSource:
             raise _Refusal(f"the archive's index {self._address} answers with status {response.status}")
         return inflate(response.body, response.headers.get("content-encoding"), self._wire.limits)[0]
 
-    def _negotiated(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
+    def _query_memento(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
         """Captures from a TimeGate or TimeMap (RFC 7089)."""
         from email.utils import format_datetime  # the import takes 20 ms, and no other crawl needs it
 
@@ -380,7 +384,7 @@ def _by_key(captures: Iterable[Capture]) -> dict[str, list[Capture]]:
 def _answer_of(response: Response, request: Request, capture: Capture) -> Response:
     """Turns an archive's answer into that of the captured server: its time, header fields and redirect target."""
     fields = response.headers.fields
-    sent = [(name.removeprefix(_SENT), value) for name, value in fields if name.startswith(_SENT)]
+    sent = [(name.removeprefix(_ORIGINAL_PREFIX), value) for name, value in fields if name.startswith(_ORIGINAL_PREFIX)]
     if sent:
         named = {name for name, _ in sent}
         sent += [(name, value) for name, value in fields if name in ("content-type", "location") and name not in named]
@@ -435,7 +439,7 @@ def place_of(text: str, date: str) -> ArchivePlace:
             url = canonical(address) if kind == "cdx" else Url(canonical(address).rstrip("/") + "/")
         except InvalidUrl as error:
             raise UsageError(f"--from-archive {text}: {error}") from None
-        if kind == "cdx" and not cdx.shown_at(url, "", ""):
+        if kind == "cdx" and not cdx.replay_url(url, "", ""):
             raise UsageError(
                 f"--from-archive {text}: the address of a CDX server must end in /cdx, -cdx or /cdx/search/cdx; "
                 "for other servers give the TimeGate: memento:URL"

@@ -111,7 +111,7 @@ class Chromium:
     def __init__(self, program: str) -> None:
         clear_profiles()
         self._folder = tempfile.TemporaryDirectory(prefix=PROFILE_PREFIX, ignore_cleanup_errors=True)
-        self._in_use = _locked(Path(self._folder.name))
+        self._in_use = _lock_folder(Path(self._folder.name))
         its_read, self._write = os.pipe()
         self._read, its_write = os.pipe()
         flags = [*_FLAGS, f"--user-data-dir={self._folder.name}", *_sandbox_flags(), "about:blank"]
@@ -225,12 +225,12 @@ def clear_profiles() -> None:
         with contextlib.suppress(OSError):  # another user's, in use, or deleted
             if time.time() - folder.lstat().st_mtime < PROFILE_AGE_S or folder.is_symlink():
                 continue
-            lock = _locked(folder)
+            lock = _lock_folder(folder)
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
 
 
-def _locked(folder: Path) -> int:
+def _lock_folder(folder: Path) -> int:
     """Locks a folder. Returns a descriptor that holds the lock until it is closed. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

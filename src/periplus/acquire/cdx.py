@@ -20,10 +20,10 @@ from periplus.urls.captures import Capture
 
 ASKED_COPIES = 10  # nearest in time; some of them are redirects or errors
 ANSWER_S = 60.0  # timeout; the index of a large archive is slow
-_SHOWN = frozenset({"200", "-", ""})  # a page; some servers have no status for revisit records
+_PAGE_STATUSES = frozenset({"200", "-", ""})  # a page; some servers have no status for revisit records
 _NAMES = {"timestamp": "timestamp", "url": "url", "original": "url", "status": "status", "statuscode": "status"}
-LISTED_AT_ONCE = 5_000  # captures in one answer: 1 to 2 MB
-_REPLAYED = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?/")  # `id_`: as it was stored
+CAPTURES_PER_ANSWER = 5_000  # captures in one answer: 1 to 2 MB
+_REPLAY_PATH = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?/")  # `id_`: as it was stored
 _LINK = re.compile(r"<([^<>\s]*)>((?:\s*;\s*[^\s=;,]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
 _REL = re.compile(r";\s*rel\s*=\s*\"?([^\";]+)\"?", re.IGNORECASE)
 _CDX = ("urlkey", "timestamp", "url", "mime", "status")
@@ -63,14 +63,14 @@ class CdxServer:
             return None
         if answer.status != 200:
             return f"status {answer.status}"
-        copies = [(stamp, text) for stamp, text, status in copies_of(answer.body) if status in _SHOWN]
+        copies = [(stamp, text) for stamp, text, status in copies_of(answer.body) if status in _PAGE_STATUSES]
         dated = [
             (abs(taken - at), taken, stamp, text) for stamp, text in copies if (taken := time_of(stamp)) is not None
         ]
         if not dated:
             return None
         _, taken, stamp, text = min(dated)
-        return ArchivedCopy(text, taken, shown_at(self._address, stamp, text))
+        return ArchivedCopy(text, taken, replay_url(self._address, stamp, text))
 
 
 def query_url(server: Url, url: Url, at: float) -> str:
@@ -81,10 +81,10 @@ def query_url(server: Url, url: Url, at: float) -> str:
 
 
 def listing_query_url(server: Url, host: str, resume_key: str = "") -> str:
-    """A query for all captures of a host, LISTED_AT_ONCE at a time. pywb ignores the resume key."""
+    """A query for all captures of a host, CAPTURES_PER_ANSWER at a time. pywb ignores the resume key."""
     sign = "&" if "?" in server else "?"
     resumed = f"&resumeKey={quote(resume_key, safe='')}" if resume_key else ""
-    what = f"url={quote(host, safe='')}&matchType=host&limit={LISTED_AT_ONCE}&output=json&showResumeKey=true"
+    what = f"url={quote(host, safe='')}&matchType=host&limit={CAPTURES_PER_ANSWER}&output=json&showResumeKey=true"
     return f"{server}{sign}{what}{resumed}"
 
 
@@ -127,14 +127,14 @@ def mementos_of(links: str, url: str) -> list[Capture]:
 
 def memento_at(address: str, url: str) -> Capture | None:
     """The capture at an archive's address in the form of the Wayback Machine: `/20190531120000/URL`; else None."""
-    match = _REPLAYED.search(address)
+    match = _REPLAY_PATH.search(address)
     taken = time_of(match[1]) if match else None
-    return Capture(url, taken, 0, _REPLAYED.sub(r"/\1id_/", address, count=1)) if taken is not None else None
+    return Capture(url, taken, 0, _REPLAY_PATH.sub(r"/\1id_/", address, count=1)) if taken is not None else None
 
 
 def original_of(address: str) -> str:
     """The captured URL of an archive's address; the address itself if it is not of a capture."""
-    match = _REPLAYED.search(address)
+    match = _REPLAY_PATH.search(address)
     return address[match.end() :] if match and address[match.end() :].startswith(("http:", "https:")) else address
 
 
@@ -181,7 +181,7 @@ def time_of(stamp: str) -> float | None:
         return None
 
 
-def shown_at(server: Url, stamp: str, url: str) -> str:
+def replay_url(server: Url, stamp: str, url: str) -> str:
     """The URL of a copy in the archive of a CDX server, for the Wayback Machine and pywb; empty: unknown."""
     parts = urlsplit(server)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")

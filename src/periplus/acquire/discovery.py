@@ -10,7 +10,15 @@ from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
-from periplus.model.frontier import PRIORITY_NONE, PRIORITY_SITEMAP, Candidate, Completion, Lease, SideRequest, Task
+from periplus.model.frontier import (
+    PRIORITY_SITEMAP,
+    PRIORITY_WITHOUT_DEPTH,
+    Candidate,
+    Completion,
+    Lease,
+    SideRequest,
+    Task,
+)
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
@@ -24,8 +32,8 @@ from periplus.urls.scope import site_key
 if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
-_FOLLOWED = link_codes(FOLLOWED_KINDS)
-_CLICKS = link_codes(CLICK_KINDS)
+_FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
+_CLICK_CODES = link_codes(CLICK_KINDS)
 # the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
 MOST_SITES = 64  # sites whose alias detection is in memory; others are read from the store when needed
@@ -113,7 +121,7 @@ class Memory:
 
     def is_new(self, text: str, depth: int | None = None) -> bool:
         """True the first time, and again at a smaller depth, which may be within the limit. Remembers the URL."""
-        clicks = PRIORITY_NONE if depth is None else depth
+        clicks = PRIORITY_WITHOUT_DEPTH if depth is None else depth
         before = self._young.get(text)
         if before is not None and before <= clicks:
             return False
@@ -178,11 +186,13 @@ class Discovery:
         request = task.request
         if request.purpose is not Purpose.PAGE or task.recheck:
             return None
-        if refused := self._scope.refused(request.url):
+        if refused := self._scope.exclusion_reason(request.url):
             return Skipped(Reason.SCOPE, refused)
         return Skipped(Reason.DEPTH, f"max-depth {self._rules.max_depth}") if self._is_too_deep(request.depth) else None
 
-    def named(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> tuple[Candidate, ...]:
+    def alias_candidates(
+        self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False
+    ) -> tuple[Candidate, ...]:
         """The candidate for a URL's canonical page, and another for the URL itself if it is an alias."""
         naming = self._aliases.of(url) if self._aliases and self._scope.decide(url) is None else None
         if naming is None or (naming.page is not None and url_id(naming.page) == url_id(url)):
@@ -208,16 +218,16 @@ class Discovery:
         candidates: list[Candidate] = []
         links = document.links
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
-            below = next_depth if kind in _CLICKS else None
-            if kind in _FOLLOWED and not nofollow:
+            below = next_depth if kind in _CLICK_CODES else None
+            if kind in _FOLLOWED_CODES and not nofollow:
                 clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
                 if self._followed.is_new(target, clicks):
-                    candidates += self.named(target, clicks)
+                    candidates += self.alias_candidates(target, clicks)
             elif kind in self._parts:  # on any host, with the depth of its page
                 if self._noted.is_new(target, depth):
                     candidates.append(self._new_candidate(target, Reason.WAITING, depth))
             elif self._noted.is_new(target):
-                if kind not in _FOLLOWED:
+                if kind not in _FOLLOWED_CODES:
                     candidates.append(self._new_candidate(target, Reason.RESOURCE, None))
                 elif self._scope.decide(target) is None:
                     candidates.append(self._new_candidate(target, Reason.NOFOLLOW, below))
@@ -232,9 +242,9 @@ class Discovery:
     def of_redirect(self, source: Url, target: Url, depth: int | None, hops: int) -> tuple[Candidate, ...]:
         """Candidates for a redirect's target, which has the depth of its source."""
         if self._is_cross_site(source, target):
-            return self.named(target, None, hops=hops)
+            return self.alias_candidates(target, None, hops=hops)
         self._followed.is_new(target, depth)
-        candidates = self.named(target, depth, hops=hops)
+        candidates = self.alias_candidates(target, depth, hops=hops)
         if candidates[0].url == source:  # the server requires what the rules remove, so the target is the page
             return (self.candidate(target, depth, hops=hops),)
         return candidates
@@ -252,7 +262,9 @@ class Discovery:
 
     def of_sitemap(self, sitemap: Sitemap) -> tuple[Candidate, ...]:
         return tuple(
-            candidate for entry in sitemap.entries for candidate in self.named(entry.url, None, in_sitemap=True)
+            candidate
+            for entry in sitemap.entries
+            for candidate in self.alias_candidates(entry.url, None, in_sitemap=True)
         )
 
     def of_starts(self, starts: Iterable[Url]) -> tuple[Candidate, ...]:
@@ -263,7 +275,7 @@ class Discovery:
         for memory in (self._followed, self._noted):
             memory.forget()
 
-    def vouched(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
+    def confirmed_candidates(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
         """Candidates for URLs that trap detection had left out and now confirms."""
         return tuple(self.candidate(url, None) for url in urls)
 
@@ -295,7 +307,7 @@ class Discovery:
                 candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
                 return replace(read, candidates=candidates)
             case Skipped(reason=Reason.ALIAS):
-                return replace(read, candidates=self.named(request.url, request.depth))
+                return replace(read, candidates=self.alias_candidates(request.url, request.depth))
             case _:
                 return read
 

@@ -46,7 +46,7 @@ from periplus.urls.url_patterns import plain
 AGAIN_S = 1.5  # until the second request: a page that shows seconds then differs
 MOST_FIRST = 20_000  # first answers kept at a time, some 40 MB; further pages count as changed
 MOST_ATTEMPTS = 3  # requests of one page: if its host changes worker, the first answer is lost
-_NUMBERED = re.compile(r"(\b\w*\d[\w.,:-]*)")  # numbers, times, tokens; without `\b` a long word takes quadratic time
+_NUMBERS = re.compile(r"(\b\w*\d[\w.,:-]*)")  # numbers, times, tokens; without `\b` a long word takes quadratic time
 _FIELDS = 8  # number of stored fields of a page before its link targets
 
 FirstAnswers = dict[UrlId, frozenset[int]]  # by page, hashes of the (index, word) pairs that differ from stored ones
@@ -220,7 +220,7 @@ def with_cookies(visit: Visit) -> Request | None:
             return None
 
 
-def as_unchanged(task: Task, visit: Visit) -> Visit:
+def compare_with_stored(task: Task, visit: Visit) -> Visit:
     """The visit as Unchanged if the body equals the stored one (from a server without validators); else as it is."""
     match visit.outcome:
         case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
@@ -306,7 +306,7 @@ def second_look(read: Completion, stored: Sequence[str], first: FirstAnswers) ->
     if page is not None:
         fields = page.media_type, page.language, page.title, page.description, page.h1, page.canonical, page.robots
         shown = [*fields, page.text, *sorted(set(page.links.targets))]
-    before, now = (_NUMBERED.split("\n".join(parts)) for parts in (stored, shown))
+    before, now = (_NUMBERS.split("\n".join(parts)) for parts in (stored, shown))
     once = first.pop(read.task.url_id, None)
     words = frozenset(map(hash, {*enumerate(now)} - {*enumerate(before)}))
     is_last = len(first) >= MOST_FIRST or read.task.request.attempt > MOST_ATTEMPTS

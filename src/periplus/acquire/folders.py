@@ -213,7 +213,7 @@ def _listing(folder: Path, parts: Sequence[str]) -> bytes:
     entries = sorted((not entry.is_dir(), entry.name) for entry in _entries(folder))
     title = escape("/".join(parts).encode("utf-8", "replace").decode())
     rows = "".join(
-        f'<li><a href="{escape(_href(name, is_folder=not is_file))}">{escape(_shown(name))}</a></li>\n'
+        f'<li><a href="{escape(_href(name, is_folder=not is_file))}">{escape(_printable(name))}</a></li>\n'
         for is_file, name in entries
     )
     head = f'<head><meta charset="utf-8"><meta name="robots" content="noindex"><title>{title}/</title></head>'
@@ -225,7 +225,7 @@ def _href(name: str, *, is_folder: bool) -> str:
     return "./" + url_of_path("x.alt", [name], is_folder=is_folder).removeprefix("http://x.alt/")
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 

@@ -21,13 +21,13 @@ from periplus.urls.hosts import host_name, is_within, origin_of, path_and_query,
 from periplus.urls.user_patterns import UserPattern
 from periplus.values import Pairs, frozen
 
-MASKED = "[masked]"
+MASK = "[masked]"
 # text within these elements is not visible to readers, so it is no sign
 _UNSEEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _LABELS = ("value", "title", "aria-label", "alt")  # labels of buttons and images without text
 
 
-class LoginFailed(PeriplusError):
+class LoginError(PeriplusError):
     """Signing in failed. The message names the missing sign and the answer received; it contains no secrets."""
 
 
@@ -89,8 +89,8 @@ class Login:
     check: Url | None = None  # a page that shows the sign; None: the page after signing in
     signed_in: Sign = Sign()
     signed_out: Sign = Sign()
-    never: tuple[UserPattern, ...] = ()  # URLs that are never requested, besides those with AVOIDED words
-    allow: tuple[UserPattern, ...] = ()  # URLs that are requested in spite of AVOIDED words
+    never: tuple[UserPattern, ...] = ()  # URLs that are never requested, besides those with LOGOUT_WORDS
+    allow: tuple[UserPattern, ...] = ()  # URLs that are requested in spite of LOGOUT_WORDS
 
     def __str__(self) -> str:
         return f"login {self.name!r}"
@@ -103,7 +103,7 @@ class Login:
 
 # Links that end the session or delete something ----------------------------------------------------------------------
 
-AVOIDED = frozenset({
+LOGOUT_WORDS = frozenset({
     "logout", "logoff", "signout", "signoff", "abmelden", "ausloggen", "deconnexion", "odhlasit", "odhlaseni",
     "kijelentkezes", "cerrarsesion", "disconnect", "delete", "remove", "destroy", "erase", "purge", "trash", "drop",
     "unsubscribe", "deactivate", "disable", "revoke", "cancel", "uninstall", "wipe", "loschen", "entfernen",
@@ -113,7 +113,7 @@ AVOIDED = frozenset({
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
-def avoided(url: Url, login: Login) -> str:
+def avoidance_reason(url: Url, login: Login) -> str:
     """Why a URL is never requested, as a text for users; empty: it is allowed."""
     target = path_and_query(url)
     for pattern in login.never:
@@ -124,7 +124,7 @@ def avoided(url: Url, login: Login) -> str:
     words = [word.lower() for word in _WORD.findall(_plain(target))]
     pairs = [first + second for first, second in pairwise(words)]
     for word in (*words, *pairs):
-        if word in AVOIDED or word.endswith("logout"):
+        if word in LOGOUT_WORDS or word.endswith("logout"):
             return f"{login}: not followed, because the address may log out or delete something: {word}"
     return ""
 
@@ -167,7 +167,7 @@ def _cookie_of(line: str, url: Url, now: float) -> Cookie | None:
     return Cookie(name, value, domain or host, path, bool(domain), "secure" in given, expires)
 
 
-def masked(visit: Visit) -> Visit:
+def mask_cookies(visit: Visit) -> Visit:
     """The visit with the values of its Set-Cookie fields masked, for storage."""
     headers = getattr(visit.outcome, "headers", None)
     if headers is None or not headers.all("set-cookie"):
@@ -178,7 +178,7 @@ def masked(visit: Visit) -> Visit:
 
 def _masked_cookie(line: str) -> str:
     pair, semicolon, attributes = line.partition(";")
-    return f"{pair.partition('=')[0]}={MASKED}{semicolon}{attributes}"
+    return f"{pair.partition('=')[0]}={MASK}{semicolon}{attributes}"
 
 
 # Signs ---------------------------------------------------------------------------------------------------------------
@@ -283,23 +283,23 @@ def seen_instead(visit: Visit) -> str:
 # Forms ---------------------------------------------------------------------------------------------------------------
 
 
-def filled_in(visit: Visit, fetched: Fetched, login: Login) -> tuple[Url, bytes]:
+def fill_form(visit: Visit, fetched: Fetched, login: Login) -> tuple[Url, bytes]:
     """(form action, body): the login's fields, and all others (hidden tokens) with the values in the page.
 
-    Raises LoginFailed if there is no such form, a field is missing, or the action is not on an origin of the login.
+    Raises LoginError if there is no such form, a field is missing, or the action is not on an origin of the login.
     """
     page, tree = visit.request.url, tree_of(fetched)
     form = _form_of(tree, login, page)
     if html.attribute(form, "method").lower() != "post":
-        raise LoginFailed(f"{login}: the form on {page} uses GET, which would put the password into a URL")
+        raise LoginError(f"{login}: the form on {page} uses GET, which would put the password into a URL")
     try:
         base = next((html.attribute(element, "href") for element in html.select(tree, "base[href]")), "")
         at = resolve(base, page)[0] if base else page
         target = resolve(html.attribute(form, "action"), at)[0] if html.attribute(form, "action").strip() else page
     except InvalidUrl as error:
-        raise LoginFailed(f"{login}: the form on {page} has an invalid action: {error}") from None
+        raise LoginError(f"{login}: the form on {page} has an invalid action: {error}") from None
     if origin_of(target) not in login.origins:
-        raise LoginFailed(f"{login}: the form on {page} is sent to {origin_of(target)}, which is not in `hosts`")
+        raise LoginError(f"{login}: the form on {page} is sent to {origin_of(target)}, which is not in `hosts`")
     given = dict(login.fields)
     pairs = [(name, value) for name, value in _default_fields(form) if name not in given]
     return target, urlencode([*pairs, *given.items()]).encode()
@@ -314,9 +314,9 @@ def _form_of(tree: html.Tree, login: Login, page: Url) -> html.Element:
             return form
     if not forms:
         chosen = f" that matches {login.selector!r}" if login.selector else ""
-        raise LoginFailed(f"{login}: {page} has no form{chosen}: {_missing_form_hint(tree)}")
+        raise LoginError(f"{login}: {page} has no form{chosen}: {_missing_form_hint(tree)}")
     names = "; ".join(", ".join(sorted(_names(form))) or "none" for form in forms)
-    raise LoginFailed(f"{login}: no form on {page} has all the fields {', '.join(sorted(required))}; it has: {names}")
+    raise LoginError(f"{login}: no form on {page} has all the fields {', '.join(sorted(required))}; it has: {names}")
 
 
 def _missing_form_hint(tree: html.Tree) -> str:

@@ -24,7 +24,7 @@ from periplus.values import frozen
 
 RATE_FLOOR = 1 / 64  # after six refusals in a row
 UNPACED_S = 0.1  # the delay from which a refusal halves the rate, where no delay is set (the user's own hosts)
-STRIKES_IF_NEVER_SEEN = 2  # a host that never answered is most likely a wrong name: give it up early
+STRIKES_WITHOUT_ANSWER = 2  # a host that never answered is most likely a wrong name: give it up early
 _HOST_FAILURES = frozenset(
     {Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY}
 )
@@ -83,16 +83,16 @@ def retry_after_s(value: str, now: float) -> float | None:
         return None
 
 
-def started(pace: Pace, now: float) -> Pace:
+def start_request(pace: Pace, now: float) -> Pace:
     """The pace after a request was started at `now`."""
     return replace(pace, not_before=max(pace.not_before, now + pace.gap_s), waits_for="delay")
 
 
-def finished(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pace:
+def finish_request(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pace:
     """The pace after a request ended at `now` (on the caller's clock) with this visit."""
     match visit.outcome:
         case Fetched(status=429 | 503 as status, headers=headers):
-            return _refused(
+            return _slow_down(
                 pace, status, retry_after_s(headers.get("retry-after"), visit.started + visit.took_s), politeness, now
             )
         case Failed(cause=cause) if cause in _HOST_FAILURES:
@@ -103,10 +103,10 @@ def finished(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pa
             better = pace
             if pace.rate < 1 or pace.strikes or not pace.answered:
                 better = replace(pace, rate=min(1.0, pace.rate + 0.1), strikes=0, answered=True)
-            return suspended(better, _first_byte_at(visit, now) + better.gap_s, better.waits_for)
+            return suspend(better, _first_byte_at(visit, now) + better.gap_s, better.waits_for)
 
 
-def _refused(pace: Pace, status: int, asked_s: float | None, politeness: Politeness, now: float) -> Pace:
+def _slow_down(pace: Pace, status: int, asked_s: float | None, politeness: Politeness, now: float) -> Pace:
     """The pace after a 429 or 503.
 
     asked_s: Retry-After. It bounds the slowdown: 6 pages that each refused twice with 2 s took 342 s when every refusal
@@ -140,7 +140,7 @@ def _first_byte_at(visit: Visit, now: float) -> float:
     return now - max(0.0, visit.took_s - visit.first_byte_s)
 
 
-def suspended(pace: Pace, until: float, why: str) -> Pace:
+def suspend(pace: Pace, until: float, why: str) -> Pace:
     """The pace with `not_before` at least `until`. why: the reason, shown to users."""
     if until <= pace.not_before and why == pace.waits_for:
         return pace
@@ -154,13 +154,13 @@ def struck(pace: Pace, why: str, politeness: Politeness, now: float) -> Pace:
     requested for robots.txt redirects of other hosts.
     """
     wait = politeness.retry_wait_s * 2 ** min(pace.strikes, politeness.host_strikes, 16)
-    return suspended(replace(pace, strikes=pace.strikes + 1), now + wait, why)
+    return suspend(replace(pace, strikes=pace.strikes + 1), now + wait, why)
 
 
 def given_up(pace: Pace, politeness: Politeness) -> bool:
     """Whether the host has failed so often in a row that this run drops it."""
     return pace.strikes >= (
-        politeness.host_strikes if pace.answered else min(STRIKES_IF_NEVER_SEEN, politeness.host_strikes)
+        politeness.host_strikes if pace.answered else min(STRIKES_WITHOUT_ANSWER, politeness.host_strikes)
     )
 
 
@@ -182,7 +182,7 @@ def may_pass(outcome: Outcome) -> bool:
 # A name's address is known only when its first connection is opened: if the name must wait, that request is not sent.
 
 # names whose addresses are remembered; the oldest is forgotten first, and learned again from its next answer
-MOST_KNOWN = 65_536
+MOST_ADDRESSES = 65_536
 OWN_MACHINE = "loopback"  # names on it take no turns: they belong to tests, proxies or tunnels
 
 
@@ -231,7 +231,7 @@ class AddressTurns:
         self._slots: dict[HostKey, float] = {}  # reserved times of hosts that wait
         self._flights: dict[HostKey, str] = {}
 
-    def ended(self, host: HostKey, address: str) -> None:
+    def end_turn(self, host: HostKey, address: str) -> None:
         """Ends a host's turn. address: the one that answered; empty: none did, or it is unknown."""
         if before := self._flights.pop(host, ""):
             with self._table.place(before) as place:
@@ -249,7 +249,7 @@ class AddressTurns:
             return
         if before is not None:
             self._table.leave(before, name)
-        elif len(self._address) >= MOST_KNOWN:
+        elif len(self._address) >= MOST_ADDRESSES:
             first = next(iter(self._address))
             self._table.leave(self._address.pop(first), first)
         self._address[name] = address
@@ -331,7 +331,7 @@ class HeldHost:
         return len(self.in_flight_tasks) + self.side_in_flight
 
     @property
-    def answered(self) -> bool:
+    def has_answered(self) -> bool:
         """Whether any of its origins ever answered."""
         return self.lease.answered or any(origin.answered for origin in self.health.values())
 
@@ -400,7 +400,7 @@ class HeldHost:
             pace.delay_s,
             pace.rate,
             strikes,
-            self.answered,
+            self.has_answered,
             pace.waits_for,
             tuple(self.given_up),
             release,
@@ -408,7 +408,7 @@ class HeldHost:
         )
 
 
-def preferred(hosts: Sequence[HeldHost], policy: Policy, room: int) -> tuple[list[HeldHost], list[HeldHost]]:
+def prefer(hosts: Sequence[HeldHost], policy: Policy, room: int) -> tuple[list[HeldHost], list[HeldHost]]:
     """(at most `room` due hosts that the policy chooses, the other due hosts)."""
     by_id = {host.lease.host_id: host for host in hosts}
     starting = policy.choose([host.as_ready() for host in hosts], room)

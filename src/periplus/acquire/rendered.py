@@ -9,7 +9,7 @@ from functools import partial
 
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.politeness import HeldHost
-from periplus.acquire.rendering import NOT_PARSED, ClosedOrigins, Rendered, Renderer, RenderJob
+from periplus.acquire.rendering import PARSING_INCOMPLETE, ClosedOrigins, Renderer, RenderJob, RenderResult
 from periplus.document.headers import media_type as declared_type
 from periplus.document.headers import media_type_of
 from periplus.model.frontier import Candidate, Completion, Task
@@ -88,14 +88,14 @@ class PageRendering:
         while self._started is not None and self._started.requests:
             yield self._started.requests.popleft()
 
-    def asked_of(self, origin: Origin) -> Sequence[Request]:
+    def origin_requests(self, origin: Origin) -> Sequence[Request]:
         """The unanswered requests to an origin."""
-        asked = self._started.asked if self._started is not None else ()
+        asked = self._started.pending_requests if self._started is not None else ()
         return [request for request in asked if origin_of(request.url) == origin]
 
-    def asked_of_host(self, host: HostKey) -> Sequence[Request]:
+    def host_requests(self, host: HostKey) -> Sequence[Request]:
         """The unanswered requests to a host."""
-        asked = self._started.asked if self._started is not None else ()
+        asked = self._started.pending_requests if self._started is not None else ()
         return [request for request in asked if host_key(request.url) == host]
 
     def answer(self, visit: Visit) -> None:
@@ -129,7 +129,7 @@ def _pattern(url: Url) -> tuple[HostKey, str]:
     return host_key(url), next(iter(url_patterns(url)), ROOT)
 
 
-def completion_of_page(page: PendingPage, rendered: Rendered, discovery: Discovery) -> Completion:
+def completion_of_page(page: PendingPage, rendered: RenderResult, discovery: Discovery) -> Completion:
     """Reads the rendered page; if rendering failed, the page as sent, with the reason among its bounds."""
     task, visit, rendering = page.task, page.visit, rendered.rendering
     lease = page.host.lease
@@ -141,7 +141,7 @@ def completion_of_page(page: PendingPage, rendered: Rendered, discovery: Discove
         shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
         read = replace(discovery.of(lease, task, shown), rendering=rendering)
         bounds = tuple(f"rendered up to a limit: {bound}" for bound in rendering.bounds)
-        if NOT_PARSED in rendering.bounds:
+        if PARSING_INCOMPLETE in rendering.bounds:
             sent = discovery.of(lease, task, visit)
             if _has_more(sent.document, read.document):
                 read = replace(sent, candidates=(*sent.candidates, *read.candidates))

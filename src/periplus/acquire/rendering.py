@@ -52,14 +52,14 @@ PROCESS_BYTES = 1 << 30  # of one page's process; a page of 200 KB of scripts ha
 LOOK_S = 0.5  # how often memory is checked
 PAGES_OF_BROWSER = 500  # then the browser is restarted, because of memory leaks
 SCREEN = (1280, 1024)
-NOT_PARSED = "it was not parsed to its end"  # among the bounds of a rendering: the sent page may have more
+PARSING_INCOMPLETE = "it was not parsed to its end"  # among the bounds of a rendering: the sent page may have more
 
 # the resources that text depends on; images are fetched for screenshots only, media and sockets never
-_ASKED = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
-_SHOWN = frozenset({"Image", "Font"})
+_TEXT_RESOURCES = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
+_SCREENSHOT_RESOURCES = frozenset({"Image", "Font"})
 _PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a transparent GIF: no script meets a failure
 # header fields not passed to the browser: they describe the transfer, set cookies, or start a download
-_DROPPED = frozenset(
+_FIELDS_TO_DROP = frozenset(
     [
         "content-encoding",
         "content-length",
@@ -72,7 +72,7 @@ _DROPPED = frozenset(
     ]
 )
 # fields of a script's request that its answer may depend on
-_PASSED = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
+_REQUEST_FIELDS = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
 _JSON = re.compile(r"application/(json|graphql(-response)?\+json)\s*(;[ -~]*)?", re.IGNORECASE)
 _KINDS = {"Script": "script", "Stylesheet": "style", "XHR": "data", "Fetch": "data", "Image": "image", "Font": "font"}
 _PREPARE = files("periplus.acquire").joinpath("page_prepare.js").read_text("utf-8")
@@ -95,7 +95,7 @@ class RenderJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderResult:
     """The result of a job. rendering None: it failed, `why` is the reason. leads_to: URL that a script navigated to."""
 
     job: RenderJob
@@ -230,7 +230,7 @@ class _Page:
         if kind == "Image" and not self.owner.shows:
             self._answer(number, session, 200, (("content-type", "image/gif"),), base64.b64decode(_PIXEL))
             return
-        is_wanted = kind in _ASKED or (self.owner.shows and kind in _SHOWN)
+        is_wanted = kind in _TEXT_RESOURCES or (self.owner.shows and kind in _SCREENSHOT_RESOURCES)
         request = _request_of(asked) if is_wanted else None
         if request is None or self.owner.refuses(request, self.job.url):
             self._refuse(number, session, counted=is_wanted)
@@ -265,7 +265,7 @@ class _Page:
                 self._refuse(number, session)
 
     def _answer(self, number: str, session: str, status: int, fields: Sequence[tuple[str, str]], body: bytes) -> None:
-        headers = [{"name": name, "value": value} for name, value in fields if name not in _DROPPED]
+        headers = [{"name": name, "value": value} for name, value in fields if name not in _FIELDS_TO_DROP]
         parameters = {
             "requestId": number,
             "responseCode": status,
@@ -363,7 +363,7 @@ class _Page:
             self.fail("it grew too large")
             return
         if not value["parsed"]:
-            self.bounds.append(NOT_PARSED)
+            self.bounds.append(PARSING_INCOMPLETE)
         timed = self.delayed_s <= DELAYED_S  # else the timings show our delays, not the page's
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),
@@ -380,12 +380,12 @@ class _Page:
             shift=value["cls"] if timed else None,
             screenshot=self.screenshot,
         )
-        self.end(Rendered(self.job, rendering, "", self.leads_to))
+        self.end(RenderResult(self.job, rendering, "", self.leads_to))
 
     def fail(self, why: str) -> None:
-        self.end(Rendered(self.job, None, why, self.leads_to))
+        self.end(RenderResult(self.job, None, why, self.leads_to))
 
-    def end(self, rendered: Rendered | None) -> None:
+    def end(self, rendered: RenderResult | None) -> None:
         """Closes the page. None: it is tried again."""
         if self.ended:
             return
@@ -410,7 +410,7 @@ def _preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _request_of(asked: Mapping[str, Any]) -> Request | None:
     """A browser's request as a crawl request; None: it is refused. A POST must have a short JSON body."""
-    body = _json_sent(asked) if asked["method"] == "POST" else b""
+    body = _json_body(asked) if asked["method"] == "POST" else b""
     if asked["method"] not in ("GET", "POST") or (asked["method"] == "POST" and not body):
         return None
     try:
@@ -422,7 +422,9 @@ def _request_of(asked: Mapping[str, Any]) -> Request | None:
     headers = {name.lower(): value for name, value in asked["headers"].items()}
     if "sec-purpose" in headers or headers.get("accept") == "text/event-stream":
         return None  # prefetching, and event streams, which never end
-    fields = [f"{shown}: {headers[name]}" for name, shown in _PASSED.items() if headers.get(name, "*/*") != "*/*"]
+    fields = [
+        f"{shown}: {headers[name]}" for name, shown in _REQUEST_FIELDS.items() if headers.get(name, "*/*") != "*/*"
+    ]
     if "origin" in headers:
         fields.append(f"Origin: {headers['origin']}")
     if body:
@@ -430,7 +432,7 @@ def _request_of(asked: Mapping[str, Any]) -> Request | None:
     return Request(url, Purpose.PART, fields=tuple(fields), body=body)
 
 
-def _json_sent(asked: Mapping[str, Any]) -> bytes:
+def _json_body(asked: Mapping[str, Any]) -> bytes:
     """The JSON body of a request; empty if it is not JSON or too long."""
     given = next((value for name, value in asked["headers"].items() if name.lower() == "content-type"), "")
     body = b"".join(base64.b64decode(entry.get("bytes", "")) for entry in asked.get("postDataEntries", ()))
@@ -456,9 +458,9 @@ class _Browser:
     def dispose(self, context_id: str) -> None:
         self.closing[context_id] = self.now
         forget = {"browserContextId": context_id}
-        self.chromium.send("Target.disposeBrowserContext", forget, "", partial(self._on_disposed, context_id))
+        self.chromium.send("Target.disposeBrowserContext", forget, "", partial(self._on_context_end, context_id))
 
-    def _on_disposed(self, context_id: str, result: Mapping[str, Any]) -> None:
+    def _on_context_end(self, context_id: str, result: Mapping[str, Any]) -> None:
         self.closing.pop(context_id, None)
 
     def remove(self, page: _Page) -> None:
@@ -517,14 +519,14 @@ class Renderer:
         self._parts_bytes = 0
         self._asked: dict[Request, _Part] = {}
         self.requests: deque[Request] = deque()  # for the caller to fetch
-        self.rendered: list[Rendered] = []
+        self.rendered: list[RenderResult] = []
 
     @property
     def is_busy(self) -> bool:
         return bool(self._jobs or self.rendered or any(browser.pages for browser in self._browsers))
 
     @property
-    def asked(self) -> Sequence[Request]:
+    def pending_requests(self) -> Sequence[Request]:
         """The requests that pages wait for."""
         return tuple(self._asked)
 
@@ -549,7 +551,7 @@ class Renderer:
     def begin(self, job: RenderJob) -> None:
         self._jobs.append(job)
 
-    def advance(self) -> list[Rendered]:
+    def advance(self) -> list[RenderResult]:
         """Processes events and starts pages; returns the pages that have ended."""
         now = self.clock.monotonic()
         for running in list(self._browsers):
@@ -594,7 +596,7 @@ class Renderer:
             if page.job.attempts < MOST_ATTEMPTS:
                 self._jobs.append(page.job)
             else:
-                self.rendered.append(Rendered(page.job, None, "the browser ended"))
+                self.rendered.append(RenderResult(page.job, None, "the browser ended"))
 
     # parts -----------------------------------------------------------------------------------------------------------
 

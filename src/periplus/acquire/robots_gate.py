@@ -16,10 +16,10 @@ from periplus.acquire.politeness import (
     OriginRules,
     Pace,
     delay_for,
-    finished,
+    finish_request,
     given_up,
     struck,
-    suspended,
+    suspend,
 )
 from periplus.document.robots import ERROR_LIFE_S, Access, RobotsAnswer, robots_from_answer
 from periplus.errors import InvalidUrl
@@ -43,7 +43,7 @@ from periplus.urls.hosts import host_key, origin_of, path_and_query
 log = logging.getLogger(__name__)
 
 # a truncated robots.txt is a network error (RFC 9309, 2.3.1.4): the missing part may have the rule that disallows
-TRUNCATED = (Cut.SHORT, Cut.TIME_LIMIT)
+TRUNCATIONS = (Cut.SHORT, Cut.TIME_LIMIT)
 MOST_HOPS = 5  # RFC 9309, 2.3.1.2: at least five
 PENDING = "pending"  # the cause of a stored answer that the worker of another host will fetch
 PENDING_LIFE_S = 60.0  # then it is requested again
@@ -81,7 +81,7 @@ class RobotsGate:
             del self._given_up[next(iter(self._given_up))]
         host.given_up.append(given_up)
         now = self._clock.monotonic()
-        host.pace = suspended(
+        host.pace = suspend(
             replace(host.pace, not_before=min(host.pace.not_before, now)), now + host.pace.gap_s, "delay"
         )
         log.warning("host=%s given_up=%s why=%s", origin, reason, why)
@@ -107,7 +107,7 @@ class RobotsGate:
             return None
         if rules.access is Access.NONE:
             until = self._clock.monotonic() + rules.expires - self._clock.now()
-            host.pace = suspended(host.pace, until, "robots.txt unreachable")
+            host.pace = suspend(host.pace, until, "robots.txt unreachable")
             return None
         verdict = rules.rules.decide(path_and_query(url))
         if not verdict.allowed:
@@ -140,7 +140,7 @@ class RobotsGate:
             if stored.expires > now:
                 return self._adopt(host, origin, answer, stored.expires)
         elif (sent_at or (stored.fetched if stored is not None else 0.0)) + PENDING_LIFE_S > now:
-            host.pace = suspended(
+            host.pace = suspend(
                 host.pace, self._clock.monotonic() + POLL_S, "robots.txt, which redirects to another host"
             )
             return None
@@ -169,13 +169,13 @@ class RobotsGate:
         host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest, is_folder=is_folder))
         return adopted
 
-    def arrived(self, host: HeldHost, visit: Visit) -> None:
+    def process_answer(self, host: HeldHost, visit: Visit) -> None:
         """Processes the outcome of a robots.txt request, for this host or another one."""
         request, about = visit.request, Origin(visit.request.about)
         origin = about if host_key(canonical(about + "/")) == host.lease.host else origin_of(request.url)
         pace = host.pace_of(origin)
         before = pace.strikes
-        host.keep_pace(origin, finished(pace, visit, self._politeness, self._clock.monotonic()))
+        host.keep_pace(origin, finish_request(pace, visit, self._politeness, self._clock.monotonic()))
         cache_control = ""
         match visit.outcome:
             case Redirected(target=target) if request.hops < MOST_HOPS:
@@ -183,7 +183,7 @@ class RobotsGate:
                 host.keep_pace(origin, replace(host.pace, strikes=before))
                 self._follow(host, Request(target, Purpose.ROBOTS, hops=request.hops + 1, about=request.about))
                 return
-            case Fetched(status=status, cut=cut) if cut in TRUNCATED and status < 300:
+            case Fetched(status=status, cut=cut) if cut in TRUNCATIONS and status < 300:
                 answer = robots_from_answer(status, cut.value)
             case Fetched(status=status, body=body, headers=headers):
                 answer, cache_control = robots_from_answer(status, "", body), headers.get("cache-control")

@@ -19,14 +19,14 @@ from enum import Enum
 from periplus.acquire.login import (
     Cookie,
     Login,
+    LoginError,
     LoginEvidence,
-    LoginFailed,
-    avoided,
+    avoidance_reason,
     cookies_of,
     evidence,
     evidence_of_check,
-    filled_in,
-    masked,
+    fill_form,
+    mask_cookies,
     seen_instead,
 )
 from periplus.acquire.politeness import HeldHost
@@ -45,7 +45,7 @@ MOST_HOPS = 10  # redirects between the form and the page after it
 MOST_WITHHELD = 16  # pages without the sign before the page to check is requested; each may have some MB
 MOST_COOKIES = 200  # then the oldest is dropped
 MOST_AGAIN = 2  # retries of one page
-JUDGED = frozenset({Purpose.PAGE, Purpose.CHECK, Purpose.HEAD, Purpose.PART})
+CHECK_PURPOSES = frozenset({Purpose.PAGE, Purpose.CHECK, Purpose.HEAD, Purpose.PART})
 
 
 class LoginStage(Enum):
@@ -131,7 +131,7 @@ class LoginSession:
         self.carrier = None
         try:
             self.step = self._next(visit)
-        except LoginFailed as error:
+        except LoginError as error:
             self._try_again(str(error), visit, now)
 
     def _next(self, visit: Visit) -> Request | None:
@@ -139,40 +139,40 @@ class LoginSession:
         request, login = visit.request, self.login
         match visit.outcome:
             case Failed(detail=detail) as failed:
-                raise LoginFailed(f"{login}: {request.url} cannot be reached: {failed.cause.value} {detail}".rstrip())
+                raise LoginError(f"{login}: {request.url} cannot be reached: {failed.cause.value} {detail}".rstrip())
             case Skipped(reason=Reason.ROBOTS, rule=rule, line=line):
-                raise LoginFailed(
+                raise LoginError(
                     f"{login}: robots.txt line {line} ({rule}) disallows {request.url}; "
                     "on your own host use --mine HOST --ignore-robots"
                 )
             case Skipped(reason=reason, rule=rule):
-                raise LoginFailed(f"{login}: {request.url} was not requested: {reason.value} {rule}".rstrip())
+                raise LoginError(f"{login}: {request.url} was not requested: {reason.value} {rule}".rstrip())
             case Fetched(status=status) if status >= 500 or status == 429:
-                raise LoginFailed(f"{login}: {request.url} answers {status}")
+                raise LoginError(f"{login}: {request.url} answers {status}")
             case Redirected(target=target) if (
                 self.stage is not LoginStage.CHECK or evidence(visit, login) is LoginEvidence.NONE
             ):
                 return self._onward(request, target)
             case Fetched() as fetched if self.stage is LoginStage.FORM:
-                target, body = filled_in(visit, fetched, login)
+                target, body = fill_form(visit, fetched, login)
                 self.stage = LoginStage.SENT
                 page = request.url
                 return Request(
                     target, Purpose.LOGIN, body=body, fields=(f"Referer: {page}", f"Origin: {_plain(origin_of(page))}")
                 )
             case _:
-                return self._judged(visit)
+                return self._judge_answer(visit)
 
     def _onward(self, request: Request, target: Url) -> Request:
         if request.hops >= MOST_HOPS:
-            raise LoginFailed(f"{self.login}: more than {MOST_HOPS} redirects from {self.login.form or self.probe}")
+            raise LoginError(f"{self.login}: more than {MOST_HOPS} redirects from {self.login.form or self.probe}")
         if origin_of(target) not in self.login.origins:
-            raise LoginFailed(
+            raise LoginError(
                 f"{self.login}: {request.url} redirects to {origin_of(target)}, which is not in the login's `hosts`"
             )
         return Request(target, Purpose.LOGIN, hops=request.hops + 1)
 
-    def _judged(self, visit: Visit) -> Request | None:
+    def _judge_answer(self, visit: Visit) -> Request | None:
         url, login = visit.request.url, self.login
         sign = evidence_of_check(visit, login) if url == login.check else evidence(visit, login)
         if self.stage is LoginStage.SENT:
@@ -192,10 +192,10 @@ class LoginSession:
         self._enter(visit)
         return None
 
-    def _missing(self, visit: Visit) -> LoginFailed:
+    def _missing(self, visit: Visit) -> LoginError:
         sign = str(self.login.signed_in) or "a page without the form"
         sent = "the form was sent, and " if self.stage is LoginStage.SENT else ""
-        return LoginFailed(
+        return LoginError(
             f"{self.login}: {sent}{sign} is missing on {visit.request.url.partition('?')[0]}; got {seen_instead(visit)}"
         )
 
@@ -277,7 +277,7 @@ class LoginSessions:
         session = self.of_url(task.request.url)
         if session is None or task.request.purpose in (Purpose.LOGIN, Purpose.ROBOTS):
             return None
-        why = avoided(task.request.url, session.login)
+        why = avoidance_reason(task.request.url, session.login)
         return Skipped(Reason.SCOPE, why) if why else None
 
     def store_cookies(self, visit: Visit) -> Visit:
@@ -291,7 +291,7 @@ class LoginSessions:
             session.cookies[cookie.domain, cookie.path, cookie.name] = cookie
             if len(session.cookies) > MOST_COOKIES:
                 del session.cookies[next(iter(session.cookies))]
-        return masked(visit)
+        return mask_cookies(visit)
 
     def take(self, visit: Visit) -> LoginSession | None:
         """Passes an answer to the session that made the request, and returns that session."""
@@ -305,7 +305,7 @@ class LoginSessions:
     def judge(self, host: HeldHost, task: Task, visit: Visit) -> tuple[PageVerdict, list[Withheld]]:
         """What to do with a page, and the withheld pages that it confirms."""
         session = self.of_url(visit.request.url)
-        if session is None or task.request.purpose not in JUDGED:
+        if session is None or task.request.purpose not in CHECK_PURPOSES:
             return PageVerdict.ACCEPT, []
         if visit.started < session.since:  # it was requested before the current sign-in
             return PageVerdict.RETRY, []

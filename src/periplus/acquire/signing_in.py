@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from periplus.acquire.politeness import HeldHost, suspended
+from periplus.acquire.politeness import HeldHost, suspend
 from periplus.acquire.session import MOST_WITHHELD, LoginSession, LoginSessions, PageVerdict, Withheld
 from periplus.model.frontier import GivenUp, Task
 from periplus.model.ports import Clock
@@ -64,7 +64,7 @@ class SigningIn:
             session.begin_again()
         self._hand_over(session)
         if not host.parts:
-            host.pace = suspended(host.pace, now + LOOK_S, "login")
+            host.pace = suspend(host.pace, now + LOOK_S, "login")
         return False
 
     def _hand_over(self, session: LoginSession) -> None:

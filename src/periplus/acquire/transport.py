@@ -37,7 +37,9 @@ SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl has no name f
 PATROL_S = 0.25  # how often the first-byte timeout is checked
 KEPT_ANSWERS = 20  # if a host loses kept connections more often than this, new connections cost it less
 MOST_LOSSES = 65_536  # hosts whose losses are remembered
-OTHERS = 32  # descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
+OTHER_DESCRIPTORS = (
+    32  # descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
+)
 PER_REQUEST = 2  # each request's connection, and one that is kept for the next
 ENOUGH = 8_192  # descriptors for the greatest concurrency that can be set
 
@@ -86,7 +88,11 @@ def affordable(concurrency: int, limit: Callable[[], int | None] | None = None) 
     limit: returns that limit, or None if unknown.
     """
     descriptors = (limit or raised_limit)()
-    return concurrency if descriptors is None else max(1, min(concurrency, (descriptors - OTHERS) // PER_REQUEST))
+    return (
+        concurrency
+        if descriptors is None
+        else max(1, min(concurrency, (descriptors - OTHER_DESCRIPTORS) // PER_REQUEST))
+    )
 
 
 def raised_limit() -> int | None:
@@ -555,7 +561,7 @@ class CurlTransport:
 
 # Certificates
 
-_UNTRUSTED = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: the same error in older releases
+_CERTIFICATE_ERRORS = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: the same error in older releases
 _OLD_TLS = pycurl.SSLVERSION_TLSv1_0 | pycurl.SSLVERSION_MAX_TLSv1_1
 _ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 itself refuses old versions, even if the server accepts them
 _CERTIFICATE_DATE = "%b %d %H:%M:%S %Y GMT"
@@ -596,7 +602,7 @@ def _handshake(
         chain = easy.getinfo(pycurl.INFO_CERTINFO)
         return "", _expiry(dict(chain[0]) if chain else {})
     except pycurl.error as error:
-        return (str(error.args[1]) if error.args[0] in _UNTRUSTED else None), 0.0
+        return (str(error.args[1]) if error.args[0] in _CERTIFICATE_ERRORS else None), 0.0
     finally:
         easy.close()
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.fetch import (
     FirstAnswers,
-    as_unchanged,
     bug,
     check_of,
+    compare_with_stored,
     completion_of,
     reason_of,
     second_look,
@@ -39,12 +39,12 @@ from periplus.acquire.politeness import (
     HeldHost,
     Pace,
     delay_for,
-    finished,
+    finish_request,
     given_up,
-    preferred,
-    started,
+    prefer,
+    start_request,
     surplus_hosts,
-    suspended,
+    suspend,
 )  # fmt: skip
 from periplus.acquire.robots_gate import RobotsGate
 from periplus.acquire.session import LoginSessions
@@ -95,7 +95,7 @@ if TYPE_CHECKING:  # imported at run time only if pages are rendered
     from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
-_BROKEN = Failed(Cause.BUG)
+_BUG_FAILURE = Failed(Cause.BUG)
 _NO_ANSWER = frozenset({Cause.CANCELLED, Cause.STALE})  # not a failure either: the request is started again
 # Outcome of a placeholder task, which only makes a worker lease the host. The renderer or the login session supplies
 # the real request (see `_add_host`).
@@ -103,14 +103,14 @@ _LEASE_ONLY = Skipped(Reason.SCOPE, "its host is leased for it")
 
 TAKE = 64  # tasks taken from a host at a time; a kill makes all of them be fetched again
 HORIZON_S = 2.0  # hosts due within this time are leased; a host that must wait longer is returned
-MOST_HELD = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
+MOST_HOSTS = 512  # hosts in one worker: at 0.5 s between requests more than it can serve
 EVERY_HOST = 1_000_000  # a page-level policy compares all ready hosts, not only those that wait longest
 RENDER_TICK_S = 0.05  # how often pages in browsers are polled
 TICK_S = 0.25  # how often the loop checks progress, stop requests and new hosts
 SHARE_S = 1.0  # how often the worker's fair share of hosts is computed again
 # with at most this many hosts it is computed at every tick: counting is cheap then, and a worker that joined or ran out
 # of hosts waits 0.3 s for new ones instead of 1.2 s
-FEW_HELD = 32
+FEW_HOSTS = 32
 # pages of a site whose texts are compared when it gives out session ids: some 200 MB while they are read
 TEXTS = 1_000_000
 DRAIN_S = 5.0  # how long a stopping worker waits for requests in flight
@@ -157,8 +157,8 @@ class _HostPast:
             if host_key(url) == self._lease.host
         )
 
-    def seen(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        return self._store.seen(self._lease, urls)
+    def stored_urls(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        return self._store.stored_urls(self._lease, urls)
 
 
 class Worker:
@@ -307,7 +307,7 @@ class Worker:
     def _pick(self, host_id: int, pages: Iterable[Url] | None = None) -> bool:
         """Chooses a page of the host, from `pages` or by the policy. Returns whether a page was chosen."""
         if host_id not in self._held:
-            if len(self._held) >= self._deps.policy.most_held:
+            if len(self._held) >= self._deps.policy.most_hosts:
                 self._release(self._idle_hosts())
             self._lease([host_id])
         host = self._held.get(host_id)
@@ -337,7 +337,7 @@ class Worker:
 
     def _lease_more(self) -> None:
         wall, now = self._clock.now(), self._clock.monotonic()
-        if now - self._shared_at >= SHARE_S or len(self._held) <= FEW_HELD:
+        if now - self._shared_at >= SHARE_S or len(self._held) <= FEW_HOSTS:
             self._shared_at = now
             self._share = self._fair_share(wall)
             self._return_surplus(len(self._held) - self._share)
@@ -362,7 +362,7 @@ class Worker:
         If a page-level policy has more hosts to choose from than it may hold, every second call returns half the limit:
         the worker then returns hosts and leases the ones that the policy prefers.
         """
-        hosts, most = self._store.fair_share(wall), self._deps.policy.most_held if self._by_page else MOST_HELD
+        hosts, most = self._store.fair_share(wall), self._deps.policy.most_hosts if self._by_page else MOST_HOSTS
         self._is_lean = self._by_page and hosts > most and not self._is_lean
         return most // 2 if self._is_lean else min(most, hosts)
 
@@ -382,7 +382,7 @@ class Worker:
         )
         self._held[lease.host_id] = host
         if self._rendering is not None:
-            host.parts.extend(part for part in self._rendering.asked_of_host(lease.host) if part not in self._flights)
+            host.parts.extend(part for part in self._rendering.host_requests(lease.host) if part not in self._flights)
         self._schedule(host)
 
     def _schedule(self, host: HeldHost) -> None:
@@ -392,12 +392,12 @@ class Worker:
 
     def _return_surplus(self, surplus: int) -> None:
         """Returns the hosts beyond this worker's share: quiet hosts at once, busy ones after their next commit. At
-        MOST_HELD hosts, quiet ones that must wait longer than HORIZON_S are returned too.
+        MOST_HOSTS hosts, quiet ones that must wait longer than HORIZON_S are returned too.
 
         Hosts that stay but must wait put their tasks back, since tasks in hand count against the page budget.
         """
         late_at, hosts = self._clock.monotonic() + HORIZON_S, list(self._held.values())
-        quiet, busy = surplus_hosts(hosts, surplus, late_at if len(hosts) >= MOST_HELD else math.inf)
+        quiet, busy = surplus_hosts(hosts, surplus, late_at if len(hosts) >= MOST_HOSTS else math.inf)
         for host in busy:
             host.leaving = True
         for host in hosts:
@@ -461,7 +461,7 @@ class Worker:
                 due.append(host)
         if not self._by_page or not due:
             return due
-        chosen, others = preferred(due, self._deps.policy, self._politeness.concurrency - self._transport.in_flight)
+        chosen, others = prefer(due, self._deps.policy, self._politeness.concurrency - self._transport.in_flight)
         for host in others:
             self._schedule(host)
         return chosen
@@ -497,17 +497,17 @@ class Worker:
         if now > before or self._store.failovers > self._failovers:
             host.take_back(request)
             self._commit_now = True  # renews the lease, or reports its loss
-            host.pace = suspended(host.pace, now + TICK_S, "lease")
+            host.pace = suspend(host.pace, now + TICK_S, "lease")
             self._schedule(host)
             return
         at = self._deps.addresses.turn(host.lease.host, now)
         if at > now:
             host.take_back(request)
-            host.pace = suspended(host.pace, at, "address")
+            host.pace = suspend(host.pace, at, "address")
             self._schedule(host)
             return
         self._transport.start(request, before)
-        host.pace = started(host.pace, now)
+        host.pace = start_request(host.pace, now)
         self._flights[request] = host
         if host.in_flight < most:
             self._schedule(host)
@@ -528,7 +528,7 @@ class Worker:
             if not host.tasks and (self._window or not self._refill(host)):
                 return None
             task = host.tasks.popleft()
-            ruling: Outcome | None = _BROKEN
+            ruling: Outcome | None = _BUG_FAILURE
             with self._guard(host, task):
                 ruling = (
                     (_LEASE_ONLY if task.seq and task.request.purpose in BESIDE else None)
@@ -570,7 +570,7 @@ class Worker:
             return True
         host.exhausted = True
         if later_s is not None:
-            host.pace = suspended(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "priority")
+            host.pace = suspend(host.pace, self._clock.monotonic() + later_s, host.pace.waits_for or "priority")
         elif host.in_flight == 0 and host.uncommitted:
             self._commit_now = True
         elif host.is_quiet and not host.tasks:
@@ -590,7 +590,7 @@ class Worker:
         if host is None:
             return
         if response.cause in _NO_ANSWER:
-            self._deps.addresses.ended(host.lease.host, "")
+            self._deps.addresses.end_turn(host.lease.host, "")
             if self._held.get(host.lease.host_id) is not host:  # it was withdrawn
                 return
             host.take_back(request)
@@ -598,7 +598,7 @@ class Worker:
             at, why = now - response.took_s + host.pace.gap_s, "delay"
             if response.cause is Cause.CANCELLED:  # other hosts use the address that its name resolved to
                 at, why = self._deps.addresses.turn(host.lease.host, now), "address"
-            host.pace = suspended(host.pace, at, why)
+            host.pace = suspend(host.pace, at, why)
         else:
             self._read_response(host, response)
         if host.leaving and not host.in_flight:
@@ -611,7 +611,7 @@ class Worker:
         task = host.in_flight_tasks.pop(request, None)
         if task is None:
             host.side_in_flight = False
-        self._deps.addresses.ended(host.lease.host, response.address)
+        self._deps.addresses.end_turn(host.lease.host, response.address)
         with self._guard(host, task or Task(host.lease.host_id, 0, 0, UrlId(0), request)):
             visit = visit_of(response, self._settings.limits)
             log.debug(
@@ -638,14 +638,14 @@ class Worker:
         if self._deps.is_past:
             return
         if visit.request.purpose is Purpose.ROBOTS:
-            self._robots_gate.arrived(host, visit)
+            self._robots_gate.process_answer(host, visit)
         else:
             origin = origin_of(visit.request.url)
-            pace = finished(host.pace_of(origin), visit, self._politeness, now)
+            pace = finish_request(host.pace_of(origin), visit, self._politeness, now)
             host.keep_pace(origin, pace)
             if given_up(pace, self._politeness):
                 self._robots_gate.give_up(host, origin, Reason.HOST_DOWN, pace.waits_for)
-        host.pace = suspended(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
+        host.pace = suspend(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
 
     @contextlib.contextmanager
     def _guard(self, host: HeldHost, task: Task) -> Iterator[None]:
@@ -655,7 +655,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the guard, see above
             log.error("bug url=%s\n%s", task.request.url, traceback.format_exc())
             self._discovery.forget()  # other pages must offer this page's links again
-            visit = Visit(task.request, self._clock.now(), 0.0, _BROKEN)
+            visit = Visit(task.request, self._clock.now(), 0.0, _BUG_FAILURE)
             if task.request.purpose in BESIDE and not task.seq:
                 self._deliver_part(host, task, visit)
                 return
@@ -679,7 +679,7 @@ class Worker:
         if request.purpose in BESIDE:
             self._deliver_part(host, task, visit)
             return
-        visit = as_unchanged(task, visit)
+        visit = compare_with_stored(task, visit)
         if request.purpose in CHECKS:
             self._finish(host, check_of(host.lease, task, visit, self._settings))
             return
@@ -696,7 +696,7 @@ class Worker:
         """Feeds a page to alias and trap detection, and adds it to the next commit."""
         request, task = read.visit.request, read.task
         if task.recheck and (read.document or read.candidates):
-            stored = self._store.shown(read.lease, task.url_id)
+            stored = self._store.stored_content(read.lease, task.url_id)
             read = with_stored_sessions(read, stored, lambda target: host.traps.admit(target, 0))
             read = second_look(read, stored, self._first_answers)
             if read.retry_in_s:
@@ -709,9 +709,11 @@ class Worker:
                 self._deps.aliases.learn(request.url, read.document)
                 lesson = host.traps.learn(request.url, task.doubt, read.document, read.candidates)
             else:
-                lesson = host.traps.redirected(request.url, task.doubt, read.candidates)
-            if lesson.candidates is not read.candidates or lesson.vouched_for:
-                read = replace(read, candidates=(*lesson.candidates, *self._discovery.vouched(lesson.vouched_for)))
+                lesson = host.traps.record_redirect(request.url, task.doubt, read.candidates)
+            if lesson.candidates is not read.candidates or lesson.confirmed_urls:
+                read = replace(
+                    read, candidates=(*lesson.candidates, *self._discovery.confirmed_candidates(lesson.confirmed_urls))
+                )
             if lesson.fresh:
                 host.fresh = (True, host.fresh[1])
         self._finish(host, completion_of(read, self._politeness))
@@ -763,7 +765,7 @@ class Worker:
         if self._rendering is None:
             return
         for dropped in host.given_up:
-            for request in self._rendering.asked_of(dropped.origin):
+            for request in self._rendering.origin_requests(dropped.origin):
                 host.drop_part(request)
                 skipped = Visit(request, self._clock.now(), 0.0, Skipped(dropped.reason, dropped.rule))
                 self._visits.append(skipped)
@@ -787,7 +789,7 @@ class Worker:
             if choice.entry == entry:
                 if completion.retry_in_s:  # the host waits, not the task, which may be chosen at any time
                     now = self._clock.monotonic()
-                    host.pace = suspended(host.pace, now + completion.retry_in_s, "further attempt")
+                    host.pace = suspend(host.pace, now + completion.retry_in_s, "further attempt")
                 choice.answer, choice.is_done = replace(completion, retry_in_s=0.0), True
                 return
         self._done.append(completion)

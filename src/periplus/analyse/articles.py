@@ -15,7 +15,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from periplus.analyse.duplicates import Hashes, shingles
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigned16, Unsigned32
 from periplus.model.page import APART, POSITION_CODES, TEXT_PARTS, Blocks, Part, Position
@@ -27,8 +27,8 @@ TEMPLATE_PAGES = 8  # in a smaller site, boilerplate is recognised by landmarks 
 TEMPLATE_SHARE = 0.4  # a block on this share of a site's pages is boilerplate
 WORDS_MOST = 2_000  # compared per page: an article has some hundreds
 DATE_ORIGINS = tuple(DateOrigin)
-TRUSTED = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
-_IS_TRUSTED = np.array([origin in TRUSTED for origin in DATE_ORIGINS])
+TRUSTED_ORIGINS = frozenset(DateOrigin) - {DateOrigin.LAST_MODIFIED, DateOrigin.FIRST_SEEN}
+_IS_TRUSTED = np.array([origin in TRUSTED_ORIGINS for origin in DATE_ORIGINS])
 _MENUS = frozenset(POSITION_CODES[position] for position in (Position.NAV, Position.HEADER, Position.FOOTER))
 _WORDS = re.compile(r"[^\W_]{2,}")
 _PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
@@ -50,14 +50,14 @@ class Article:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ragged:
+class RaggedColumn:
     """A variable number of values per page: one column, and the offset of each page."""
 
     offsets: Ints  # pages + 1
     values: NDArray[Any]
 
     @classmethod
-    def of(cls, pages: Sequence[NDArray[Any]], kind: type[np.generic]) -> Ragged:
+    def of(cls, pages: Sequence[NDArray[Any]], kind: type[np.generic]) -> RaggedColumn:
         offsets = np.concatenate(([0], np.cumsum([len(page) for page in pages], dtype=np.int64)))
         return cls(offsets, np.concatenate([np.zeros(0, kind), *pages]))
 
@@ -97,8 +97,8 @@ class Articles:
     origins: Unsigned8  # indices in DATE_ORIGINS
     whole_days: Mask
     first_seen: Floats
-    shingles: Ragged
-    words: Ragged
+    shingles: RaggedColumn
+    words: RaggedColumn
     counts: Unsigned16  # as words.values
 
     @classmethod
@@ -115,9 +115,9 @@ class Articles:
             np.array([DATE_ORIGINS.index(page.date.source) for page in pages], np.uint8),
             np.array([page.date.whole_day for page in pages], np.bool_),
             np.array([page.first_seen for page in pages], np.float64),
-            Ragged.of([page.shingles for page in pages], np.uint64),
-            Ragged.of([page.words for page in pages], np.uint32),
-            Ragged.of([page.counts for page in pages], np.uint16).values,
+            RaggedColumn.of([page.shingles for page in pages], np.uint64),
+            RaggedColumn.of([page.words for page in pages], np.uint32),
+            RaggedColumn.of([page.counts for page in pages], np.uint16).values,
         )
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ def _hash_of(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
-def own_places(pages: Ragged, *, content: bool = True) -> Mask:
+def own_places(pages: RaggedColumn, *, content: bool = True) -> Mask:
     """Whether each candidate text is the page's own, that is, not on many pages of the site.
 
     pages: the marks of each page's texts. content: only texts marked as content can be own.
@@ -165,7 +165,7 @@ def own_places(pages: Ragged, *, content: bool = True) -> Mask:
     if count >= TEMPLATE_PAGES:
         row = np.repeat(np.arange(count), np.diff(pages.offsets))[own]
         distinct, text = np.unique(every[own] >> np.uint64(1), return_inverse=True)
-        on_pages = np.bincount(distinct_sorted(text * count + row) // count, minlength=len(distinct))
+        on_pages = np.bincount(sort_distinct(text * count + row) // count, minlength=len(distinct))
         own[own] = on_pages[text] < TEMPLATE_SHARE * count
     return own
 

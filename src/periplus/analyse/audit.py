@@ -22,7 +22,7 @@ from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
 from periplus.model.arrays import Mask, Unsigned64
-from periplus.model.audit import VERDICTS, Category, CausedBy, IssueKind, Severity, Verdict
+from periplus.model.audit import VERDICTS, Category, IssueKind, Severity, SharedCause, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
 from periplus.model.visit import Reason
@@ -54,7 +54,7 @@ def audit(site: AuditInput) -> dict[str, IssueColumns]:
 
 def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> IssueColumns:
     """The issues with the folder that they have in common, where their kind is caused by one."""
-    if kind.caused_by is not CausedBy.FOLDER:
+    if kind.caused_by is not SharedCause.FOLDER:
         return issues
     return replace(issues, words=folder_causes(issues.subjects, site.pages.place, site.urls.url))
 
@@ -72,7 +72,7 @@ CHAIN_HOPS = 2  # from two hops on, one can be saved
 # kinds of links by which a reader reaches a page
 _WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
 # kinds that browsers block, or warn about, on a secure page if insecure (Mixed Content, W3C)
-_BLOCKED = PULLED_KINDS - {LinkKind.ICON}
+_MIXED_CONTENT_KINDS = PULLED_KINDS - {LinkKind.ICON}
 _OTHER_VERDICTS = [  # each has a finding of its own
     VERDICTS.index(verdict) for verdict in (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED)
 ]
@@ -85,20 +85,20 @@ def _links(site: AuditInput, mask: Mask) -> IssueColumns:
     return IssueColumns(site.links.source[rows], site.links.linked[rows], links=rows)
 
 
-def _broken(*, parts: bool) -> Check:
+def _broken_links(*, parts: bool) -> Check:
     """Followed links of own pages to dead URLs whose verdict has no finding of its own."""
 
     def check(site: AuditInput) -> IssueColumns:
         broken = site.dead & ~np.isin(site.urls.verdict, _OTHER_VERDICTS)
-        return _links(site, site.followed & broken[site.links.target] & (site.is_kind(PULLED_KINDS) == parts))
+        return _links(site, site.is_followed & broken[site.links.target] & (site.is_kind(PULLED_KINDS) == parts))
 
     return check
 
 
-def _judged(verdict: Verdict) -> Check:
+def _links_with_verdict(verdict: Verdict) -> Check:
     """Followed links of own pages to URLs with this verdict."""
     code = VERDICTS.index(verdict)
-    return lambda site: _links(site, site.followed & (site.urls.verdict[site.links.target] == code))
+    return lambda site: _links(site, site.is_followed & (site.urls.verdict[site.links.target] == code))
 
 
 def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueColumns:
@@ -110,18 +110,20 @@ def _fragments(site: AuditInput, fragments: Sequence[tuple[int, str]]) -> IssueC
     return IssueColumns(site.links.source[rows], site.links.linked[rows], links=rows, words=words)
 
 
-def _worded(rows: list[tuple[int, str]]) -> IssueColumns:
+def _issues_with_text(rows: list[tuple[int, str]]) -> IssueColumns:
     """Pages, each with a text. rows: (place, text)."""
     return IssueColumns(np.array([place for place, _ in rows], np.int64), words=[words for _, words in rows])
 
 
 def _bad_mails(site: AuditInput) -> IssueColumns:
     own = site.urls.own
-    return _worded([(page, f"{text[:200]}: {problem}") for page, text, problem in site.remarks.mails if own[page]])
+    return _issues_with_text(
+        [(page, f"{text[:200]}: {problem}") for page, text, problem in site.remarks.mails if own[page]]
+    )
 
 
-def _malformed(site: AuditInput) -> IssueColumns:
-    return _worded([(page, text[:200]) for page, text in site.remarks.malformed if site.urls.own[page]])
+def _malformed_links(site: AuditInput) -> IssueColumns:
+    return _issues_with_text([(page, text[:200]) for page, text in site.remarks.malformed if site.urls.own[page]])
 
 
 def _nofollow(site: AuditInput) -> IssueColumns:
@@ -147,7 +149,7 @@ def _insecure(kinds: frozenset[LinkKind]) -> Check:
 # Redirects
 
 
-def _moved(site: AuditInput) -> IssueColumns:
+def _links_to_moved_urls(site: AuditInput) -> IssueColumns:
     """Followed links of own pages to moved URLs; links that end at a dead URL are broken links instead.
 
     Own URLs count if they redirect with a status other than 303, external ones if they moved permanently.
@@ -155,7 +157,7 @@ def _moved(site: AuditInput) -> IssueColumns:
     urls, redirects = site.urls, site.redirects
     moved = ((site.redirecting & urls.own) | (urls.verdict == VERDICTS.index(Verdict.MOVED))) & ~site.dead
     moved[redirects.sources[redirects.statuses == 303]] = False
-    return _links(site, site.followed & moved[site.links.target])
+    return _links(site, site.is_followed & moved[site.links.target])
 
 
 def _redirects(which: Callable[[AuditInput], Mask]) -> Check:
@@ -192,9 +194,9 @@ def _pages(which: Callable[[AuditInput], Mask]) -> Check:
     return lambda site: IssueColumns(site.pages.place[which(site)])
 
 
-def _shown(which: Callable[[PageTraits], Mask]) -> Check:
+def _indexable_pages(which: Callable[[PageTraits], Mask]) -> Check:
     """As `_pages`, but only indexable pages (`AuditInput.shown`)."""
-    return _pages(lambda site: site.shown & which(site.pages))
+    return _pages(lambda site: site.is_indexable & which(site.pages))
 
 
 def _beyond(
@@ -213,10 +215,10 @@ def _beyond(
 
 
 def _is_shown(site: AuditInput) -> Mask:
-    return site.shown
+    return site.is_indexable
 
 
-def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
+def _duplicate_values(keys: Callable[[PageTraits], Unsigned64]) -> Check:
     """Indexable pages that share a non-zero key.
 
     related: the first other page with the key; number: pages with the key.
@@ -224,7 +226,7 @@ def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
 
     def check(site: AuditInput) -> IssueColumns:
         key, place = keys(site.pages), site.pages.place
-        rows = np.flatnonzero(site.shown & (key != 0))
+        rows = np.flatnonzero(site.is_indexable & (key != 0))
         _, first, inverse, counts = np.unique(key[rows], return_index=True, return_inverse=True, return_counts=True)
         several = counts[inverse] > 1
         heads = rows[first[inverse]][several]
@@ -241,13 +243,15 @@ def _shared(keys: Callable[[PageTraits], Unsigned64]) -> Check:
 
 def _unread(*reasons: Reason) -> Check:
     """Pages that could not be read, or only in part; further findings on them may be incomplete."""
-    return lambda site: _worded([(place, why) for place, reason, why in site.remarks.unread if reason in reasons])
+    return lambda site: _issues_with_text(
+        [(place, why) for place, reason, why in site.remarks.unread if reason in reasons]
+    )
 
 
 def _duplicates(site: AuditInput) -> IssueColumns:
     """Pages with the same text, and pages with copies (the same bytes) at other addresses."""
-    texts = _shared(lambda pages: pages.text)(site)
-    shown = set(site.pages.place[site.shown].tolist())
+    texts = _duplicate_values(lambda pages: pages.text)(site)
+    shown = set(site.pages.place[site.is_indexable].tolist())
     rows = [row for row in site.remarks.copies if row[0] in shown]
     pages, copies = np.array(rows, np.int64).reshape(-1, 2).T
     _, first, counts = np.unique(pages, return_inverse=True, return_counts=True)
@@ -261,7 +265,7 @@ def _duplicates(site: AuditInput) -> IssueColumns:
 def _near(site: AuditInput) -> IssueColumns:
     """Near-duplicate pages, each with the leader of its group; number: percentage of the text that they share."""
     shown = np.zeros(len(site.urls.url), np.bool_)
-    shown[site.pages.place[site.shown]] = True
+    shown[site.pages.place[site.is_indexable]] = True
     rows = [
         (member, group.leader, similarity)
         for group in site.remarks.near
@@ -278,7 +282,7 @@ def _long_urls(site: AuditInput) -> IssueColumns:
     return IssueColumns(long, numbers=chars[long].astype(np.float64), limit=URL_CHARS)
 
 
-def _noted(code: str) -> Check:
+def _pages_with_note(code: str) -> Check:
     """Own pages with this note, from `document.static_checks` or `header_checks`."""
 
     def check(site: AuditInput) -> IssueColumns:
@@ -298,12 +302,12 @@ def _note(
     category: Category,
     *texts: str,
     source: str = "",
-    caused_by: CausedBy = CausedBy.PAGE,
+    caused_by: SharedCause = SharedCause.PAGE,
 ) -> Finding:
     """A finding based on notes. texts: title, why, remedy, detail of IssueKind."""
     title, why, remedy, *detail = texts
     kind = IssueKind(code, severity, category, title, why, remedy, "".join(detail), caused_by, source)
-    return Finding(kind, _noted(code))
+    return Finding(kind, _pages_with_note(code))
 
 
 def _series(site: AuditInput) -> IssueColumns:
@@ -335,20 +339,20 @@ def _canonical(problem: int) -> Check:
     return check
 
 
-def _listed(which: Callable[[AuditInput], Mask]) -> Check:
+def _sitemap_urls(which: Callable[[AuditInput], Mask]) -> Check:
     """Own URLs in the sitemap that satisfy a condition. which: bool[u]."""
-    return lambda site: IssueColumns(np.flatnonzero(site.listed & which(site)))
+    return lambda site: IssueColumns(np.flatnonzero(site.in_sitemap & which(site)))
 
 
-def _canonical_elsewhere_listed(site: AuditInput) -> IssueColumns:
-    rows = site.listed[site.pages.place] & site.elsewhere
+def _noncanonical_in_sitemap(site: AuditInput) -> IssueColumns:
+    rows = site.in_sitemap[site.pages.place] & site.elsewhere
     return IssueColumns(site.pages.place[rows], site.pages.canonical[rows])
 
 
-def _not_listed(site: AuditInput) -> IssueColumns:
+def _missing_in_sitemap(site: AuditInput) -> IssueColumns:
     """Indexable pages missing from the sitemap, if there is a sitemap."""
     place = site.pages.place
-    return IssueColumns(place[site.shown & ~site.listed[place]] if site.listed.any() else place[:0])
+    return IssueColumns(place[site.is_indexable & ~site.in_sitemap[place]] if site.in_sitemap.any() else place[:0])
 
 
 # Languages
@@ -382,7 +386,7 @@ def _without_themselves(site: AuditInput) -> IssueColumns:
     """Indexable pages with translations, none of which is the page itself."""
     source, target = site.translations
     places = np.setdiff1d(source, source[source == target])
-    return IssueColumns(places[np.isin(places, site.pages.place[site.shown])])
+    return IssueColumns(places[np.isin(places, site.pages.place[site.is_indexable])])
 
 
 def _translated_twice(site: AuditInput) -> IssueColumns:
@@ -399,17 +403,18 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
 
 
 _C, _E, _W, _N = Category, Severity.ERROR, Severity.WARNING, Severity.NOTICE
-_BY_TARGET, _BY_FRAGMENT, _BY_WORDS = CausedBy.TARGET, CausedBy.FRAGMENT, CausedBy.WORDS
-_BY_HOST, _BY_GROUP, _BY_FOLDER = CausedBy.HOST, CausedBy.GROUP, CausedBy.FOLDER
+_BY_TARGET, _BY_FRAGMENT, _BY_WORDS = SharedCause.TARGET, SharedCause.FRAGMENT, SharedCause.WORDS
+_BY_HOST, _BY_GROUP, _BY_FOLDER = SharedCause.HOST, SharedCause.GROUP, SharedCause.FOLDER
 
 # Codes never change their meaning. A new finding on existing input is a row here with its check, or an entry point of
 # `periplus.findings` in an installed package.
 # fmt: off
 FINDINGS = (
     Finding(IssueKind("broken-link", _E, _C.LINKS, "Broken links", "The link leads to a page that does not exist.",
-        "Correct or remove the link.", "{words}", _BY_TARGET), _broken(parts=False)),
+        "Correct or remove the link.", "{words}", _BY_TARGET), _broken_links(parts=False)),
     Finding(IssueKind("broken-resource", _E, _C.LINKS, "Broken resources",
-        "An image, style sheet or script is missing.", "Correct its URL.", "{words}", _BY_TARGET), _broken(parts=True)),
+        "An image, style sheet or script is missing.", "Correct its URL.", "{words}", _BY_TARGET),
+        _broken_links(parts=True)),
     Finding(IssueKind("broken-fragment", _W, _C.LINKS, "Broken anchors",
         "The target page has no element with this id, so the browser shows its top.", "Link to an id that exists.",
         "no #{words}", _BY_FRAGMENT), lambda site: _fragments(site, site.remarks.fragments)),
@@ -419,24 +424,25 @@ FINDINGS = (
     Finding(IssueKind("bad-mailto", _E, _C.LINKS, "Invalid mailto links", "Mail to this address cannot be delivered.",
         "Correct the address.", "{words}", _BY_WORDS), _bad_mails),
     Finding(IssueKind("malformed-link", _E, _C.LINKS, "Invalid URLs", "No browser can follow the link.",
-        "Write a valid URL.", "{words}", _BY_WORDS), _malformed),
+        "Write a valid URL.", "{words}", _BY_WORDS), _malformed_links),
     Finding(IssueKind("server-error", _W, _C.LINKS, "Links to server errors",
         "The target answers with a server error, perhaps a temporary one.",
-        "Check again; replace the link if the error lasts.", "{words}", _BY_TARGET), _judged(Verdict.SERVER_ERROR)),
+        "Check again; replace the link if the error lasts.", "{words}", _BY_TARGET),
+        _links_with_verdict(Verdict.SERVER_ERROR)),
     Finding(IssueKind("soft-404", _W, _C.LINKS, "Links to soft 404 pages", "The answer is 200, but an error page.",
-        "Open the page; correct the link.", "{words}", _BY_TARGET), _judged(Verdict.MISSING)),
+        "Open the page; correct the link.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.MISSING)),
     Finding(IssueKind("suspect-link", _N, _C.LINKS, "Uncertain links",
         "The request failed once, was cut short, or the certificate is invalid.",
-        "Check again, or open the link in a browser.", "{words}", _BY_TARGET), _judged(Verdict.SUSPECT)),
+        "Check again, or open the link in a browser.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.SUSPECT)),
     Finding(IssueKind("refused-link", _N, _C.LINKS, "Links that refuse crawlers", "The server refuses programs.",
-        "Open the link in a browser.", "{words}", _BY_TARGET), _judged(Verdict.REFUSED)),
+        "Open the link in a browser.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.REFUSED)),
     Finding(IssueKind("nofollow-inside", _N, _C.LINKS, "Internal nofollow links",
         "Search engines may not follow the links.", "Remove nofollow.", "{number:.0f} links"), _nofollow),
     Finding(IssueKind("broken-start", _E, _C.LINKS, "Broken start URLs", "A start URL of the crawl cannot be read.",
         "Correct the start URL."), lambda site: IssueColumns(np.flatnonzero(site.urls.start & site.dead))),
     Finding(IssueKind("link-to-redirect", _N, _C.REDIRECTS, "Links to redirects",
         "Each click takes an extra request, and the redirect may end one day.", "Link to the redirect's target.",
-        "leads to {also}", _BY_TARGET), _moved),
+        "leads to {also}", _BY_TARGET), _links_to_moved_urls),
     Finding(IssueKind("redirect-chain", _W, _C.REDIRECTS, "Redirect chains",
         "Each redirect adds a request, and some clients give up.", "Redirect to the final URL directly.",
         "{number:.0f} hops to {also}"), _redirects(lambda site: ~site.chains.loops & (site.chains.hops >= CHAIN_HOPS))),
@@ -446,24 +452,24 @@ FINDINGS = (
         "The redirect leads to a page that does not exist.", "Redirect to an existing page.", "ends at {also}",
         _BY_TARGET), _redirects(lambda site: ~site.chains.loops & site.dead[site.chains.ends])),
     Finding(IssueKind("title-missing", _E, _C.TITLES, "Missing titles", "Search results have no name for it.",
-        "Add a title.", caused_by=_BY_FOLDER), _shown(lambda pages: pages.title == 0)),
+        "Add a title.", caused_by=_BY_FOLDER), _indexable_pages(lambda pages: pages.title == 0)),
     Finding(IssueKind("title-duplicate", _W, _C.TITLES, "Duplicate titles",
         "Readers cannot tell the pages apart in search results and tabs.", "Give each page a title of its own.",
-        "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.title)),
+        "{number:.0f} pages share it", _BY_GROUP), _duplicate_values(lambda pages: pages.title)),
     Finding(IssueKind("title-long", _N, _C.TITLES, "Long titles", "Search results cut the title off.",
         "Shorten the title.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(TITLE_CHARS,
         lambda site: site.pages.title_chars, _is_shown)),
     Finding(IssueKind("description-missing", _N, _C.TITLES, "Missing descriptions",
         "Search engines choose some text of the page instead.", "Add a meta description of one or two sentences.",
-        caused_by=_BY_FOLDER), _shown(lambda pages: pages.description == 0)),
+        caused_by=_BY_FOLDER), _indexable_pages(lambda pages: pages.description == 0)),
     Finding(IssueKind("description-duplicate", _N, _C.TITLES, "Duplicate descriptions",
         "The description does not tell the pages apart.", "Write a description for each page.",
-        "{number:.0f} pages share it", _BY_GROUP), _shared(lambda pages: pages.description)),
+        "{number:.0f} pages share it", _BY_GROUP), _duplicate_values(lambda pages: pages.description)),
     Finding(IssueKind("description-long", _N, _C.TITLES, "Long descriptions", "Search results cut the description off.",
         "Shorten the description.", "{number:.0f} characters, more than {limit:.0f}"), _beyond(DESCRIPTION_CHARS,
         lambda site: site.pages.description_chars, _is_shown)),
     Finding(IssueKind("h1-missing", _W, _C.TITLES, "Missing h1", "Readers and screen readers find no main heading.",
-        "Add one h1.", caused_by=_BY_FOLDER), _shown(lambda pages: pages.h1s == 0)),
+        "Add one h1.", caused_by=_BY_FOLDER), _indexable_pages(lambda pages: pages.h1s == 0)),
     Finding(IssueKind("h1-several", _N, _C.TITLES, "Multiple h1",
         "The page has several main headings, so its subject is unclear.", "Keep one h1.", "{number:.0f} of them"),
         _beyond(1, lambda site: site.pages.h1s, _is_shown)),
@@ -481,21 +487,21 @@ FINDINGS = (
         "Name the last page of the chain.", "names {also}"), _canonical(_CHAIN)),
     Finding(IssueKind("robots-sitemap-conflict", _W, _C.INDEXING, "Sitemap URLs blocked by robots.txt",
         "The two signals disagree.", "Remove the URL from the sitemap, or allow it."),
-        _listed(lambda site: site.urls.reason == REASONS.index(Reason.ROBOTS))),
+        _sitemap_urls(lambda site: site.urls.reason == REASONS.index(Reason.ROBOTS))),
     Finding(IssueKind("noindex-in-sitemap", _W, _C.INDEXING, "Sitemap URLs with noindex", "The two signals disagree.",
-        "Remove the URL from the sitemap, or remove noindex."), _listed(lambda site: site.noindex)),
+        "Remove the URL from the sitemap, or remove noindex."), _sitemap_urls(lambda site: site.noindex)),
     Finding(IssueKind("redirect-in-sitemap", _N, _C.INDEXING, "Sitemap URLs that redirect",
-        "Each costs an extra request.", "List the redirect's target."), _listed(lambda site: site.redirecting)),
+        "Each costs an extra request.", "List the redirect's target."), _sitemap_urls(lambda site: site.redirecting)),
     Finding(IssueKind("canonical-in-sitemap", _N, _C.INDEXING, "Non-canonical sitemap URLs",
-        "The two signals disagree.", "List the canonical URL.", "names {also}"), _canonical_elsewhere_listed),
+        "The two signals disagree.", "List the canonical URL.", "names {also}"), _noncanonical_in_sitemap),
     Finding(IssueKind("broken-in-sitemap", _E, _C.INDEXING, "Broken sitemap URLs", "The page does not exist.",
-        "Remove the URL from the sitemap."), _listed(lambda site: site.dead)),
+        "Remove the URL from the sitemap."), _sitemap_urls(lambda site: site.dead)),
     Finding(IssueKind("missing-from-sitemap", _N, _C.INDEXING, "Pages missing from the sitemap",
         "Search engines may find the page late.", "Add the page to the sitemap.", caused_by=_BY_FOLDER),
-        _not_listed),
+        _missing_in_sitemap),
     Finding(IssueKind("language-missing", _W, _C.LANGUAGES, "Missing lang attribute",
         "Screen readers may pronounce the text wrongly.", "Add lang to the html element.", caused_by=_BY_FOLDER),
-        _shown(lambda pages: ~pages.has_language)),
+        _indexable_pages(lambda pages: ~pages.has_language)),
     Finding(IssueKind("hreflang-no-return", _W, _C.LANGUAGES, "hreflang without return link",
         "Search engines ignore hreflang links that are not mutual.", "Link back from the translation.", "to {also}"),
         _translations_without_return),
@@ -531,7 +537,7 @@ FINDINGS = (
         lambda site: ~site.pages.noindex)),
     Finding(IssueKind("mixed-content", _W, _C.SECURITY, "Mixed content",
         "Browsers block the insecure resource or warn.", "Load the resource over HTTPS.", "", _BY_TARGET),
-        _insecure(_BLOCKED)),
+        _insecure(_MIXED_CONTENT_KINDS)),
     Finding(IssueKind("insecure-form", _E, _C.SECURITY, "Forms without HTTPS",
         "Others on the network can read what is sent.", "Send the form over HTTPS.", "", _BY_TARGET),
         _insecure(frozenset({LinkKind.FORM}))),
@@ -680,14 +686,14 @@ def findings() -> tuple[Finding, ...]:
 def _harmless(check: Check) -> Check:
     """Wraps a package's check: if it fails, a warning is logged and there are no issues."""
 
-    def checked(site: AuditInput) -> IssueColumns:
+    def run_check(site: AuditInput) -> IssueColumns:
         try:
             return check(site)
         except ExtensionError as error:
             log.warning("%s", error)
             return IssueColumns(np.zeros(0, np.int64))
 
-    return checked
+    return run_check
 
 
 @cache

@@ -34,7 +34,7 @@ POSITIONS = tuple(Position)
 """A position is stored as its index here."""
 # Kinds that have checks of their own or are not meant to be followed: a form's target expects input, a citation is a
 # name.
-NOT_FOLLOWED = frozenset(
+UNFOLLOWED_KINDS = frozenset(
     {LinkKind.REDIRECT, LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
 )
 _IS_FAILED = np.array([reason in BROKEN_REASONS for reason in REASONS])
@@ -154,7 +154,7 @@ class AuditInput:
         return ends
 
     @cached_property
-    def listed(self) -> Mask:
+    def in_sitemap(self) -> Mask:
         """bool[u]: own URLs in the sitemap."""
         return self.urls.in_sitemap & self.urls.own
 
@@ -172,16 +172,16 @@ class AuditInput:
         return elsewhere
 
     @cached_property
-    def shown(self) -> Mask:
+    def is_indexable(self) -> Mask:
         """bool[p]: indexable, that is, meant to be found by itself."""
         missing = self.urls.verdict[self.pages.place] == VERDICTS.index(Verdict.MISSING)
         shown: Mask = ~self.pages.noindex & ~missing & ~self.elsewhere
         return shown
 
     @cached_property
-    def followed(self) -> Mask:
+    def is_followed(self) -> Mask:
         """bool[m]: links of own pages that are to be followed, or resources."""
-        return self.urls.own[self.links.source] & ~self.is_kind(NOT_FOLLOWED)
+        return self.urls.own[self.links.source] & ~self.is_kind(UNFOLLOWED_KINDS)
 
     @cached_property
     def translations(self) -> tuple[Ints, Ints]:
@@ -231,7 +231,7 @@ class IssueColumns:
 
 
 _SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
-LEAST_SHARED = 3  # pages with an issue: fewer may be mistakes in single pages
+LEAST_PAGES_WITH_ISSUE = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
 def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
@@ -249,7 +249,7 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
             # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
             span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
             (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
-            if last - row >= LEAST_SHARED and 2 * (last - first) >= of_all - begin:
+            if last - row >= LEAST_PAGES_WITH_ISSUE and 2 * (last - first) >= of_all - begin:
                 end = last
                 causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
                 break

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.linkgraph import distinct_sorted, places_in_sorted
+from periplus.analyse.linkgraph import places_in_sorted, sort_distinct
 from periplus.model.arrays import Ints
 from periplus.model.audit import Issue
 from periplus.model.comparison import (
@@ -33,7 +33,7 @@ def compare(before: RunView, after: RunView, texts: Mapping[int, Url]) -> Compar
     """All differences. texts: the URL of each id in `changed_links`. O((pages + links) log)."""
     old, new = _common(before.graph.pages, after.graph.pages)
     both = before.graph.fetched[old] & after.graph.fetched[new]
-    changed = _changed(before, after, old[both], new[both])
+    changed = _changed_pages(before, after, old[both], new[both])
     came, went = changed_links(before.links, after.links)
     moves = _moves(before, after, old, new)
     return Comparison(
@@ -67,10 +67,10 @@ def issue_changes(before: Iterable[Issue], after: Iterable[Issue]) -> IssueChang
 
 def changed_links(before: LinkRows, after: LinkRows) -> tuple[LinkRows, LinkRows]:
     """(added links, removed links), sorted by source and target."""
-    ids = distinct_sorted(np.concatenate([before.sources, before.targets, after.sources, after.targets]))
+    ids = sort_distinct(np.concatenate([before.sources, before.targets, after.sources, after.targets]))
     count = max(len(ids), 1)
     was, now = (
-        distinct_sorted(places_in_sorted(ids, rows.sources) * count + places_in_sorted(ids, rows.targets))
+        sort_distinct(places_in_sorted(ids, rows.sources) * count + places_in_sorted(ids, rows.targets))
         for rows in (before, after)
     )
     came, went = now[places_in_sorted(was, now) < 0], was[places_in_sorted(now, was) < 0]
@@ -108,7 +108,7 @@ def _only(view: RunView, other: RunView, shared: Ints) -> tuple[PageNote, ...]:
     )
 
 
-def _changed(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[ChangedPage, ...]:
+def _changed_pages(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[ChangedPage, ...]:
     """Pages fetched in both views whose fields differ; compares the fields that both views have.
 
     Sorted by URL, pages whose depth is the only change last: one new link can change the depth of a thousand pages.
@@ -172,7 +172,7 @@ def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Br
     common = _in_both_maps(before.site_map, after.site_map, old, new)
     one, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
     moved = one != other
-    left, came = _counted(one[moved]), _counted(other[moved])
+    left, came = _value_counts(one[moved]), _value_counts(other[moved])
     branches = [
         BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
         for url in sorted((totals[0].keys() | totals[1].keys()) - home)
@@ -186,7 +186,7 @@ def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
     return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
 
 
-def _counted(values: Texts) -> dict[Url, int]:
+def _value_counts(values: Texts) -> dict[Url, int]:
     counts: dict[Url, int] = {}
     for value in values.tolist():
         counts[value] = counts.get(value, 0) + 1

@@ -15,14 +15,14 @@ from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Grou
 from periplus.model.web import UrlId
 from periplus.values import frozen
 
-# `repeated` compares a few pages that are shown together, within milliseconds; the functions below compare shingles of
-# any number of pages.
+# `near_originals` compares the few pages of a screen within milliseconds; the functions below compare shingles of any
+# number of pages.
 
 CHARS_LEAST = 200  # characters of content: shorter pages match by accident
 _ROUNDING = 1e-9
 
 
-def repeated(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
+def near_originals(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
     """For each page, the index of the earlier page that it nearly repeats, or its own.
 
     contents: blocks of each page. Similarity is the share of characters in common blocks among those of all blocks of
@@ -69,9 +69,9 @@ _EMPTY = np.uint64(2**64 - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hashing
 _MIX = np.uint64(0xBF58476D1CE4E5B9)  # from the finaliser of splitmix64 (Steele, Lea, Flood 2014)
 # scripts without spaces: each character is a word
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_WORDS = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+_SCRIPTS_WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_HAS_NO_SPACES = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
+_WORDS = re.compile(rf"[{_SCRIPTS_WITHOUT_SPACES}]|[^\s{_SCRIPTS_WITHOUT_SPACES}]+")
 
 
 @frozen
@@ -94,7 +94,7 @@ class Sketches:
 def shingles(text: str) -> Hashes:
     """Hashes of the text's runs of five words, ascending and distinct; case and white space are ignored."""
     text = text.lower()
-    words = _WORDS.findall(text) if _HAS_UNSPACED.search(text) else text.split()
+    words = _WORDS.findall(text) if _HAS_NO_SPACES.search(text) else text.split()
     count = len(words) - SHINGLE_WORDS + 1
     if count < 1:
         return np.zeros(0, np.uint64)
@@ -321,7 +321,7 @@ def near_heads(
     groups = []
     for group in near_groups(sorted_known, lambda place: shingles_of(order[place]), threshold=threshold):
         others = [
-            NearPage(heads[order[place]], similarity, _contained(similarity, counts[place], counts[group.leader]))
+            NearPage(heads[order[place]], similarity, _containment(similarity, counts[place], counts[group.leader]))
             for place, similarity in zip(group.members, group.similarity, strict=True)
         ]
         groups.append(NearHeads(heads[order[group.leader]], sorted(others, key=lambda other: -other.similarity)))
@@ -332,12 +332,12 @@ def _merit_of(head: Head) -> Merit:
     return merit(head.page, int(head.is_full), head.copies)
 
 
-def _contained(similarity: float, own: int, other: int) -> float:
+def _containment(similarity: float, own: int, other: int) -> float:
     """Share of the page's own shingles that are shared, computed from the Jaccard similarity."""
     return round(similarity * (own + other) / (1 + similarity)) / own
 
 
-def grouped(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGroup]:
+def group_duplicates(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGroup]:
     """Duplicate groups, largest first; each page is in at most one.
 
     same: pages with one text. near: groups of heads that are near-duplicates.
@@ -350,7 +350,7 @@ def grouped(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGr
         for url_id in (heads.first.page.url_id, *(other.head.page.url_id for other in heads.others))
     }
     groups += [
-        _group(pages[0].page, _twins(pages), _decided(pages), is_confirmed)
+        _group(pages[0].page, _twins(pages), _deciding_grounds(pages), is_confirmed)
         for head, (pages, is_confirmed) in by_head.items()
         if head not in taken
     ]
@@ -360,7 +360,7 @@ def grouped(same: Iterable[Same], near: Iterable[NearHeads]) -> list[DuplicateGr
 def _near_group(heads: NearHeads, by_head: Mapping[UrlId, Same]) -> DuplicateGroup:
     own, is_confirmed = by_head.get(heads.first.page.url_id, ((), True))
     pages = _twins(own) if own else []
-    grounds = _decided(own) if own else set()
+    grounds = _deciding_grounds(own) if own else set()
     for number, other in enumerate(heads.others, 1):
         twins, other_confirmed = by_head.get(other.head.page.url_id, ((), True))
         is_confirmed = is_confirmed and other_confirmed
@@ -399,7 +399,7 @@ def _likeness(first: SameText, other: SameText) -> Likeness:
     )
 
 
-def _decided(pages: Sequence[SameText]) -> set[Ground]:
+def _deciding_grounds(pages: Sequence[SameText]) -> set[Ground]:
     first, *others = [merit(same.page, same.marks) for same in pages]
     return {_ground(first, other) for other in others}
 

@@ -121,7 +121,7 @@ def selection(
             continue
         entries.append(Entry(key, story, weight(story, moment) * (1.0 if score is None else score), score, verdict))
     entries.sort(
-        key=lambda entry: (entry.verdict is not EditorVerdict.PINNED, -entry.weight, -entry.updated, entry.key)
+        key=lambda entry: (entry.verdict is not EditorVerdict.PINNED, -entry.weight, -entry.last_update_s, entry.key)
     )
     hidden = tuple(entry for entry in entries if entry.verdict is EditorVerdict.HIDDEN)
     shown = _heaviest([entry for entry in entries if entry.verdict is not EditorVerdict.HIDDEN], portal.stories)

@@ -18,7 +18,7 @@ from periplus.values import frozen
 # A page linked from this share of its site's fetched pages is in a menu, regardless of where the link is
 MENU_SHARE = 0.5
 MENU_PAGES = 10  # smaller sites are too small for this estimate
-EXPANDED = 2_000  # neighbours that are expanded in the second step: a home page may have a million
+MOST_EXPANSIONS = 2_000  # neighbours that are expanded in the second step: a home page may have a million
 
 
 class Grouping(StrEnum):
@@ -178,7 +178,7 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
     steps = {asked.middle: 0} | dict.fromkeys(_best(first, web, asked.most), 1)
     total, bounded = len(first), False
     if asked.steps > 1:
-        chosen = first[np.argsort(-web.weight[first], kind="stable")][:EXPANDED]
+        chosen = first[np.argsort(-web.weight[first], kind="stable")][:MOST_EXPANSIONS]
         further = np.setdiff1d(
             np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, asked.middle)
         )

@@ -164,7 +164,7 @@ def _of_site(site: SiteKey, pages: list[SeenPage], confirmations: int) -> list[P
     return list(accepted.values()) + rest
 
 
-def _accepted_at(url: Url, accepted: Set[_Key]) -> frozenset[Difference]:
+def _accepted_differences(url: Url, accepted: Set[_Key]) -> frozenset[Difference]:
     """The accepted differences that apply to this URL."""
     hold = (differences for where, differences in accepted if place(url, differences) == where)
     return frozenset(itertools.chain.from_iterable(hold))
@@ -174,14 +174,14 @@ def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozense
     """Each parameter and index file on its own, and the sets of differences between pages with equal text."""
     sets: dict[frozenset[Difference], int] = defaultdict(int)
     for page in pages:
-        for difference in differences_of(page.url) - _accepted_at(page.url, accepted):
+        for difference in differences_of(page.url) - _accepted_differences(page.url, accepted):
             sets[frozenset({difference})] += 1
     alike: dict[bytes, Url] = {}
     for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
         apart = differences_between(before, page.url) if before else None
-        if apart and 0 < len(left := apart - _accepted_at(page.url, accepted)) <= MOST_DIFFERENCES:
+        if apart and 0 < len(left := apart - _accepted_differences(page.url, accepted)) <= MOST_DIFFERENCES:
             sets[left] += 1
     often = sorted(sets, key=lambda differences: (-sets[differences], sorted(differences)))
     return often[:MOST_NAMES]
@@ -203,7 +203,7 @@ def _judge(
     """Judges the hypothesis in each place where pages have the differences."""
     groups: dict[tuple[str, str], list[SeenPage]] = defaultdict(list)
     for page in pages:
-        through = _accepted_at(page.url, accepted)
+        through = _accepted_differences(page.url, accepted)
         if not differences <= through:
             groups[place(page.url, differences), without(page.url, through | differences)].append(page)
     places: dict[str, list[list[SeenPage]]] = defaultdict(list)
@@ -230,7 +230,7 @@ def _proposal(
     unequal: list[tuple[Url, Url]] = []
     near = 0
     for group in groups:
-        spelled = {without(page.url, _accepted_at(page.url, accepted)): page for page in group}
+        spelled = {without(page.url, _accepted_differences(page.url, accepted)): page for page in group}
         for one, other in itertools.pairwise(spelled[spelling] for spelling in sorted(spelled)):
             # only such a pair is evidence for each of the differences
             whole = differences <= (differences_between(one.url, other.url) or frozenset())
@@ -262,7 +262,7 @@ def _proposal(
         pages=len(texts),
         examples=tuple((unequal if verdict is DifferenceVerdict.DIFFERENT else equal or unequal)[:EXAMPLES]),
         paths=(where,) if where.endswith("*") else tuple(patterns),
-        prefer=_preferred(differences, urls),
+        prefer=_preferred_form(differences, urls),
     )
 
 
@@ -270,7 +270,7 @@ def _path(url: Url) -> str:
     return url[url.index("/", 8) :].partition("?")[0].partition(";")[0]
 
 
-def _preferred(differences: Set[Difference], urls: Set[Url]) -> str:
+def _preferred_form(differences: Set[Difference], urls: Set[Url]) -> str:
     """The form that most pages have."""
     if Difference("scheme") in differences:
         return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"

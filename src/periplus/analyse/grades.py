@@ -40,7 +40,7 @@ def letter_of(score: float) -> str:
     return next(letter for least, letter in LETTERS if score >= least)
 
 
-def graded(
+def field_grades(
     pages_with: Mapping[tuple[str, Severity], int], pages: int, unmeasured: Collection[GradedField] = ()
 ) -> tuple[FieldGrade, ...]:
     """The grade of each field: 100 minus points for each kind of issue, by the share of affected pages.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.model.arrays import Floats, Ints, Ints32
 from periplus.model.webometrics import RECENT_PAGES, Baseline, Curve, Estimate, Harvest, HarvestRows, Richness
 
@@ -22,7 +22,7 @@ PRIOR_PAGES = 3.0  # pseudo-pages with the pooled yield added to each site
 RECENT_SHARE = 0.1
 TINY = 1e-9
 # If n pages had nothing new, the rate is below 3 / n with 95 % confidence (rule of three, Hanley and Lippman-Hand 1983)
-NONE_IN = 3.0
+RULE_OF_THREE = 3.0
 CURVE_POINTS = 200  # points of a drawing, including the first and the last page
 
 
@@ -35,7 +35,7 @@ def richness(rows: HarvestRows) -> Richness:
     own = np.bincount(rows.site, minlength=len(rows.sites))
     known_urls = np.maximum(rows.known, own)
     seen = np.bincount(rows.item)[rows.item] if len(rows.item) else np.zeros(0, np.int64)
-    pages, observed = len(rows.site), len(distinct_sorted(rows.item))
+    pages, observed = len(rows.site), len(sort_distinct(rows.item))
     shown = np.array([np.bincount(rows.page[seen == times], minlength=pages) / times for times in (1, 2)])
     once, twice = (round(items) for items in shown.sum(axis=1).tolist())
     missed = once / len(seen) * ((pages - 1) * once / ((pages - 1) * once + 2 * twice)) if once and pages > 1 else 0.0
@@ -71,7 +71,7 @@ def _total(observed: int, site: Ints32, shown: Floats, unread: Ints) -> Estimate
 
     low = min(float(unseen.sum()) * math.exp(-spread(unseen, TINY)) for unseen in (least, least_lately))
     high = max(float(unseen.sum()) * math.exp(spread(unseen, uneven)) for unseen in (most_poor, most_lately))
-    high = max(high, NONE_IN * uneven * int(unread.sum()) / pages)
+    high = max(high, RULE_OF_THREE * uneven * int(unread.sum()) / pages)
     return Estimate(observed + math.sqrt(float(least.sum() * most.sum())), observed + low, observed + high)
 
 
@@ -186,7 +186,7 @@ def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Ints32, pairs: tu
     possibly repeated.
     """
     page, item = pairs
-    names = distinct_sorted(item)
+    names = sort_distinct(item)
     span = max(len(names), 1)
-    keys = distinct_sorted(page * span + np.searchsorted(names, item))
+    keys = sort_distinct(page * span + np.searchsorted(names, item))
     return HarvestRows(tuple(sites), known_urls, site, keys // span, keys % span)

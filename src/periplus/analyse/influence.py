@@ -13,7 +13,7 @@ import numpy as np
 
 from periplus.analyse.cascades import before_and_after
 from periplus.model.arrays import Floats, Ints
-from periplus.model.story import Cascades, Chosen, Influence, Objective
+from periplus.model.story import Cascades, Influence, Objective, SiteChoice
 from periplus.values import frozen
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def lazy_greedy(
     return SiteSelection(tuple(sites), tuple(added), evaluations)
 
 
-def filled(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, ...]:
+def fill_budget(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[int, ...]:
     """The sites, and as long as the budget allows more, those that greedy would choose without them.
 
     They add nothing for these stories, but a second site per story finds more of future ones.
@@ -243,7 +243,7 @@ def _knapsack(worth: Floats, costs: Floats, budget: float) -> Floats:
     return share
 
 
-def tightened(cover: Coverage, prices: Floats, budget: float, value: float) -> tuple[float, Floats]:
+def tighten_bound(cover: Coverage, prices: Floats, budget: float, value: float) -> tuple[float, Floats]:
     """(the least bound found, its prices).
 
     value: of the best known choice, a lower limit of all bounds.
@@ -308,7 +308,9 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
     columns = np.concatenate([sites + np.arange(stories), cover.sites, np.arange(sites)])
     factors = np.concatenate([np.ones(stories), -np.ones(len(cover.sites)), cover.costs])
     matrix = coo_array((factors, (rows, columns)), shape=(stories + 1, sites + stories)).tocsr()
-    duals = _solved(np.concatenate([np.zeros(sites), -value]), matrix, np.concatenate([np.zeros(stories), [budget]]))
+    duals = _dual_prices(
+        np.concatenate([np.zeros(sites), -value]), matrix, np.concatenate([np.zeros(stories), [budget]])
+    )
     return None if duals is None else bound_at(cover, np.clip(value - duals[:stories], 0.0, value), budget)[0]
 
 
@@ -317,8 +319,8 @@ def _stepped_bound(cover: Coverage, budget: float, some: Ints) -> float | None:
     held = _entries_of(cover, some)
     if not len(held) or len(held) > STEPPED_ENTRIES:
         return None
-    reduced, aim, matrix, limits = _stepped(cover, budget, some, held)
-    duals = _solved(aim, matrix, limits)
+    reduced, aim, matrix, limits = _linear_programme(cover, budget, some, held)
+    duals = _dual_prices(aim, matrix, limits)
     return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
 
 
@@ -326,7 +328,9 @@ def _entries_of(cover: Coverage, some: Ints) -> Ints:
     return np.flatnonzero(np.isin(cover.sites, some))
 
 
-def _stepped(cover: Coverage, budget: float, some: Ints, held: Ints) -> tuple[Coverage, Floats, csr_array, Floats]:
+def _linear_programme(
+    cover: Coverage, budget: float, some: Ints, held: Ints
+) -> tuple[Coverage, Floats, csr_array, Floats]:
     """(the coverage of some sites; the programme: objective, matrix, limits). held: their entries.
 
     Variables: share of each site; by entry, share of the story's benefit taken there. Rows: budget; taken <= bought;
@@ -366,7 +370,7 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
     held = _entries_of(cover, some)
     if not len(held) or len(held) > EXACT_ENTRIES:
         return None
-    _, aim, matrix, limits = _stepped(cover, budget, some, held)
+    _, aim, matrix, limits = _linear_programme(cover, budget, some, held)
     whole = np.concatenate([np.ones(len(some)), np.zeros(len(held))])
     done = milp(
         aim,
@@ -378,7 +382,7 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
     return (tuple(some[done.x[: len(some)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
 
 
-def _solved(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
+def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
     """The dual prices of the rows at the minimum, all variables between 0 and 1."""
     from scipy.optimize import linprog
 
@@ -395,7 +399,7 @@ KICKS = 100
 KICK_ENTRIES = 6_000_000  # limit over all kicks: about a second
 KICK_SHARE = 0.15  # of the sites are removed at once
 WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
-PROVED = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
+PROVED_SHARE = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
 
 
 # A set optimised on past stories is slightly worse on future ones, so choices for the future make no swaps (on the
@@ -419,7 +423,10 @@ def future_way(
         past, after = before_and_after(cascades, part / FUTURE_PARTS, (part + 1) / FUTURE_PARTS)
         cover, ahead = coverage(past, objective, by_posts=by_posts), coverage(after, objective)
         most = budget(past)
-        had = [best_of(ahead, filled(cover, _greedy_for(past, cover, most, way)[1].sites, most)) for way in FUTURE_WAYS]
+        had = [
+            best_of(ahead, fill_budget(cover, _greedy_for(past, cover, most, way)[1].sites, most))
+            for way in FUTURE_WAYS
+        ]
         differences = np.array([one - had[0] for one in had])
         sums += differences.sum(axis=1)
         squares += (differences**2).sum(axis=1)
@@ -454,8 +461,8 @@ def influence_of(
     future: one of FUTURE_WAYS, to choose for future stories; None: for these.
     """
     rule, greedy, evaluations = _greedy_for(cascades, cover, budget, future or FUTURE_WAYS[0])
-    sites, swaps = (greedy.sites, 0) if future else swapped(cover, greedy.sites, budget)
-    sites = sites if future else kicked(cover, sites, budget, rng)
+    sites, swaps = (greedy.sites, 0) if future else swap_sites(cover, greedy.sites, budget)
+    sites = sites if future else kick(cover, sites, budget, rng)
     online, _, _ = bound_at(cover, best_of(cover, sites), budget)
     proved, bound = _prove_bound(cover, sites, budget)
     sites = sites if future else proved
@@ -481,14 +488,14 @@ def _prove_bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> tupl
     """(the sites, or better ones if there are few candidates; a bound on every choice)."""
     had = best_of(cover, sites)
     value = float(had.sum())
-    bound, prices = tightened(cover, had, budget, value)
+    bound, prices = tighten_bound(cover, had, budget, value)
     if bound - value > NEAR_ENOUGH * value and (few := best_of_few(cover, budget, value, prices)) is not None:
         tried, is_best = few
         if (reached := value_of(cover, tried)) > value:
             sites, value = tried, reached
         if is_best:
             return sites, value
-    if value < PROVED * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
+    if value < PROVED_SHARE * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
         bound = min(bound, max(solved, value))
     return sites, bound
 
@@ -500,7 +507,7 @@ def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:
     return [int(site) for site in order[: int(np.searchsorted(paid, budget * (1 + 1e-12), side="right"))]]
 
 
-def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[Chosen, ...]:
+def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> tuple[SiteChoice, ...]:
     """The chosen sites in greedy order."""
     picked = lazy_greedy(cover, float("inf"), among=sites)
     values = values_of(cover, picked.sites)
@@ -512,7 +519,7 @@ def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> 
         seen[own] = True
         gain = (after - before) / (cover.total or 1.0)
         made.append(
-            Chosen(site, gain, after / (cover.total or 1.0), float(cover.costs[site]), _largest(cascades, fresh))
+            SiteChoice(site, gain, after / (cover.total or 1.0), float(cover.costs[site]), _largest(cascades, fresh))
         )
     return tuple(made)
 
@@ -528,7 +535,7 @@ def _largest(cascades: Cascades, stories: Ints) -> tuple[int, ...]:
     return tuple(int(story) for story in stories[np.argsort(-sizes, kind="stable")])
 
 
-def kicked(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Random) -> tuple[int, ...]:
+def kick(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Random) -> tuple[int, ...]:
     """Improves a selection: repeatedly removes random sites and refills the budget greedily."""
     by_ratio = bool((cover.costs != 1).any())
     best_sites, value = tuple(sites), value_of(cover, sites)
@@ -538,13 +545,13 @@ def kicked(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Ran
         filled = lazy_greedy(cover, budget - float(cover.costs[held].sum()), by_ratio=by_ratio, had=had)
         tried: tuple[int, ...] = (*held, *filled.sites)
         if not by_ratio:
-            tried, _ = swapped(cover, tried, budget)
+            tried, _ = swap_sites(cover, tried, budget)
         if (reached := value_of(cover, tried)) >= value:
             best_sites, value = tried, reached
     return best_sites
 
 
-def swapped(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:
+def swap_sites(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:
     """(the sites after the best swaps, as long as one improves the value; number of swaps)."""
     chosen = list(sites)
     least = LEAST_GAIN * cover.total

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, IssueColumns
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints as Places
 from periplus.model.arrays import Mask
 from periplus.model.audit import (
     VERDICTS,
     Category,
-    CausedBy,
     Fault,
     FaultNote,
     Issue,
     IssueKind,
     KindSum,
     Severity,
+    SharedCause,
     Verdict,
 )
 from periplus.model.graph import REASONS
@@ -70,10 +70,10 @@ def audit_rules(severities: Iterable[str] = (), ignored: Iterable[str] = ()) -> 
             chosen[code] = Severity(severity)
         else:
             raise UsageError(f"{text!r}: a severity is {', '.join(Severity)} or {_OFF}")
-    return AuditRules(chosen, frozenset(off), tuple(map(_ignored, ignored)))
+    return AuditRules(chosen, frozenset(off), tuple(map(_parse_ignore, ignored)))
 
 
-def _ignored(text: str) -> tuple[str, UserPattern]:
+def _parse_ignore(text: str) -> tuple[str, UserPattern]:
     code, _, pattern = text.strip().partition(" ")
     if not any(fnmatchcase(kind, code) for kind in issue_kinds()):
         raise UsageError(f"no issue has the code {code!r}; the codes are: {', '.join(issue_kinds())}")
@@ -137,15 +137,15 @@ class IssueTable:
 
     def __iter__(self) -> Iterator[Issue]:
         for kind in self.kinds:
-            yield from worded(kind, self.url)
+            yield from format_issues(kind, self.url)
 
     def of(self, kinds: Iterable[KindIssues]) -> IssueTable:
         """A copy with other issues; empty kinds are left out."""
         return replace(self, kinds=tuple(kind for kind in kinds if len(kind)))
 
-    def sorted(self) -> IssueTable:
+    def sort(self) -> IssueTable:
         """A copy with each kind once, most severe first."""
-        return self.of(ordered(self.kinds))
+        return self.of(sort_kinds(self.kinds))
 
     def causes(self) -> Iterator[Causes]:
         """The causes of each kind, in the order of kinds."""
@@ -159,7 +159,7 @@ class IssueTable:
         return chain.from_iterable(faults(causes, most, self.words) for causes in self.causes())
 
     def words(self, kind: KindIssues) -> Iterator[Issue]:
-        return worded(kind, self.url)
+        return format_issues(kind, self.url)
 
     def sums(self) -> tuple[KindSum, ...]:
         """Sums per kind, in order."""
@@ -167,7 +167,7 @@ class IssueTable:
 
     def pages(self) -> int:
         """Number of distinct pages with an issue."""
-        return len(distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind in self.kinds)])))
+        return len(sort_distinct(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind in self.kinds)])))
 
     def ids_of(self, places: Places) -> Places:
         """int64[k]: the ids of URLs; 0 if unknown."""
@@ -182,7 +182,7 @@ def issues(
 ) -> Iterator[Issue]:
     """Formats the findings of `audit` one by one, in order. Bounded memory."""
     for kind in kind_issues(findings, site, rules, lookups):
-        yield from worded(kind, site.urls.url)
+        yield from format_issues(kind, site.urls.url)
 
 
 def kind_issues(
@@ -217,7 +217,7 @@ def _with_words(
     count, links = len(columns), columns.links
     related = columns.related if columns.related is not None else np.full(count, -1)
     ends, words = related, columns.words
-    if words is None and ("{words" in kind.detail or kind.caused_by in (CausedBy.WORDS, CausedBy.FRAGMENT)):
+    if words is None and ("{words" in kind.detail or kind.caused_by in (SharedCause.WORDS, SharedCause.FRAGMENT)):
         words = list(_whys(related, site, lookups))
     column = texts(words, count)
     if kind.code == "link-to-redirect":
@@ -299,7 +299,7 @@ def words_of(kind: KindIssues, url: Sequence[Url]) -> WordColumns:
 _POSITION_NAMES = [*(position.value for position in POSITIONS), *[""] * (_NO_LINK + 1 - len(POSITIONS))]
 
 
-def worded(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:
+def format_issues(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:
     """Formats the issues of one kind one by one."""
     for block in blocks(kind):
         for row in zip(*words_of(block, url), strict=True):
@@ -333,17 +333,17 @@ def _details(kind: KindIssues, url: Sequence[Url]) -> list[str]:
 def _cause_texts(kind: KindIssues, pages: Sequence[Url], related: Sequence[str]) -> list[str]:
     """The cause of each issue, the thing to fix once: a URL or words."""
     match kind.kind.caused_by:
-        case CausedBy.PAGE:
+        case SharedCause.PAGE:
             return list(pages)
-        case CausedBy.TARGET:
+        case SharedCause.TARGET:
             return list(related)
-        case CausedBy.FRAGMENT:
+        case SharedCause.FRAGMENT:
             return [f"{target}#{words}" for target, words in zip(related, kind.words.tolist(), strict=True)]
-        case CausedBy.WORDS | CausedBy.FOLDER:
+        case SharedCause.WORDS | SharedCause.FOLDER:
             return [words or page for words, page in zip(kind.words.tolist(), pages, strict=True)]
-        case CausedBy.HOST:
+        case SharedCause.HOST:
             return list(map(root_of, pages))
-        case CausedBy.GROUP:
+        case SharedCause.GROUP:
             # For the first of a group the related page is the second, for the rest it is the first
             return list(map(min, pages, related))
 
@@ -352,18 +352,18 @@ def _cause_numbers(kind: KindIssues, url: Sequence[Url]) -> tuple[Places, bool]:
     """(int64[k]: equal numbers for issues with the same cause; whether these numbers are in the order of the texts)."""
     pages, related = kind.pages, np.where(kind.related >= 0, kind.related, kind.pages)
     match kind.kind.caused_by:
-        case CausedBy.PAGE:
+        case SharedCause.PAGE:
             return pages, True
-        case CausedBy.TARGET:
+        case SharedCause.TARGET:
             return related, True
-        case CausedBy.GROUP:
+        case SharedCause.GROUP:
             return np.minimum(pages, related), True
-        case CausedBy.FRAGMENT:
+        case SharedCause.FRAGMENT:
             return _text_numbers(kind.words) * len(url) + related, False
-        case CausedBy.WORDS | CausedBy.FOLDER:
+        case SharedCause.WORDS | SharedCause.FOLDER:
             numbers = _text_numbers(kind.words)
             return np.where(kind.words == "", pages + len(kind), numbers), False
-        case CausedBy.HOST:
+        case SharedCause.HOST:
             return _host_numbers(pages, url), True
 
 
@@ -423,7 +423,7 @@ def _starts(totals: Places) -> Places:
 
 def _pages(cause: Places, kind: KindIssues, url: Sequence[Url]) -> Places:
     """int64[c]: distinct pages of each cause. cause: int64[k], from 0."""
-    return np.bincount(distinct_sorted(cause * (len(url) + 1) + kind.pages) // (len(url) + 1))
+    return np.bincount(sort_distinct(cause * (len(url) + 1) + kind.pages) // (len(url) + 1))
 
 
 def _alike(kind: KindIssues, starts: Places, url: Sequence[Url]) -> Mask:
@@ -435,7 +435,7 @@ def _alike(kind: KindIssues, starts: Places, url: Sequence[Url]) -> Mask:
 
 
 def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Issue]]) -> Iterator[Fault]:
-    """The causes in order, each with its first issues, at most `most`. words: as `worded`."""
+    """The causes in order, each with its first issues, at most `most`. words: as `format_issues`."""
     kind = causes.issues
     for start in range(0, len(causes), _CAUSES):
         end = min(start + _CAUSES, len(causes))
@@ -482,7 +482,7 @@ def _host_numbers(pages: Places, url: Sequence[Url]) -> Places:
 
     URLs are sorted, so pages of one server are adjacent.
     """
-    ends, rest = list[int](), distinct_sorted(pages)
+    ends, rest = list[int](), sort_distinct(pages)
     while len(rest):
         ends.append(bisect_left(url, root_of(url[rest[0]])[:-1] + chr(ord("/") + 1)))
         rest = rest[np.searchsorted(rest, ends[-1]) :]
@@ -490,7 +490,7 @@ def _host_numbers(pages: Places, url: Sequence[Url]) -> Places:
 
 
 def kind_sum(kind: KindIssues, url: Sequence[Url]) -> KindSum:
-    causes, pages = (len(distinct_sorted(column)) for column in (_cause_numbers(kind, url)[0], kind.pages))
+    causes, pages = (len(sort_distinct(column)) for column in (_cause_numbers(kind, url)[0], kind.pages))
     return KindSum(kind.kind, kind.severity, causes, pages)
 
 
@@ -510,7 +510,7 @@ def first_to_repair(faults: Iterable[Fault], most: int) -> tuple[Fault, ...]:
     return tuple(fault for _, _, fault in sorted(ranked, key=lambda row: row[:2])[:most])
 
 
-def ordered(kinds: Iterable[KindIssues]) -> list[KindIssues]:
+def sort_kinds(kinds: Iterable[KindIssues]) -> list[KindIssues]:
     """Most severe first, then in the order of kinds; issues with the same target together. kinds: as from
     `by_severity`.
     """
@@ -531,11 +531,11 @@ def by_severity(kinds: Iterable[KindIssues]) -> list[KindIssues]:
         groups.setdefault(kind.kind.code, []).append(kind)
     severities, codes = list(Severity), list(issue_kinds())
     return sorted(
-        map(_joined, groups.values()), key=lambda one: (severities.index(one.severity), codes.index(one.kind.code))
+        map(_concatenate, groups.values()), key=lambda one: (severities.index(one.severity), codes.index(one.kind.code))
     )
 
 
-def _joined(kinds: Sequence[KindIssues]) -> KindIssues:
+def _concatenate(kinds: Sequence[KindIssues]) -> KindIssues:
     if len(kinds) == 1:
         return kinds[0]
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in kinds]) for name in _COLUMNS}

@@ -70,12 +70,12 @@ def _block(runs: Iterable[tuple[str, Part]], kind: BlockKind, level: int) -> Ite
             joined[-1] = (joined[-1][0] + text, joined[-1][1])
         elif text:
             joined.append((text, part))
-    folded = tuple(TextRun(_folded(text, kind), part) for text, part in joined)
+    folded = tuple(TextRun(_fold_block(text, kind), part) for text, part in joined)
     if any(run.text.strip() for run in folded):
         yield MarkedBlock(kind, level, folded)
 
 
-def _folded(text: str, kind: BlockKind) -> str:
+def _fold_block(text: str, kind: BlockKind) -> str:
     if kind is BlockKind.CODE:
         return text
     words = " ".join(text.split())

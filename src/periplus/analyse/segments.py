@@ -20,7 +20,7 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.results import SegmentSum
-from periplus.model.tables import EMPTY, SEEN, SEGMENT_OTHER, Column, ColumnKind
+from periplus.model.tables import ALL_URLS, EMPTY, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import nearest, rules_table
 from periplus.urls.parameters import path_pattern, plain_path
 from periplus.urls.user_patterns import user_pattern
@@ -95,7 +95,7 @@ def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
     return column_name, tests[0] if len(tests) == 1 else lambda one: any(test(one) for test in tests)
 
 
-_COLUMNS = {column.name: column for column in SEEN.columns} | {
+_COLUMNS = {column.name: column for column in ALL_URLS.columns} | {
     INDEXABLE: Column(
         INDEXABLE,
         ColumnKind.BOOLEAN,
@@ -203,7 +203,7 @@ class Segmentation:
         return self.names[self.codes[place]] if place < len(self._ids) and self._ids[place] == url_id else None
 
 
-def segmented(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]) -> Segmentation:
+def assign_segments(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]) -> Segmentation:
     """Assigns URLs to segments. columns: those of `columns_read`, one value per URL, in any order of URLs.
 
     A test runs once per distinct value, for addresses once per URL: 200,000 URLs and ten rules, seven of them on
@@ -237,7 +237,7 @@ def _indexable(*columns: Sequence[Any]) -> list[bool]:
     ]
 
 
-SUMMED = ("id", "url", "state", "depth", "size", "text_chars")
+SUM_COLUMNS = ("id", "url", "state", "depth", "size", "text_chars")
 """Columns of SEEN that `segment_sums` uses."""
 
 
@@ -249,7 +249,7 @@ def segment_sums(
 ) -> tuple[SegmentSum, ...]:
     """The sums of each segment, in the order of the rules.
 
-    columns: those of SUMMED. issues: by severity, the page id of each issue. examples: its first fetched pages by depth
+    columns: those of SUM_COLUMNS. issues: page id of each issue by severity. examples: its first fetched pages by depth
     and URL, or its first URLs if none was fetched.
     """
     ids = np.fromiter(columns["id"], np.int64, len(columns["id"]))
@@ -260,7 +260,7 @@ def segment_sums(
         np.array([-1 if value is None else value for value in columns[name]], np.int64)
         for name in ("depth", "size", "text_chars")
     )
-    met = {severity: _counted(segments, page_ids) for severity, page_ids in issues.items()}
+    met = {severity: _segment_counts(segments, page_ids) for severity, page_ids in issues.items()}
     made = []
     for code, name in enumerate(segments.names):
         own = codes == code
@@ -285,7 +285,7 @@ def segment_sums(
     return tuple(made)
 
 
-def _counted(segments: Segmentation, asked: Ints) -> Ints:
+def _segment_counts(segments: Segmentation, asked: Ints) -> Ints:
     """Number of these URLs in each segment, with repetitions."""
     places = np.searchsorted(segments.ids, asked).clip(0, max(len(segments.ids) - 1, 0))
     there = segments.ids[places] == asked if len(segments.ids) else np.zeros(len(asked), np.bool_)

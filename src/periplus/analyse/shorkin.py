@@ -89,7 +89,7 @@ def lengths(chains: Chains) -> Ints:
     return (chains & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def covered(sequence: Chains, chosen: Chains, length: int = MIN_FRAGMENTERS_CHAIN) -> Mask:
+def is_covered(sequence: Chains, chosen: Chains, length: int = MIN_FRAGMENTERS_CHAIN) -> Mask:
     """Whether each fragmenter is in a chosen chain. sequence: `chains` of a page. chosen: ascending."""
     parts = len(sequence) + length - 1 if len(sequence) else 0
     steps = np.zeros(parts + 1, np.int64)
@@ -486,7 +486,7 @@ def _narrow(index: Index, growth: _Growth, page: int) -> None:
     growth.navigation = growth.navigation[held]
 
 
-def matched(page: Chains, clusters: Sequence[ChainCluster]) -> int:
+def match_cluster(page: Chains, clusters: Sequence[ChainCluster]) -> int:
     """The cluster that a later page joins: the one of whose navigation part it has most, if that is enough;
     -1: none.
     """
@@ -495,13 +495,15 @@ def matched(page: Chains, clusters: Sequence[ChainCluster]) -> int:
     return max(fitting, key=lambda at: (shares[at], -at), default=-1)
 
 
-def joined(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
+def add_page(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
     """The cluster with one more page: the navigation part is reduced to what the page shares."""
     shared = np.intersect1d(chains, cluster.navigation)
     return replace(cluster, pages=(*cluster.pages, page), navigation=shared)
 
 
-def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: TemplateRules) -> list[ChainCluster]:
+def extend_clusters(
+    pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: TemplateRules
+) -> list[ChainCluster]:
     """Updates known clusters: each unassigned page is matched; pages that match none form new clusters.
 
     pages: the chains of every page, old ones first; clusters refer to pages by index.
@@ -510,9 +512,9 @@ def extended(pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: T
     taken = {page for cluster in clusters for page in cluster.pages}
     others: list[int] = []
     for page in (page for page in range(len(pages)) if page not in taken):
-        at = matched(pages[page], all_clusters)
+        at = match_cluster(pages[page], all_clusters)
         if at >= 0:
-            all_clusters[at] = joined(page, pages[page], all_clusters[at])
+            all_clusters[at] = add_page(page, pages[page], all_clusters[at])
         else:
             others.append(page)
     for new in clusters_of([pages[page] for page in others], rules):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.graph import LinkGraph
 from periplus.model.page import PULLED_KINDS, LinkKind, MediaClass, media_class
@@ -121,7 +121,7 @@ def _pairs(sizes: SizeInput, kinds: frozenset[LinkKind], among: Mask | None = No
     links = np.isin(sizes.kinds, [KINDS.index(kind) for kind in kinds]) & (sizes.sources != sizes.targets)
     if among is not None:
         links &= among[sizes.sources]
-    pairs = distinct_sorted(sizes.sources[links].astype(np.int64) * count + sizes.targets[links])
+    pairs = sort_distinct(sizes.sources[links].astype(np.int64) * count + sizes.targets[links])
     return pairs // count, pairs % count
 
 

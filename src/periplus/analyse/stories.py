@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.articles import DATE_ORIGINS, TRUSTED, Article, Articles
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.articles import DATE_ORIGINS, TRUSTED_ORIGINS, Article, Articles
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Floats32, Ints, Ints32, Mask, Unsigned32
 from periplus.model.story import DateOrigin, Order, Stories, Story, StoryPage
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PAGES_OF_SHINGLE = 300  # a run on more pages is a formula, or a giant story that has other runs too
 A_SITE = 3  # average pages per site: a run on more of them is boilerplate of the site
-LEAST_SHARED = 4  # runs of the sample: eight consecutive words
+LEAST_COMMON_RUNS = 4  # runs of the sample: eight consecutive words
 LEAST_CONTAINMENT = 0.08
 COMMON_WORD = 0.2  # share of all pages: a more frequent word says nearly nothing, and fills the matrix
 COMMON_PAGES = 50  # in a small collection a fifth of the pages may be one story; there the weights suffice
@@ -141,7 +141,7 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
         watch("comparing pages", begin, size)
         both = (matrix[begin : begin + ROWS_AT_ONCE] @ pages_of).tocoo()
         one, other, count = both.row + begin, both.col, both.data
-        some = (one < other) & (count >= LEAST_SHARED)
+        some = (one < other) & (count >= LEAST_COMMON_RUNS)
         one, other, count = one[some], other[some], count[some]
         some = count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other])
         parts.append(np.stack((one[some], other[some], count[some])).astype(np.int32))
@@ -153,7 +153,7 @@ def _is_distinctive(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> 
     """bool[distinct]: whether a run can indicate a story: not on too many pages, and not boilerplate of a site."""
     pages = np.bincount(column, minlength=distinct)
     many = int(sites.max(initial=0)) + 1
-    on_sites = np.bincount(distinct_sorted(column * many + sites[row]) // many, minlength=distinct)
+    on_sites = np.bincount(sort_distinct(column * many + sites[row]) // many, minlength=distinct)
     return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
 
 
@@ -345,7 +345,7 @@ def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, wo
     near: at least two, heaviest first. Stories are represented by mutually unrelated pages. A page related to several
     of them (another digest) is ignored.
     """
-    related = _related(near[:NEIGHBOURS_MOST], copies, words)
+    related = _is_related(near[:NEIGHBOURS_MOST], copies, words)
     tellers: list[int] = []
     for place in sorted(range(len(related)), key=lambda place: (int(related[place].sum()), place)):
         if not related[place, tellers].any():
@@ -361,7 +361,7 @@ def _stories_of(near: list[int], weights: Sequence[float], copies: csr_array, wo
     return {near[place] for place in groups[0]} if best >= least else None
 
 
-def _related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
+def _is_related(pages: Sequence[int], copies: csr_array, words: Words) -> Mask:
     """bool[k, k]: whether two pages may belong to one story: copies, or rare words agree.
 
     The diagonal is True.
@@ -466,7 +466,7 @@ def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Ma
 
 def _span(article: Article) -> tuple[float, float] | None:
     """Earliest and latest time of publication, by the page's own date; None without."""
-    if article.date.source not in TRUSTED:
+    if article.date.source not in TRUSTED_ORIGINS:
         return None
     return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
 
@@ -519,7 +519,7 @@ def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
     while waiting:
         time, page = heapq.heappop(waiting)
         for cited in cites[page] if time == when[page] else ():
-            if articles[cited].date.source not in TRUSTED and when[cited] > time:
+            if articles[cited].date.source not in TRUSTED_ORIGINS and when[cited] > time:
                 when[cited] = time
                 heapq.heappush(waiting, (time, cited))
     return when

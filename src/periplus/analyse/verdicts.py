@@ -334,7 +334,7 @@ LONG_CHAIN = 5  # hops; search engines' crawlers give up after 5 to 10 (RFC 9309
 NET_HOSTS = 3  # of other sites: one or two silent hosts are more likely gone than a sign of a local network failure
 NET_SHARE = 0.9  # silent share: on a machine without network one mirror of dozens still answered
 SILENT = frozenset({Cause.NAME, Cause.CONNECT, Cause.TIMEOUT})
-_GONE = {Cause.NAME: "the host name does not exist", Cause.CONNECT: "no connection to the host is possible"}
+_UNREACHABLE = {Cause.NAME: "the host name does not exist", Cause.CONNECT: "no connection to the host is possible"}
 _FAILING = {
     Cause.TIMEOUT: "it did not answer in time",
     Cause.FIRST_BYTE: "it accepted the request and sent nothing",
@@ -354,7 +354,7 @@ _CUT_SHORT = {
     Cut.RATIO_LIMIT: "the body exceeds the compression ratio limit",
     Cut.TIME_LIMIT: "the body did not end in time",
 }
-_NOT_ASKED = {
+_NO_REQUEST = {
     Reason.ROBOTS_UNREACHABLE: "robots.txt is unreachable, which disallows everything",
     Reason.HOST_DOWN: "its host was dropped before it was requested",
     Reason.PRIVATE: "a private address, not requested",
@@ -410,14 +410,14 @@ def net_seems_down(hosts: int, silent: int) -> bool:
     return hosts >= NET_HOSTS and silent >= NET_SHARE * hosts
 
 
-def judged(evidence: Evidence, *, spacing_s: float) -> Judgement:
+def judge(evidence: Evidence, *, spacing_s: float) -> Judgement:
     """The verdict on a target. spacing_s: least time between two failures that confirm each other."""
     if evidence.problem:
         return Judgement(Verdict.BROKEN, evidence.problem)
     if evidence.reason is Reason.ROBOTS:
         return Judgement(Verdict.REFUSED, "robots.txt disallows it")
     if not evidence.attempts:
-        return Judgement(Verdict.UNCHECKED, _NOT_ASKED.get(evidence.reason, "not requested"))
+        return Judgement(Verdict.UNCHECKED, _NO_REQUEST.get(evidence.reason, "not requested"))
     attempts = [attempt for attempt in evidence.attempts if attempt.cause not in _OURS]
     if not attempts:
         return Judgement(Verdict.UNCHECKED, _OURS[evidence.attempts[-1].cause or Cause.BUG])
@@ -434,8 +434,8 @@ def judged(evidence: Evidence, *, spacing_s: float) -> Judgement:
 def _judge_attempt(attempt: Attempt) -> Judgement:
     """The verdict of a single attempt."""
     status, cause = attempt.status, attempt.cause
-    if cause in _GONE:
-        return Judgement(Verdict.BROKEN, _GONE[cause])
+    if cause in _UNREACHABLE:
+        return Judgement(Verdict.BROKEN, _UNREACHABLE[cause])
     if cause is Cause.TLS:
         return Judgement(Verdict.SUSPECT, "its TLS certificate or connection is invalid")
     if cause in _FAILING:
@@ -478,13 +478,13 @@ def _judge_answer(evidence: Evidence, why: str) -> Judgement:
     hops = len(evidence.hops)
     if hops >= LONG_CHAIN:
         why += f" after {hops} redirects, at which many clients give up"
-    better = _moved_to(evidence.hops)
+    better = _permanent_target(evidence.hops)
     if better:
         return Judgement(Verdict.MOVED, f"moved permanently; {why}", better=better)
     return Judgement(Verdict.OK, why)
 
 
-def _moved_to(hops: Sequence[Hop]) -> str:
+def _permanent_target(hops: Sequence[Hop]) -> str:
     """The target of the leading permanent redirects; '' if the first is temporary.
 
     Links should not skip a temporary redirect.

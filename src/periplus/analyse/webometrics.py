@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from periplus.analyse.linkgraph import counted, distinct_sorted, places_in_sorted, resolved
+from periplus.analyse.linkgraph import count_values, places_in_sorted, resolve_redirects, sort_distinct
 from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
-from periplus.model.visit import FETCHED, Reason
+from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.model.webometrics import (
     CoLink,
@@ -33,7 +33,7 @@ from periplus.urls.hosts import is_ip, is_within, registry_suffix
 from periplus.urls.units import UnitsOfUrls
 
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
-_IS_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+_IS_FETCHED = np.array([reason in FETCHED_REASONS for reason in REASONS])
 _IS_WAITING = np.array([reason in _WAITING for reason in REASONS])
 
 
@@ -58,7 +58,7 @@ def web_fragment(
     number = np.cumsum(is_node) - 1
     rows = np.flatnonzero(is_node)
     count = max(len(rows), 1)
-    pairs = distinct_sorted(number[sources] * count + number[ends])
+    pairs = sort_distinct(number[sources] * count + number[ends])
     directory, host = _folders(map(names.__getitem__, rows.tolist()), assigned.numbers[rows])
     return WebFragment(
         units=assigned.units,
@@ -84,16 +84,16 @@ def _places_of_pages(urls: UrlRows, names: Sequence[str], redirects: LinkRows, f
     """For each URL, the index of the URL that represents its page: the end of redirects, and of URLs with the same name
     (`_strip_scheme`) the fetched one, else the first. -1: none.
     """
-    ids, is_somewhere = resolved(urls.ids, redirects)
+    ids, is_somewhere = resolve_redirects(urls.ids, redirects)
     place = places_in_sorted(urls.ids, ids)
     place[~is_somewhere] = -1
     read = np.flatnonzero(fetched)[::-1].tolist()
     standing = dict(zip(map(names.__getitem__, read), read, strict=True))  # of several the first, which is written last
     first = np.fromiter(map(standing.setdefault, names, range(len(names))), np.int64, len(names))
-    return np.where(place >= 0, _prefer_fetched(first, place, fetched), -1) if len(place) else place
+    return np.where(place >= 0, _prefer_fetched_pages(first, place, fetched), -1) if len(place) else place
 
 
-def _prefer_fetched(first: Ints, place: Ints, fetched: Mask) -> Ints:
+def _prefer_fetched_pages(first: Ints, place: Ints, fetched: Mask) -> Ints:
     """A fetched page represents itself: http and https may have answered differently, and equal contents are merged
     later.
     """
@@ -143,14 +143,14 @@ def _folders(names: Iterable[str], units: Ints32) -> tuple[Ints32, Ints32]:
     folder = np.array([numbers.setdefault(name, len(numbers)) for name in folders], np.int64)
     hosts: dict[str, int] = {}
     host = np.array([hosts.setdefault(name.partition("/")[0], len(hosts)) for name in numbers], np.int64)
-    return _numbered(folder, units), _numbered(host[folder], units)
+    return _number_pairs(folder, units), _number_pairs(host[folder], units)
 
 
-def _numbered(values: Ints, units: Ints32) -> Ints32:
+def _number_pairs(values: Ints, units: Ints32) -> Ints32:
     """A number for each distinct pair of value and unit, from 0."""
     span = int(values.max()) + 1 if len(values) else 1
     keys = units.astype(np.int64) * span + values
-    return np.searchsorted(distinct_sorted(keys), keys).astype(np.int32)
+    return np.searchsorted(sort_distinct(keys), keys).astype(np.int32)
 
 
 BLOCK_ROWS = 500  # of co-links per batch: with 10,000 sites at most 5 M pairs, 60 MB
@@ -168,7 +168,7 @@ def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
         number = (fragment.directory if model is DocumentModel.DIRECTORY else fragment.host).astype(np.int64)
         source, end = _distinct_documents(fragment, number)
     pairs = fragment.unit[source].astype(np.int64) * units + fragment.unit[end]
-    distinct, counts = counted(pairs)
+    distinct, counts = count_values(pairs)
     counts = np.ones_like(counts) if model is DocumentModel.SITE else counts
     return UnitLinks(model, (distinct // units).astype(np.int32), (distinct % units).astype(np.int32), counts)
 
@@ -178,7 +178,7 @@ def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints
     count = int(number.max()) + 1 if len(number) else 1
     source, end = number[fragment.sources], number[fragment.ends]
     other = source != end
-    keys = distinct_sorted(source[other] * count + end[other])
+    keys = sort_distinct(source[other] * count + end[other])
     some = np.zeros(count, np.int64)  # a document represents each number
     some[number] = np.arange(len(number))
     return some[keys // count], some[keys % count]
@@ -249,7 +249,7 @@ Way = Literal["strong", "weak"]
 WAYS: tuple[Way, Way] = ("strong", "weak")
 COUNTRY_LETTERS = 2  # ISO 3166 codes are the two-letter top level domains; internationalised country domains are xn--
 # Cyrillic, but not countries
-_GENERIC_ENCODED = frozenset(
+_GENERIC_PUNYCODE = frozenset(
     {"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"}
 )
 
@@ -264,7 +264,7 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
     source_in, end_in = links.sources < chosen, links.ends < chosen
     inside, coming, leaving = ~own & source_in & end_in, ~source_in & end_in, source_in & ~end_in
 
-    def summed(units: Ints32, which: Mask, weigh: bool = True) -> list[int]:
+    def sum_links(units: Ints32, which: Mask, weigh: bool = True) -> list[int]:
         weights = links.counts[which] if weigh else None
         sums: list[int] = np.bincount(units[which], weights, minlength=size).astype(np.int64).tolist()
         return sums
@@ -273,14 +273,14 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
     columns = (
         fetched,
         np.bincount(fragment.unit[fragment.waiting], minlength=size).tolist(),
-        summed(links.ends, inside),
-        summed(links.ends, inside, False),
-        summed(links.ends, coming),
-        summed(links.sources, inside),
-        summed(links.sources, inside, False),
-        summed(links.sources, leaving),
-        summed(links.sources, leaving, False),
-        summed(links.sources, own),
+        sum_links(links.ends, inside),
+        sum_links(links.ends, inside, False),
+        sum_links(links.ends, coming),
+        sum_links(links.sources, inside),
+        sum_links(links.sources, inside, False),
+        sum_links(links.sources, leaving),
+        sum_links(links.sources, leaving, False),
+        sum_links(links.sources, own),
     )
     others, selves = _linking(fragment)
     figures = []
@@ -295,7 +295,7 @@ def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, 
 def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
     """For each unit: documents of other units, and of its own, that link into it, each counted once."""
     size = max(len(fragment.units), 1)
-    keys = distinct_sorted(fragment.sources * size + fragment.unit[fragment.ends])
+    keys = sort_distinct(fragment.sources * size + fragment.unit[fragment.ends])
     source, unit = keys // size, keys % size
     own = fragment.unit[source] == unit
     return np.bincount(unit[~own], minlength=size).tolist(), np.bincount(unit[own], minlength=size).tolist()
@@ -336,7 +336,7 @@ def _connectivity_of(name: str, sources: Ints32 | Ints, ends: Ints32 | Ints, ver
     size = max(len(vertices), 1)
     first, second = np.searchsorted(vertices, sources), np.searchsorted(vertices, ends)
     other = first != second
-    keys = distinct_sorted(first[other].astype(np.int64) * size + second[other])
+    keys = sort_distinct(first[other].astype(np.int64) * size + second[other])
     back = (keys % size) * size + keys // size
     place = np.searchsorted(keys, back).clip(max=max(len(keys) - 1, 0))
     mutual = int((keys[place] == back).sum()) if len(keys) else 0
@@ -382,7 +382,7 @@ def suffix_tallies(links: UnitLinks, units: Sequence[Unit], chosen: int, *, inwa
 def _tally(suffix: str, sites: int, links: int) -> SuffixTally:
     domain = suffix.rpartition(".")[2]
     country = (len(domain) == COUNTRY_LETTERS and domain.isalpha()) or (
-        domain.startswith("xn--") and domain not in _GENERIC_ENCODED
+        domain.startswith("xn--") and domain not in _GENERIC_PUNYCODE
     )
     return SuffixTally(suffix, domain, country, sites, links)
 
@@ -464,7 +464,7 @@ def _citing_pages(fragment: WebFragment) -> Ints:
     size = max(len(fragment.units), 1)
     end = fragment.unit[fragment.ends]
     citing = fragment.is_target[fragment.sources] & (end >= fragment.chosen)
-    keys = distinct_sorted(fragment.sources[citing] * size + end[citing])
+    keys = sort_distinct(fragment.sources[citing] * size + end[citing])
     return np.bincount(keys % size, minlength=size)
 
 

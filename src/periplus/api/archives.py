@@ -30,12 +30,12 @@ from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.wacz import WaczNote, write_wacz
 from periplus.store.warc import (
-    CHANGED,
+    CHANGED_FIELDS,
     CRAWLER,
     FILE_BYTES,
     PURPOSE,
+    WarcStatistics,
     WarcTarget,
-    Written,
     original,
     write_archive,
 )
@@ -47,7 +47,7 @@ from periplus.values import frozen
 
 def export_warc(
     folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
-) -> Written:
+) -> WarcStatistics:
     """Writes every stored response as WARC 1.1, in order of fetching.
 
     index: path of a CDXJ index to write. with_xml: adds to each parsed page a conversion record with its canonical XML.
@@ -57,7 +57,7 @@ def export_warc(
         return write_archive(archive, exchanges(connection), index)
 
 
-def export_wacz(folder: Path, path: Path, now: float) -> Written:
+def export_wacz(folder: Path, path: Path, now: float) -> WarcStatistics:
     """Writes every stored response as one WACZ 1.1.1 file: WARC, index, pages with titles and texts, digests.
 
     now: date of the export, in seconds since the epoch. Raises NoCollection, StoreError.
@@ -520,7 +520,7 @@ def _failed_visit(record: ArchiveRecord, request: Request, started: float) -> Vi
 
 def _without_lengths(headers: Headers) -> Headers:
     """Drops headers that describe the body as sent: the stored body is complete and decoded."""
-    return Headers(tuple(item for item in headers.fields if item[0] not in CHANGED), headers.status_line)
+    return Headers(tuple(item for item in headers.fields if item[0] not in CHANGED_FIELDS), headers.status_line)
 
 
 def _restore_headers(visit: Visit, headers: Headers) -> Visit:

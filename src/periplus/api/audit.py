@@ -38,7 +38,7 @@ from periplus.analyse.issues import (
     without,
     words_of,
 )
-from periplus.analyse.linkgraph import places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import places, places_in_sorted, resolve_redirects
 from periplus.analyse.sizes import SizeInput, media_places, pulled_bytes
 from periplus.analyse.verdicts import (
     TEXT_CHARS,
@@ -259,7 +259,9 @@ class Urls:
         if not len(source):
             return page_of
         alias = (source >= 0) & (self.column(self.rows.reasons)[source] == REASONS.index(Reason.ALIAS))
-        ends, leads = resolved(redirects.targets[alias], LinkRows(redirects.sources[alias], redirects.targets[alias]))
+        ends, leads = resolve_redirects(
+            redirects.targets[alias], LinkRows(redirects.sources[alias], redirects.targets[alias])
+        )
         target = self.places(ends)
         sure = leads & (target >= 0)
         page_of[source[alias][sure]] = target[sure]
@@ -434,7 +436,7 @@ def _fragments(
     """
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
-    ends = dict(zip(moved.sources.tolist(), resolved(moved.targets, moved)[0].tolist(), strict=True))
+    ends = dict(zip(moved.sources.tolist(), resolve_redirects(moved.targets, moved)[0].tolist(), strict=True))
     contents, looks = Contents(connection), dict[int, dict[str, FragmentVerdict]]()
     if evidence is not None:
         looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
@@ -533,7 +535,7 @@ def issues_of(
     take_notes(folder)
     with reading.moment(folder) as connection:
         starts = chosen_starts(site_starts(connection), site)
-        return issue_table(connection, starts, rules, near=near, note=note).sorted()
+        return issue_table(connection, starts, rules, near=near, note=note).sort()
 
 
 def issue_table(
@@ -590,7 +592,7 @@ def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
 
 def baseline_run(folder: Path, name: str) -> int:
     """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
@@ -602,7 +604,7 @@ def baseline_run(folder: Path, name: str) -> int:
 
 def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
     """Issues that the run did not have. A different wording or severity does not make an issue new."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
             for kind in issues.kinds

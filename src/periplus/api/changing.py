@@ -11,7 +11,7 @@ from periplus.api.homes import home_of
 from periplus.api.rules import rules_text
 from periplus.extras import extra_needed
 from periplus.store.sqlite import aliases
-from periplus.store.sqlite.aliases import Reapplied
+from periplus.store.sqlite.aliases import AliasChanges
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.parameters import rules_key, rules_of
 
@@ -33,7 +33,7 @@ def changing(place: Path | str, *, alone: bool = True) -> Iterator[tuple[Path, F
         yield changed
 
 
-def apply_now(place: Path | str) -> Reapplied | None:
+def apply_now(place: Path | str) -> AliasChanges | None:
     """Applies the URL rules of periplus.toml to a stored collection, without fetching. A collection in a database gets
     those of the periplus.toml in the current directory.
 

@@ -201,7 +201,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
     """(hosts of other sites requested since then, those of them that did not answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
-    with reading.opened(folder_of(order.place)) as connection:
+    with reading.open_reader(folder_of(order.place)) as connection:
         rows = [
             row
             for row in checks.asked_since(connection, since)

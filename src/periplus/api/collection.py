@@ -15,10 +15,10 @@ from periplus.acquire.clock import SystemClock
 from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
-from periplus.model.duplicates import PUBLISHED, TemplateRules
+from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally
 from periplus.model.ports import RunRecord
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, with_segments
+from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
@@ -29,7 +29,7 @@ from periplus.store.sqlite import runs as collection_runs
 from periplus.store.sqlite.listing import LinkFilter, PageFilter
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
-from periplus.urls.folders import address_of_path, as_file_links, folders_of, paths_shown
+from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
 
 if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported on first use
@@ -124,7 +124,7 @@ class Collection:
         self._connection.close()
 
     def _time_limit(self) -> AbstractContextManager[None]:
-        return reading.limited(self._connection, self._limit_s)
+        return reading.limit_reads(self._connection, self._limit_s)
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
@@ -176,12 +176,12 @@ class Collection:
         state, reason: as in `periplus status`. status: 404, or "4xx" for 400 to 499. media_type: "text/html", or
         "image/" for all image types. depth: clicks from the start; -1: any. url: substring of the URL, or a regular
         expression. host: with or without port. segment: name from periplus.toml, or `other`. limit: rows; -1: all.
-        columns: names of `model.tables.SEEN` in any order, plus `segment` and `x:NAME` where rules define them; empty:
-        all. Raises UsageError for an invalid filter.
+        columns: names of `model.tables.ALL_URLS` in any order, plus `segment` and `x:NAME` where rules define
+        them; empty: all. Raises UsageError for an invalid filter.
         """
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         listing.page_conditions(which)
-        table = self._with_segments(SEEN, segment, columns)
+        table = self._with_segments(ALL_URLS, segment, columns)
         if rules := stored_extract_rules(self.folder):
             return self._with_extracts(table, columns, which, rules)
         return self._rows(table, columns, lambda names: listing.pages(self._connection, which, names, table))
@@ -238,7 +238,7 @@ class Collection:
     def __contains__(self, url: str) -> bool:
         """Whether the collection knows the URL, in any spelling."""
         with self._time_limit():
-            return listing.is_known(self._connection, listing.resolved(self._connection, url))
+            return listing.is_known(self._connection, listing.resolve_url(self._connection, url))
 
     def resolve(self, text: str) -> Url:
         """The collection's URL for a text: canonical, with the stored scheme if the text has none.
@@ -247,7 +247,7 @@ class Collection:
         """
         with self._time_limit():
             try:
-                url = listing.resolved(self._connection, text)
+                url = listing.resolve_url(self._connection, text)
             except InvalidUrl:
                 raise InvalidUrl(f"{text!r} is not a URL; write it in full, like https://example.org/page") from None
             if not listing.is_known(self._connection, url):
@@ -265,7 +265,7 @@ class Collection:
 
         index = indexes.of(self.folder, self._connection) if indexes else None
         with self._time_limit():
-            return Page(self._connection, listing.resolved(self._connection, url), index, self._samples)
+            return Page(self._connection, listing.resolve_url(self._connection, url), index, self._samples)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
@@ -295,7 +295,7 @@ class Collection:
         site: str = "",
         *,
         method: str = "",
-        rules: TemplateRules = PUBLISHED,
+        rules: TemplateRules = PUBLISHED_RULES,
         watch: Watch = lambda what, done, total: None,
     ) -> Templates:
         """Groups the site's pages by template and marks the navigation in them.
@@ -440,7 +440,7 @@ class Collection:
 
     def path_shortener(self) -> Callable[[str], str]:
         """A function that replaces addresses of local files in a text by paths relative to the current directory."""
-        return paths_shown(self.folders(), Path.cwd())
+        return path_formatter(self.folders(), Path.cwd())
 
     def address_of(self, text: str) -> str:
         """Address of a crawled local file, given its path; any other text unchanged."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from periplus.analyse.comparison import changed_links, compare
-from periplus.analyse.linkgraph import hierarchical_map, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import hierarchical_map, link_graph, places, places_in_sorted, resolve_redirects
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import Start, chosen_start, chosen_starts, run_name, starts_of
 from periplus.errors import UsageError
@@ -21,7 +21,7 @@ from periplus.model.graph import REASONS, LinkGraph, LinkRows, UrlRows
 from periplus.model.page import HTML_TYPES
 from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
-from periplus.model.visit import BROKEN_REASONS, FETCHED, Reason
+from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
@@ -128,7 +128,7 @@ def _view(end: _End, start: Start) -> RunView:
 
 def _distinct_fetched_links(links: LinkRows, urls: UrlRows) -> LinkRows:
     """Distinct links of fetched pages."""
-    fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED])])
+    fetched = np.sort(urls.ids[np.isin(urls.reasons, [REASONS.index(reason) for reason in FETCHED_REASONS])])
     fetched_links = places_in_sorted(fetched, links.sources) >= 0
     sources, targets = links.sources[fetched_links], links.targets[fetched_links]
     order = np.lexsort((targets, sources))
@@ -177,7 +177,7 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
 
 def _broken_issues(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
     """Links to dead URLs, directly or through redirects."""
-    ends, leads = resolved(links.targets, moved)
+    ends, leads = resolve_redirects(links.targets, moved)
     hit = ~leads | (places_in_sorted(dead, ends) >= 0)
     sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()
     texts = dict(analysis_rows.texts_of(connection, {*sources, *targets}))

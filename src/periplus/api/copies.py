@@ -25,11 +25,11 @@ from periplus.store.postgres.analysis_rows import computed_tables, result_notes
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.runs import PAUSED
+from periplus.store.runs import PAUSE_KEY
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import take_results
-from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, drafted, exists, writing
+from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, draft_collection, exists, writing
 from periplus.values import Row
 
 # docs/decisions/0060. A copy is a collection folder as `move` makes it. Its table meta names the database snapshot that
@@ -103,9 +103,9 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
     with _translate_write_errors(home):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = copy_folder(address)
-    with contextlib.closing(WriteLock(home)) as lock, lock.held():
+    with contextlib.closing(WriteLock(home)) as lock, lock.hold():
         os.utime(home)
-        with database_copying.reported(), contextlib.closing(connect(address)) as database:
+        with database_copying.translate_errors(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
             database_copying.remove_time_limits(database)
             index_place.remember(database, address.index)
@@ -163,7 +163,7 @@ def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
         if before is None or not before.precedes(now):
             shutil.rmtree(folder, ignore_errors=True)
             _make_room(folder.parent, hosts.size_bytes(database))
-            with drafted(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
+            with draft_collection(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
                 _take(database, draft, now, None, watch)
         elif is_edited or not (before.is_calm and before.following == now.following):
             with writing(folder) as connection, _sync_files(connection, folder):
@@ -187,7 +187,7 @@ def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
     """
     if not exists(folder):
         return None, False
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDIT_NOTE)))
     version, *moment = json.loads(notes.get(_NOTE, "[0]"))
     return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDIT_NOTE in notes
@@ -216,7 +216,7 @@ def _take(
     take_results(folder, result_notes(database), computed_tables(database))
     folder_copying.complete(folder, database_copying.last_seq(database))
     notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
-    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSED, _EDIT_NOTE, index_place.NAME))
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSE_KEY, _EDIT_NOTE, index_place.NAME))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
 
 
@@ -237,7 +237,7 @@ def _take_table(
         folder_copying.clear(folder, name)
         enter(database_copying.rows_out(database, table))
 
-    if since is None or name in database_copying.SUMMED:
+    if since is None or name in database_copying.TOTALS_TABLES:
         replace()
     elif name in PAGE_TABLES:
         folder_copying.clear(folder, name, sources[1])
@@ -246,7 +246,7 @@ def _take_table(
             replace()
     else:
         rows = database_copying.rows_out(database, table, since)
-        enter(folder_copying.note_changed(folder, rows) if name == "url" else rows)
+        enter(folder_copying.note_changed_pages(folder, rows) if name == "url" else rows)
         _delete_missing_rows(database, folder, name)
 
 

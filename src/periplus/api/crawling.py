@@ -35,7 +35,7 @@ from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
 from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
-from periplus.model.visit import FETCHED, Reason
+from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.learning import PAGES, AliasLearner
@@ -47,7 +47,7 @@ from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.parts import part_named, part_of
+from periplus.urls.parts import parse_part, part_of
 from periplus.urls.scope import own_hosts, site_scope
 from periplus.values import Pairs, frozen
 
@@ -285,13 +285,13 @@ def open_run(store: RunStore, order: CrawlOrder, now: float, scope: CrawlScope |
     store.offer(starts, (), now, reopen=True)
     left_out = (
         discovery.candidate(url, depth, in_sitemap=in_sitemap)
-        for url, depth, in_sitemap in store.never_asked(REOPENABLE)
+        for url, depth, in_sitemap in store.unrequested_urls(REOPENABLE)
     )
     again = (candidate for candidate in left_out if candidate.reason is Reason.WAITING)
     while lot := list(islice(again, OFFER_BATCH)):
         store.offer(lot, (), now, reopen=True)
     if order.part:
-        number, parts = part_named(order.part)
+        number, parts = parse_part(order.part)
         starts = tuple(start for start in starts if part_of(start.host, parts) == number)
     order.home.add_starts([candidate.url_id for candidate in starts], [candidate.site for candidate in starts], now)
 
@@ -428,7 +428,7 @@ class Supervisor:
         self._index_worker: subprocess.Popen[bytes] | None = None
         self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
         self.stop_note = ""
-        self.exchange = UrlExchange(store, part_named(order.part), order.exchange) if order.exchange else None
+        self.exchange = UrlExchange(store, parse_part(order.part), order.exchange) if order.exchange else None
 
     @property
     def elapsed_s(self) -> float:
@@ -597,7 +597,7 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
 
     A crawl that fetched no useful page has failed. first: result of the first start.
     """
-    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
+    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED_REASONS)
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if stop_note.startswith((LOGIN_NOTE, ARCHIVE_NOTE)):

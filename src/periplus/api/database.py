@@ -196,7 +196,7 @@ def check_segments(
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         states, storage = [], object_storage(place)
         with connection.transaction():
-            for state in swept(storage, table_rows.claimed(connection)):
+            for state in swept(storage, table_rows.record_places(connection)):
                 watch(state.name)
                 states.append(state)
         if delete:

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from periplus.analyse.engines.dataset_files import (
-    UNFINISHED,
+    DRAFTS,
     blocks,
     drop,
     manifest_in,
@@ -30,7 +30,7 @@ from periplus.analyse.engines.dataset_files import (
 from periplus.api.homes import name_of, results_of, whole_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
-from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
+from periplus.model.dataset import TABLES, Block, CodedColumn, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
 from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
@@ -118,7 +118,7 @@ def export_dataset(
         rows = stack.enter_context(_one_moment(place, children))
         try:
             plan, done = _begin_export(_plan_export(place, rows, with_texts, count, now), into, rows)
-            numbers = Numbering.load(into / UNFINISHED)
+            numbers = Numbering.load(into / DRAFTS)
             written = Counter[str]()
             for (table, _), note in done.items():
                 written[table] += note.rows
@@ -130,7 +130,7 @@ def export_dataset(
             adding = threading.Lock()
 
             def add_part(part: DatasetPart, note: PartNote) -> None:
-                with adding, (into / UNFINISHED / JOURNAL).open("a", encoding="utf-8") as journal:
+                with adding, (into / DRAFTS / JOURNAL).open("a", encoding="utf-8") as journal:
                     journal.write(_line(part.table, part.number, note) + "\n")
                     done[part.table, part.number] = note
                     if children:
@@ -147,7 +147,7 @@ def export_dataset(
             inputs = {**plan.inputs, "moments": list(plan.moments)}
             manifest = Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
             write_manifest(into, manifest)
-            shutil.rmtree(into / UNFINISHED, ignore_errors=True)
+            shutil.rmtree(into / DRAFTS, ignore_errors=True)
         except OSError as error:
             raise _unwritable(into, error) from error
         return manifest
@@ -171,7 +171,7 @@ def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRow
         with contextlib.ExitStack() as unwritten:
             if children and isinstance(place, Path):
                 with contextlib.suppress(StoreError):  # read-only folder: nothing can change
-                    unwritten.enter_context(WriteLock(place).held())
+                    unwritten.enter_context(WriteLock(place).hold())
             rows = stack.enter_context(whole_of(place))
             rows.runs()  # opens the snapshot
             moment = rows.moment() if children else ""
@@ -195,7 +195,7 @@ def _plan_export(place: Path | str, rows: WholeRows, texts: bool, parts: int, no
 def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
-    work = into / UNFINISHED
+    work = into / DRAFTS
     if earlier is not None and earlier.is_of(plan):
         plan = replace(earlier, moments=(*earlier.moments, *plan.moments))
     else:
@@ -217,7 +217,7 @@ def _journal(into: Path) -> tuple[ExportPlan | None, Notes]:
     """(plan, finished parts) of an unfinished export; (None, {}) without one."""
     notes: Notes = {}
     try:
-        first, *lines = (into / UNFINISHED / JOURNAL).read_text("utf-8").splitlines()
+        first, *lines = (into / DRAFTS / JOURNAL).read_text("utf-8").splitlines()
         content = json.loads(first)
         plan = ExportPlan(**content | {"moments": tuple(content["moments"])})
         for line in lines:
@@ -250,7 +250,7 @@ def _make_part(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPar
     def report_rows(made: Iterable[Block]) -> Iterator[Block]:
         for block in made:
             yield block
-            progress(part.table, len(first) if not isinstance(first := block[0], Coded) else 0)
+            progress(part.table, len(first) if not isinstance(first := block[0], CodedColumn) else 0)
 
     made = part_blocks(part.table, rows, numbers, part.first, part.end)
     return write_part(into, part.table, part.number, report_rows(made))
@@ -326,7 +326,7 @@ def serve() -> None:
             rows.runs()
             _answer({})
             part = DatasetPart(*lines.get())
-            numbers = Numbering.load(into / UNFINISHED)
+            numbers = Numbering.load(into / DRAFTS)
             while True:
                 _answer(asdict(_make_part(into, rows, numbers, part, _silent)))
                 part = DatasetPart(*lines.get())

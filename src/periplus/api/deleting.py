@@ -45,8 +45,8 @@ def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
     """
     if not pages:
         return ()
-    with reading.opened(folder) as connection:
-        urls = tuple(dict.fromkeys(listing.resolved(connection, text) for text in pages))
+    with reading.open_reader(folder) as connection:
+        urls = tuple(dict.fromkeys(listing.resolve_url(connection, text) for text in pages))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):
@@ -58,14 +58,14 @@ def plan(folder: Path, request: Deletion) -> DeletionPlan:
     """What a deletion would remove, without changes. Raises UsageError, NoCollection, StoreError."""
     _check(folder, request)
     with reading.reading():
-        return deletion.planned(folder, request)
+        return deletion.plan_deletion(folder, request)
 
 
 def count_urls(folder: Path, request: Deletion) -> int:
     """Only the plan's number of URLs; ten times faster than `plan`. Raises as `plan`."""
     _check(folder, request)
     with reading.reading():
-        return deletion.chosen(folder, request)
+        return deletion.count_deletion(folder, request)
 
 
 def delete(
@@ -98,7 +98,7 @@ def delete(
 def _check(folder: Path, request: Deletion) -> None:
     if not (request.pages or request.site is not None or request.run):
         raise UsageError("nothing selected: name pages, a site or a run")
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         records = runs.run_records(connection)
     if request.run and [record.id for record in records] == [request.run]:
         raise UsageError("the collection has no other run: delete the whole collection, or single pages")
@@ -126,7 +126,7 @@ def _tell_index(folder: Path) -> None:
     """
     from periplus.api.search_index import IndexWorker
 
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         followed = changes.place_of(connection, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:

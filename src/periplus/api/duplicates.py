@@ -17,7 +17,7 @@ from periplus.analyse.duplicates import (
     NearHeads,
     Same,
     best_first,
-    grouped,
+    group_duplicates,
     is_in_full,
     near_heads,
     shingles,
@@ -114,11 +114,13 @@ def duplicate_groups(
         (best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)
     ]
     if near >= 1.0:
-        return grouped(same, ())
+        return group_duplicates(same, ())
     others = {twin.page.url_id for pages, _ in same for twin in pages[1:]}
     pages = [page for page in text_rows.contenders(connection, site_id) if page.url_id not in others]
     copies = {pages[0].page.url_id: len(pages) - 1 for pages, _ in same}
-    return grouped(same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch))
+    return group_duplicates(
+        same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch)
+    )
 
 
 def _near(

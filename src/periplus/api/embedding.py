@@ -14,7 +14,7 @@ from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
 from periplus.retrieval import vectors
 from periplus.retrieval.query import asked_words, parse
-from periplus.retrieval.vectors import parsed
+from periplus.retrieval.vectors import parse_vector
 from periplus.store.sqlite import page_rows, reading
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
@@ -41,7 +41,7 @@ def import_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lamb
 
 
 def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
 
         def present(pages: Sequence[UrlId]) -> int:
             parts = (pages[start : start + BATCH_ROWS] for start in range(0, len(pages), BATCH_ROWS))
@@ -53,7 +53,7 @@ def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> V
 def ensure_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """Like `import_vectors`, unless the collection already has the vectors of this file."""
     take_over_vectors(folder)
-    has = vectors.opened(folder)
+    has = vectors.open_vectors(folder)
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
         return has.note
     return import_vectors(folder, path, watch)
@@ -67,7 +67,7 @@ def read_vector(text: str) -> list[float]:
             import numpy as np
 
             return [float(number) for number in np.load(path, allow_pickle=False).ravel()]
-        return parsed(path.read_text("utf-8"))
+        return parse_vector(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a vector: {error}") from None
 
@@ -97,7 +97,7 @@ def embedder(command: str) -> Embed:
         if done.returncode:
             last = done.stderr.decode("utf-8", "replace").strip().rpartition(os.linesep)[2][:300]
             raise UsageError(f"{words[0]} failed with exit code {done.returncode}{f': {last}' if last else ''}")
-        return parsed(done.stdout.decode("utf-8", "replace"))
+        return parse_vector(done.stdout.decode("utf-8", "replace"))
 
     return embed
 

@@ -16,7 +16,7 @@ from periplus.analyse.engines.stages import (
     EngineChoice,
     StageParameters,
     StageResult,
-    chosen,
+    choose_engine,
     compute,
 )
 from periplus.errors import ExtensionError, UsageError
@@ -93,7 +93,7 @@ def analyse_dataset(
     memory_bytes = request.memory_bytes or free_memory()
     stages = [stage for name in names for stage in ANALYSES[name]]
     choice = (
-        chosen(manifest, stages, memory_bytes, SPARK if request.on else "", _cores(request.on))
+        choose_engine(manifest, stages, memory_bytes, SPARK if request.on else "", _cores(request.on))
         if request.engine == "auto"
         else EngineChoice(request.engine, "it was requested")
     )
@@ -120,9 +120,9 @@ def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
     """
     if len(datasets) == 1:
         return datasets[0]
-    from periplus.analyse.engines.combining import combined
+    from periplus.analyse.engines.combining import combine
 
-    combined(datasets, into, now)
+    combine(datasets, into, now)
     return into
 
 

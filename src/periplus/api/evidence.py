@@ -22,7 +22,7 @@ from periplus.analyse.verdicts import (
     HostHabits,
     Judgement,
     PageProbe,
-    judged,
+    judge,
     looks_missing,
     says_missing,
     sent_home,
@@ -31,7 +31,7 @@ from periplus.analyse.verdicts import (
 from periplus.model.audit import Verdict
 from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
-from periplus.model.visit import FETCHED, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
+from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.page_rows import Contents
@@ -42,7 +42,7 @@ from periplus.urls.hosts import host_key, origin_of
 from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects followed: more than any setting allows a crawl or check to follow
-COMPLETE_REASONS = FETCHED - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
+COMPLETE_REASONS = FETCHED_REASONS - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
 FAILURE_REASONS = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
 # reasons of URLs that a crawl does not request but a check does
 _LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
@@ -129,7 +129,7 @@ class UrlEvidence:
         self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
         self._traces: dict[int, _Trace] = {}
-        for row in checks.asked(connection):
+        for row in checks.check_visits(connection):
             self._trace(url_id(row.url), row.url).add(row)
         self._add_failures()
         self._host_attempts: dict[Origin, list[Attempt]] = {}
@@ -218,9 +218,9 @@ class UrlEvidence:
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
         if (text := self.text(way.end)) and is_folder_host(host_key(text)):  # failures of local files are not temporary
-            judgement = judged(evidence, spacing_s=0.0)
+            judgement = judge(evidence, spacing_s=0.0)
             return replace(judgement, why=_OF_FILES.get(judgement.why, judgement.why))
-        return judged(evidence, spacing_s=self._spacing_s)
+        return judge(evidence, spacing_s=self._spacing_s)
 
     def dead_urls(self) -> Iterator[tuple[int, str, str, int]]:
         """(id, reason, rule, status) of URLs that checks found dead but the crawl did not request; they count as failed
@@ -253,7 +253,7 @@ class UrlEvidence:
         if trace is not None and trace.attempts:
             own = list(trace.attempts)
         elif place >= 0 and self._urls.statuses[place] and reason in COMPLETE_REASONS | {Reason.REDIRECT}:
-            own = [Attempt(checks.visited_at(self._connection, url), int(self._urls.statuses[place]))]
+            own = [Attempt(checks.visit_time_s(self._connection, url), int(self._urls.statuses[place]))]
         else:
             own = []
         if reason in _HOST_REASONS and (trace is None or trace.skipped is not None or not own):

@@ -12,7 +12,17 @@ from periplus.api.homes import folder_of, rows_of
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
-from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
+from periplus.model.tables import (
+    CHAINS,
+    EXPORTS,
+    ISSUES,
+    PAGES,
+    RANKED_PAGES,
+    STRUCTURED_DATA,
+    Column,
+    Table,
+    with_segments,
+)
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
@@ -33,7 +43,7 @@ def run_query(folder: Path, question: str, time_limit_s: float = 10.0, most: int
 
     most: rows, -1: all. time_limit_s: 0: no limit. Raises UsageError, StoreError.
     """
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         answer = ask(connection, question, time_limit_s, most)
         # closing the generator ends its time limit before the connection closes
         with contextlib.closing(answer.rows):  # type: ignore[type-var]
@@ -90,11 +100,11 @@ def export_file(
 
 @contextlib.contextmanager
 def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
-    if name == STRUCTURED.name:
+    if name == STRUCTURED_DATA.name:
         from periplus.api.homes import pages_of
 
         with pages_of(place) as pages:
-            yield TableRows(STRUCTURED, _structured_rows(pages))
+            yield TableRows(STRUCTURED_DATA, _structured_rows(pages))
         return
     exported = exported_table(name, ranks=ranks)
     if is_address(str(place)):

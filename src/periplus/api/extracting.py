@@ -33,13 +33,13 @@ def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
 
 def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
     """A function from page ids to extracted values; all None if the body is not stored."""
-    from periplus.document.extraction import extracted
+    from periplus.document.extraction import extract_values
 
     contents, nothing = page_rows.Contents(connection), (None,) * len(rules)
 
     def values(page_id: int) -> Values:
         as_read, body = page_rows.read_as(connection, UrlId(page_id)), contents.body(UrlId(page_id))
-        return extracted(rules, body, as_read[1], as_read[0]) if as_read and body else nothing
+        return extract_values(rules, body, as_read[1], as_read[0]) if as_read and body else nothing
 
     return values
 
@@ -47,17 +47,17 @@ def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule])
 @contextlib.contextmanager
 def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
     """Like `page_extractor`, for a folder or an address; from a database all pages are read first."""
-    from periplus.document.extraction import extracted
+    from periplus.document.extraction import extract_values
 
     if not is_address(str(place)):
-        with reading.opened(Path(place)) as connection:
+        with reading.open_reader(Path(place)) as connection:
             yield page_extractor(connection, rules)
         return
     from periplus.api.homes import pages_of
 
     nothing = (None,) * len(rules)
     with pages_of(place) as pages:
-        by_id = {page.url_id: extracted(rules, page.body, page.charset, page.media_type) for page in pages}
+        by_id = {page.url_id: extract_values(rules, page.body, page.charset, page.media_type) for page in pages}
     yield lambda page_id: by_id.get(UrlId(page_id), nothing)
 
 
@@ -79,7 +79,7 @@ def page_values(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
     rules = stored_extract_rules(folder)
     if not rules or not (folder / schema.DATABASE).exists():
         return []
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         if page_rows.read_as(connection, UrlId(url_id(url))) is None:
             return []
         return list(zip(rules, page_extractor(connection, rules)(url_id(url)), strict=True))

@@ -8,7 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from periplus.analyse.linkgraph import distinct_sorted, hierarchical_map, link_graph, places, places_in_sorted, resolved
+from periplus.analyse.linkgraph import (
+    hierarchical_map,
+    link_graph,
+    places,
+    places_in_sorted,
+    resolve_redirects,
+    sort_distinct,
+)
 from periplus.analyse.pagerank import link_score, pagerank, published_rank
 from periplus.analyse.sizes import linked_bytes
 from periplus.errors import UsageError
@@ -71,7 +78,7 @@ def linked_bytes_and_resources(graph: LinkGraph, facts: PageColumns, parts: Part
     count = len(graph.pages)
     ids = np.fromiter(map(url_id, graph.pages), np.int64, count)
     links = parts.links
-    further = distinct_sorted(links.targets[places(ids, links.targets) < 0])
+    further = sort_distinct(links.targets[places(ids, links.targets) < 0])
     nodes = np.concatenate([ids, further])
     sizes, types = np.zeros(len(nodes), np.int64), [*facts.media_type, *[""] * len(further)]
     sizes[:count] = facts.size_bytes
@@ -88,7 +95,7 @@ def _extend_graph(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
     sources, targets = places(nodes, links.sources), places(nodes, links.targets)
     own_links = sources >= 0
     own = np.repeat(np.arange(len(graph.pages)), np.diff(graph.offsets)) * count + graph.targets
-    pairs = distinct_sorted(np.concatenate([own, sources[own_links] * count + targets[own_links]]))
+    pairs = sort_distinct(np.concatenate([own, sources[own_links] * count + targets[own_links]]))
     offsets = np.searchsorted(pairs, np.arange(count + 1) * count)
     return replace(
         graph,
@@ -162,7 +169,7 @@ def starts_of(
     starts: dict[SiteKey, Start] = {}
     for text in dict.fromkeys(text for record in run_records for text in record.starts):
         url = Url(text)
-        ends, leads = resolved(np.array([url_id(url)], np.int64), redirects)
+        ends, leads = resolve_redirects(np.array([url_id(url)], np.int64), redirects)
         home_id = int(ends[0]) if leads[0] else url_id(url)
         site = site_of(home_id) or site_key(url)
         starts.setdefault(site, Start(url, home_id, site))

@@ -87,18 +87,22 @@ def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]
 @contextlib.contextmanager
 def _replicate(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
     tables = {table.name: table for table in moved_tables(database, connection)}
-    with folder_copying.traced(folder, connection, tables) as before:
+    with folder_copying.trace_changes(folder, connection, tables) as before:
         for side in (before, connection):
             folder_copying.register_shard_functions(side, shard_of)
         yield
-        with database_copying.reported(), database.transaction():
+        with database_copying.translate_errors(), database.transaction():
             for table in tables.values():
                 _replicate_table(database, table, before, connection)
             runs = _parts(tables["run"], "id")
-            left = {row[1:] for row in folder_copying.rows_touched(connection, runs)}
-            following.drop_runs(database, [key for (key,) in set(folder_copying.touched(connection, "run")) - left])
+            left = {row[1:] for row in folder_copying.touched_rows(connection, runs)}
+            following.drop_runs(
+                database, [key for (key,) in set(folder_copying.touched_keys(connection, "run")) - left]
+            )
             following.drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
-            following.drop_dictionaries(database, (key for (key,) in folder_copying.touched(connection, "dictionary")))
+            following.drop_dictionaries(
+                database, (key for (key,) in folder_copying.touched_keys(connection, "dictionary"))
+            )
             following.advance_sequences(
                 database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
             )
@@ -108,7 +112,7 @@ def _replicate_table(
     database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection
 ) -> None:
     """Replicates the touched rows of a table."""
-    touched = folder_copying.touched(now, table.name)
+    touched = folder_copying.touched_keys(now, table.name)
     folder_copying.touch(before, table.name, touched)
     if not touched or table.name == "dictionary":
         return
@@ -122,8 +126,8 @@ def _replicate_table(
             following.add_to_runs(database, {(*key, name): change for key, change in changes.items()})
     else:
         keys = folder_copying.keys_of(now, table.name)
-        gone = set(folder_copying.rows_touched(before, _parts(table, *keys)))
-        following.replace(database, table, keys, list(gone), folder_copying.rows_touched(now, table))
+        gone = set(folder_copying.touched_rows(before, _parts(table, *keys)))
+        following.replace(database, table, keys, list(gone), folder_copying.touched_rows(now, table))
 
 
 def _parts(table: MovedTable, *columns: str) -> MovedTable:
@@ -134,12 +138,12 @@ def _parts(table: MovedTable, *columns: str) -> MovedTable:
 def _changes(table: MovedTable, before: reading.Connection, now: reading.Connection) -> dict[Row, int]:
     """Growth of each counter (the last column)."""
     old, new = (
-        {row[1:-1]: int(str(row[-1])) for row in folder_copying.rows_touched(side, table)} for side in (before, now)
+        {row[1:-1]: int(str(row[-1])) for row in folder_copying.touched_rows(side, table)} for side in (before, now)
     )
     return {key: new.get(key, 0) - old.get(key, 0) for key in old.keys() | new.keys()}
 
 
 def _bodies(before: reading.Connection, tables: Iterable[MovedTable]) -> list[Row]:
     """(shard, body) of pages whose rows were touched, before the change."""
-    rows = (row for table in tables for row in folder_copying.rows_touched(before, _parts(table, "body_id")))
+    rows = (row for table in tables for row in folder_copying.touched_rows(before, _parts(table, "body_id")))
     return list(dict.fromkeys(row for row in rows if row[1] is not None))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.grades import graded
+from periplus.analyse.grades import field_grades
 from periplus.api.facts import site_starts
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
 from periplus.model.results import TrendPoint
@@ -32,15 +32,15 @@ def ungradable_fields(connection: reading.Connection) -> frozenset[GradedField]:
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     """Grades of a collection. sums: of all its issues, with the user's severities. Raises NoCollection."""
     pages_with = {(kind_sum.kind.code, kind_sum.severity): kind_sum.pages for kind_sum in sums}
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         tallies = state_tallies(SqliteStatements(connection), None)
         pages = urls_by_state(tallies)[State.FETCHED]
-        return graded(pages_with, pages, ungradable_fields(connection))
+        return field_grades(pages_with, pages, ungradable_fields(connection))
 
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
     """State of the collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
-    with reading.opened(folder, READ_S) as connection:
+    with reading.open_reader(folder, READ_S) as connection:
         return trend_points(connection)
 
 
@@ -71,7 +71,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
                 depth,
                 response_s,
                 faulty.get(run.id, 0) if is_check else None,
-                graded(counts, pages, blank) if is_check else (),
+                field_grades(counts, pages, blank) if is_check else (),
             )
         )
     return tuple(points)

@@ -55,7 +55,7 @@ class InlinkIndexes:
                 small = self._small.put((folder, moment), _build_index(connection))
             if small is not None:
                 return small
-            index = inlinks.opened(folder)
+            index = inlinks.open_index(folder)
             if index is None or index.moment != moment:
                 self._ask(folder)
             return index if index is not None and inlinks.still_holds(connection, index.moment) else None
@@ -106,7 +106,7 @@ def _build_index(connection: reading.Connection) -> StoredInlinkIndex:
 def make(folder: Path) -> None:
     """Builds and stores the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: it would keep a crawl's WAL from being truncated
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         inlinks.write(folder, _build_index(connection))
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
 from periplus.analyse.keywords.printable import is_heading
-from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, counted, read, together
+from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, count_texts, read, together
 from periplus.errors import UsageError
 from periplus.model.page import BlockKind, Part
 from periplus.model.topic import KeywordList
@@ -49,12 +49,12 @@ class KeywordFinder:
         """
         if not targets:
             texts = list(self._texts(spread_pages(self._connection)))
-            return self._keyword_list("the whole collection", texts, counted(texts), framed=True)
+            return self._keyword_list("the whole collection", texts, count_texts(texts), framed=True)
         sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
         if len(targets) == 1 and targets[0] in sites:
             pages = text_rows.pages_of_site(self._connection, sites[targets[0]], SUBJECT_PAGES)
             return self._group(targets[0], pages, framed=True)
-        return self._page_keywords([listing.resolved(self._connection, text) for text in targets])
+        return self._page_keywords([listing.resolve_url(self._connection, text) for text in targets])
 
     def group_keywords(self, subject: str, urls: Sequence[Url]) -> KeywordList:
         """Keywords that distinguish these pages from the rest of the collection. Raises UsageError without pages."""
@@ -69,15 +69,15 @@ class KeywordFinder:
                 )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._keyword_list(subject, texts, counted(self._texts(spread_pages(self._connection))))
+        return self._keyword_list(subject, texts, count_texts(self._texts(spread_pages(self._connection))))
 
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that distinguish these pages from all others, if there are others."""
         pages = list(pages)
         own = {page.url_id for page in pages}
         texts = list(self._texts(pages))
-        rest = counted(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
-        return self._keyword_list(subject, texts, together(rest, counted(texts)), rest, framed=framed)
+        rest = count_texts(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
+        return self._keyword_list(subject, texts, together(rest, count_texts(texts)), rest, framed=framed)
 
     def _keyword_list(
         self, subject: str, texts: Sequence[Reading], counts: Counts, rest: Counts = NOTHING, *, framed: bool = False

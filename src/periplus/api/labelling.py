@@ -17,8 +17,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.topic.judging import Judge, learned_on
-from periplus.analyse.topic.training import chosen_of, examples_of, learned_of_rows, next_asked, rows_of, space_of
+from periplus.analyse.topic.judging import Judge, learn_example
+from periplus.analyse.topic.training import (
+    examples_of,
+    next_question,
+    rows_of,
+    select_examples,
+    space_of,
+    train_on_rows,
+)
 from periplus.api.cache import LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
@@ -33,7 +40,7 @@ from periplus.api.topics import (
     topic_of,
 )
 from periplus.errors import UsageError
-from periplus.model.topic import Example, Judged, Method, Topic, TopicReport
+from periplus.model.topic import Example, Method, PageJudgement, Topic, TopicReport
 from periplus.model.web import Url
 from periplus.values import Watch
 
@@ -77,19 +84,19 @@ class Labelling:
         self._given: list[int] = []  # indices of answered texts
         self._judge = Judge(self._topic)
         self._asked: int | None = None  # index of the current page
-        self._page: Judged | None = None
+        self._page: PageJudgement | None = None
 
-    def current_page(self) -> Judged | None:
+    def current_page(self) -> PageJudgement | None:
         """The current page, the same until it is answered; None if no candidate is left."""
         if self._page is not None or not self._pool.any():
             return self._page
         places = [self._asked] if self._asked is not None else np.flatnonzero(self._pool).tolist()
         chances = self._judge.judge_words(self._texts.counts[place] for place in places)
-        at = next_asked(chances, self._labels[self._given].tolist())
+        at = next_question(chances, self._labels[self._given].tolist())
         self._asked = places[at]
         page = self._texts.items[self._asked]
         title = page.text.partition("\n")[0]
-        self._page = Judged(Url(page.name), title, float(chances[at]), beginning_of(page.text, title))
+        self._page = PageJudgement(Url(page.name), title, float(chances[at]), beginning_of(page.text, title))
         return self._page
 
     def answer(self, positive: bool) -> None:
@@ -99,7 +106,7 @@ class Labelling:
         add_label(self._place, self._name, given)
         self._labels[place] = positive
         self._given.append(place)
-        self._topic = learned_on(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
+        self._topic = learn_example(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
         self._judge = Judge(self._topic)
 
     def undo(self) -> None:
@@ -158,9 +165,9 @@ class Labelling:
         labels = self._labels[own]
         if not labels.any() or labels.all():  # only one class is left
             return self._topic
-        return learned_of_rows(
+        return train_on_rows(
             self._name,
-            chosen_of(self._texts._replace(labels=self._labels), np.flatnonzero(own)),
+            select_examples(self._texts._replace(labels=self._labels), np.flatnonzero(own)),
             self._space,
             self._rows[np.flatnonzero(own)],
             self._rows[np.flatnonzero(self._pool)],

@@ -17,7 +17,7 @@ from periplus.model.collection import RunNote
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
 from periplus.store.dialect import shard_of
-from periplus.store.moving import MovedBody, MovedTable, Sum, summed
+from periplus.store.moving import MovedBody, MovedTable, Sum, sum_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import index_place, ledger, schema, table_rows
 from periplus.store.postgres.address import Address, address_of, is_address
@@ -28,7 +28,7 @@ from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import SegmentReader, SegmentWriter, object_storage
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.schema import SqliteStatements, drafted, exists, writing
+from periplus.store.sqlite.schema import SqliteStatements, draft_collection, exists, writing
 from periplus.urls.parameters import rules_key
 from periplus.values import Row, frozen
 
@@ -90,9 +90,9 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
     if not exists(folder):
         raise NoCollection(f"{folder} has no collection")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(database_copying.reported())
+        stack.enter_context(database_copying.translate_errors())
         stack.enter_context(runs.only_crawl(folder))
-        connection = stack.enter_context(reading.opened(folder))
+        connection = stack.enter_context(reading.open_reader(folder))
         stack.enter_context(reading.reading())
         folder_copying.load_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))
@@ -152,7 +152,7 @@ def _copy_to_database(
                 target,
                 table,
                 report_rows(
-                    summed(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch
+                    sum_rows(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch
                 ),
             )
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
@@ -204,7 +204,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
     """See `move`."""
     address, place = address_of(store), str(folder.resolve())
     with (
-        database_copying.reported(),
+        database_copying.translate_errors(),
         DatabaseHome(address).only_crawl(),
         contextlib.closing(connect(address)) as connection,
     ):
@@ -232,7 +232,7 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
     """Fills the new folder, which becomes visible after the comparison; returns sums by table."""
     reader = segment_reader(connection)
     sent: dict[str, Sum] = {}
-    with drafted(folder) as draft:
+    with draft_collection(folder) as draft:
         folder_copying.load_files(draft, folder)
         if folder_copying.count(draft, "file"):
             raise StoreError(f"{folder} already has topics: choose another folder")
@@ -244,7 +244,7 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
                     draft,
                     table,
                     report_rows(
-                        summed(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch
+                        sum_rows(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch
                     ),
                 )
             sent["body"] = Sum()

@@ -156,7 +156,7 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
     """
     collection, name = folder_of(place), noticed_name(place)
     with (
-        reading.opened(collection, READ_S) as connection,
+        reading.open_reader(collection, READ_S) as connection,
         reading.snapshot(connection),
     ):
         facts, run = notices.facts(connection), notices.newest_run(connection)
@@ -203,7 +203,7 @@ def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
     with book(folder) as opened:
         while taken := opened.take(clock.now()):
             for delivery, fault in _send(taken, settings, clock, folder):
-                opened.ended(delivery, fault, clock.now())
+                opened.end_attempt(delivery, fault, clock.now())
                 counts[bool(fault)] += 1
     return counts[0], counts[1]
 

@@ -89,8 +89,8 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
 
 def last_changes(folder: Path) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with reading.opened(folder) as connection:
-        if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+    with reading.open_reader(folder) as connection:
+        if stored_tables.count_urls(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))

@@ -79,7 +79,7 @@ class Page:
 
     def source(self) -> bytes:
         """The body as received, without content coding. Raises UsageError if it is not stored."""
-        sent = self._contents.sent(self._id) if self.row.rendered else None
+        sent = self._contents.original_body(self._id) if self.row.rendered else None
         return sent if sent is not None else self.parsed_body()
 
     def parsed_body(self) -> bytes:
@@ -106,7 +106,7 @@ class Page:
         place_of: maps a URL and a fragment to the address of a stored page; other URLs become absolute. Raises
         UsageError if no body is stored.
         """
-        from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
+        from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten_xml, url_rewriter
 
         body, media_type = self.parsed_body(), self.row.media_type or "application/octet-stream"
         if media_type not in ("text/css", "text/html", "application/xhtml+xml", "image/svg+xml"):
@@ -118,7 +118,7 @@ class Page:
                 return place_of(target, fragment)
             return f"{target}#{fragment}" if fragment else target
 
-        change = resolved(self.url, place)
+        change = url_rewriter(self.url, place)
         if media_type == "text/css":
             return rewritten_css(text, change("")).encode("utf-8", "replace"), media_type
         if media_type != "text/html":

@@ -18,8 +18,8 @@ from periplus.api.logins import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import (
+    NO_COMPRESSION,
     NOTED_FIELDS,
-    UNCOMPRESSED,
     page_header_notes,
     part_header_notes,
     undecided_crawlers,
@@ -46,7 +46,7 @@ _MOST_NAMES = 5  # crawlers named in a note
 
 def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
-    with reading.opened(folder_of(place)) as connection:
+    with reading.open_reader(folder_of(place)) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
     identity = resolve_secrets(settings.identity, Path())
     looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
@@ -72,17 +72,19 @@ def take_notes(folder: Path) -> None:
 
     In a read-only collection, each audit inspects up to UNNOTED_PAGES itself.
     """
-    with contextlib.suppress(StoreError), reading.opened(folder) as connection:
+    with contextlib.suppress(StoreError), reading.open_reader(folder) as connection:
         for start in site_starts(connection):
-            lot = page_notes.unnoted(connection, start.site, AT_ONCE)
+            lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE)
             while lot:
                 with schema.writing(folder) as writer:
                     page_notes.store_notes(writer, list(_inspect(connection, lot)))
                 # continue after the last page: otherwise each query would scan all pages before it
-                lot = page_notes.unnoted(connection, start.site, AT_ONCE, lot[-1].url_id)
+                lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE, lot[-1].url_id)
 
 
-def _inspect(connection: reading.Connection, lot: list[page_notes.Unnoted]) -> Iterator[tuple[bytes, list[StaticNote]]]:
+def _inspect(
+    connection: reading.Connection, lot: list[page_notes.PageWithoutNotes]
+) -> Iterator[tuple[bytes, list[StaticNote]]]:
     contents = Contents(connection)
     for page in lot:
         body = contents.body(UrlId(page.url_id)) or b""
@@ -106,7 +108,7 @@ def notes_of_site(
         for ids, sizes, notes in _header_notes(connection, start, note):
             for fact in notes:
                 pages[fact.code] += ids
-                numbers[fact.code] += sizes if fact.code == UNCOMPRESSED else [fact.number] * len(ids)
+                numbers[fact.code] += sizes if fact.code == NO_COMPRESSION else [fact.number] * len(ids)
                 words[fact.code] += [fact.words] * len(ids)
     return {
         code: NoteColumns(np.array(pages[code], np.int64), np.array(numbers[code], np.float64), words[code])
@@ -119,7 +121,7 @@ def _header_notes(
 ) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
     """(page ids, their sizes in bytes, notes on the headers that these pages share)."""
     alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
-    for page in page_notes.answered(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
+    for page in page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
         ids, sizes = alike.setdefault(page_header_notes(page.url, page.fields, page.media_type, page.size), ([], []))
         ids.append(page.url_id)
         sizes.append(page.size)
@@ -134,12 +136,12 @@ def _notes_of_pages(
     """(page id, note) on markup, headers of resources, certificates and robots.txt."""
     for number, notes in page_notes.notes_of(connection, start.site):
         yield from ((number, fact) for fact in notes)
-    lot = page_notes.unnoted(connection, start.site, UNNOTED_PAGES + 1)
+    lot = page_notes.pages_without_notes(connection, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
     for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(connection, lot[:UNNOTED_PAGES]), strict=True):
         yield from ((unnoted.url_id, fact) for fact in notes)
-    for number, paint_s, shift in page_notes.measured(connection, start.site):
+    for number, paint_s, shift in page_notes.rendering_measures(connection, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))
     if is_folder_host(host_key(start.url)):
         return

@@ -23,7 +23,7 @@ from periplus.settings import Settings
 from periplus.store.exchange import AT_ONCE, IDENTITY, PART
 from periplus.store.postgres.address import check_place, noted_place
 from periplus.store.segments import ObjectStorage, object_storage
-from periplus.urls.parts import WebPart, part_named
+from periplus.urls.parts import WebPart, parse_part
 
 log = logging.getLogger(__name__)
 TURN_S = 1.0  # interval between two exchanges
@@ -55,7 +55,7 @@ def settled_part(home: CrawlHome, part: str, place: str) -> tuple[WebPart, str] 
             raise UsageError("--exchange needs --part: the number of this collection among all, such as 2/4")
         return None
     if part and part != noted:
-        part = str(part_named(part))
+        part = str(parse_part(part))
         if noted or any(run.fetched for run in home.runs()):
             this = f"is part {noted}" if noted else "has pages of its whole web"
             raise UsageError(f"{home} {this} and cannot become part {part}: use `periplus split`")
@@ -67,7 +67,7 @@ def settled_part(home: CrawlHome, part: str, place: str) -> tuple[WebPart, str] 
         raise UsageError(
             f"{home} is part {noted or part} of its web: name the place where parts exchange URLs with --exchange"
         )
-    return part_named(noted or part), place
+    return parse_part(noted or part), place
 
 
 def exchange_place(place: str) -> str:

@@ -280,14 +280,14 @@ def keep(folder: Path, edition: Edition) -> None:
 
 def review_of(folder: Path, name: str) -> PortalReview:
     """Raises UsageError for an unknown portal, StoreError for a damaged file."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
         if name not in by_name:
             raise UsageError(
                 f"unknown portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else "; there is none")
             )
         portal, built = by_name[name]
-        decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decided(connection, name)
+        decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decision_s(connection, name)
         words = portal_rows.words_of(connection, name, PICTURE_BEGIN)
     file = review_file(folder, name)
     try:
@@ -397,7 +397,7 @@ def remove(place: Path | str, name: str) -> None:
 
 def portals(folder: Path) -> list[tuple[Portal, float]]:
     """Portals of the collection, each with the time of its last build (0.0: never)."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return portal_rows.portals(connection)
 
 
@@ -471,7 +471,7 @@ class Edit(NamedTuple):
 
 def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
     """The editor's picture of an entry, or empty."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         words = portal_rows.words_of(connection, portal.name).get(key)
     return words.picture if words else b""
 
@@ -528,7 +528,7 @@ def _remember(place: Path | str, portal: Portal, chosen: Selection, entry_keys: 
     }
     if new:
         with editing(place) as folder, schema.writing(folder) as connection:
-            portal_rows.store_known(connection, portal.name, new)
+            portal_rows.store_entry_keys(connection, portal.name, new)
 
 
 def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
@@ -561,7 +561,7 @@ def build(
     edition = edition_of(place, portal, now, watch)
     done = publish(out or folder / PORTAL_FOLDER / portal.name, portal_files(edition))
     with editing(place) as folder, schema.writing(folder) as connection:
-        portal_rows.store_built(connection, portal.name, now)
+        portal_rows.store_build_time(connection, portal.name, now)
     return edition, done
 
 

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 from periplus.analyse.edition import leading_sentence
 from periplus.analyse.keywords.choosing import keywords_of_all
 from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
-from periplus.analyse.keywords.reading import Counts, counted
+from periplus.analyse.keywords.reading import Counts, count_texts
 from periplus.api.keywords import readings, spread_pages
 from periplus.api.results import write_text
 from periplus.api.stories import StoriesState
@@ -100,7 +100,7 @@ class _Describing:
 
     @functools.cached_property
     def _counts(self) -> Counts:
-        return counted(readings(spread_pages(self._connection)))
+        return count_texts(readings(spread_pages(self._connection)))
 
     @functools.cached_property
     def _site_titles(self) -> dict[SiteKey, str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import IssueTable, worded
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.issues import IssueTable, format_issues
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
@@ -31,13 +31,13 @@ _PAGES = 10_000  # pages per batch of issues in memory; each page is read once
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
     """Like `locate_issues`, for a collection's folder."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return locate_issues(connection, issues)
 
 
 def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """Like `with_positions`, for a collection's folder."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return list(with_positions(connection, issues))
 
 
@@ -61,7 +61,7 @@ def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTa
     sorted_kinds = [
         (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in WHOLE_PAGE_CODES
     ]
-    pages = distinct_sorted(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
+    pages = sort_distinct(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
     for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
         if not len(lot):
             break
@@ -69,7 +69,7 @@ def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTa
             (kind, order[slice(*np.searchsorted(kind.pages, (lot[0], lot[-1] + 1), sorter=order))])
             for kind, order in sorted_kinds
         ]
-        words = chain.from_iterable(worded(kind.rows(rows), issues.url) for kind, rows in spans)
+        words = chain.from_iterable(format_issues(kind.rows(rows), issues.url) for kind, rows in spans)
         done = with_positions(connection, words)
         for kind, rows in spans:
             for row, issue in zip(rows.tolist(), islice(done, len(rows)), strict=True):

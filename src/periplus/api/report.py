@@ -10,9 +10,9 @@ import numpy as np
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.audit_input import AuditInput, IssueColumns
-from periplus.analyse.grades import graded
-from periplus.analyse.issues import causes_of, faults, worded
-from periplus.analyse.linkgraph import LinksOfDomains, distinct_sorted, external_domains, map_tree
+from periplus.analyse.grades import field_grades
+from periplus.analyse.issues import causes_of, faults, format_issues
+from periplus.analyse.linkgraph import LinksOfDomains, external_domains, map_tree, sort_distinct
 from periplus.analyse.segments import SegmentRule
 from periplus.analyse.sizes import SiteSizes, site_sizes, weights
 from periplus.api.audit import SiteAudit, Urls, site_audit, with_anchors
@@ -48,7 +48,7 @@ from periplus.model.results import (
     SitesReport,
     SiteSum,
 )
-from periplus.model.visit import BROKEN_REASONS, FETCHED, Reason
+from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
@@ -134,7 +134,7 @@ def _finish_time(rows: SiteRows) -> float:
 
 def _grades(audit: SiteAudit, groups: Sequence[IssueGroup], blank: Collection[GradedField]) -> tuple[FieldGrade, ...]:
     pages_with = {(group.kind.code, group.severity): group.pages for group in groups}
-    return graded(pages_with, len(audit.site.pages.place), blank)
+    return field_grades(pages_with, len(audit.site.pages.place), blank)
 
 
 def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
@@ -202,7 +202,7 @@ def _build_report(
 
 def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
     """Screenshots of the first SCREENSHOTS pages that have one; the home page first."""
-    pictured, contents = site_rows.pictured(connection, start.site), Contents(connection)
+    pictured, contents = site_rows.pages_with_screenshot(connection, start.site), Contents(connection)
     pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
     for url in pages[:SCREENSHOTS]:
         picture = contents.screenshot(url_id(url)) or b""
@@ -253,9 +253,11 @@ def _issue_group(
     url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
     if connection is not None:
-        words = faults(causes, MOST_ISSUES, lambda shown: worded(with_anchors(connection, shown, audit.ids), url))
+        words = faults(
+            causes, MOST_ISSUES, lambda shown: format_issues(with_anchors(connection, shown, audit.ids), url)
+        )
         named = tuple(islice(words, MOST_FAULTS))
-    return IssueGroup(kind, kind.severity, len(distinct_sorted(columns.subjects)), len(causes), named)
+    return IssueGroup(kind, kind.severity, len(sort_distinct(columns.subjects)), len(causes), named)
 
 
 def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
@@ -284,9 +286,9 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
 def _dead_places(site: AuditInput) -> tuple[Ints, Ints, Ints]:
     """(links to dead URLs as target * URLs + source, ascending; their targets; other dead URLs of the site)."""
     gone, ends, links = _unreachable(site), site.ends, site.links
-    rows = np.flatnonzero(site.followed & gone[links.target])
-    pairs = distinct_sorted(links.target[rows] * len(gone) + links.source[rows])
-    targets = distinct_sorted(links.target[rows])
+    rows = np.flatnonzero(site.is_followed & gone[links.target])
+    pairs = sort_distinct(links.target[rows] * len(gone) + links.source[rows])
+    targets = sort_distinct(links.target[rows])
     listed = np.zeros(len(gone), np.bool_)
     listed[targets] = True
     listed[ends[targets][ends[targets] != targets]] = True  # target of a listed redirect
@@ -331,8 +333,8 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
     rows = np.flatnonzero(site.urls.own[redirects.sources])
     moved = np.zeros(len(url), np.bool_)
     moved[redirects.sources] = True
-    there = np.flatnonzero(site.followed & moved[links.target])
-    linking = distinct_sorted(links.target[there] * len(moved) + links.source[there]) // max(len(moved), 1)
+    there = np.flatnonzero(site.is_followed & moved[links.target])
+    linking = sort_distinct(links.target[there] * len(moved) + links.source[there]) // max(len(moved), 1)
     count = np.bincount(linking, minlength=len(moved))[redirects.sources]
     rows = rows[np.lexsort((redirects.sources[rows], -count[rows], -chains.hops[rows], ~chains.loops[rows]))]
     return tuple(
@@ -355,10 +357,10 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
     Broken URLs are excluded: they are errors, not links to sites (SPEC A7).
     """
     site, names = audit.site, site_rows.site_names(connection)
-    fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED])
-    ends = site.ends[site.links.target[site.followed]]
+    fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED_REASONS])
+    ends = site.ends[site.links.target[site.is_followed]]
     links = LinksOfDomains(
-        audit.sites.astype(np.int64), fetched, _unreachable(site), site.links.source[site.followed], ends
+        audit.sites.astype(np.int64), fetched, _unreachable(site), site.links.source[site.is_followed], ends
     )
     domains = external_domains(links)
     columns = (domains.domain.tolist(), domains.pages.tolist(), domains.links.tolist(), domains.targets.tolist())

@@ -17,7 +17,7 @@ from periplus.api.topics import FOLDER as TOPICS
 from periplus.api.topics import stored_labels, topic_file
 from periplus.errors import StoreError, UsageError
 from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
-from periplus.model.topic import Judged
+from periplus.model.topic import PageJudgement
 from periplus.model.web import SiteKey, Url
 from periplus.present.stories import write_stories_json
 from periplus.values import frozen
@@ -31,7 +31,7 @@ CACHED_COLLECTIONS = 4  # collections whose stories are cached, about 1 kB per p
 class JudgedPage:
     """A classified page with the label that a person gave it since, or None."""
 
-    page: Judged
+    page: PageJudgement
     label: bool | None
 
 
@@ -124,7 +124,7 @@ def judged_file(folder: Path, topic: str) -> Path:
     return topic_file(folder, topic).with_suffix(".judged.jsonl")
 
 
-def store_classifications(folder: Path, topic: str, pages: Iterable[Judged]) -> Path:
+def store_classifications(folder: Path, topic: str, pages: Iterable[PageJudgement]) -> Path:
     """Replaces the stored classifications of a topic."""
     return write_text(
         judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
@@ -141,7 +141,7 @@ def judged_pages(folder: Path, topic: str) -> Iterator[JudgedPage]:
     try:
         with file.open(encoding="utf-8") as lines:
             for line in lines:
-                page = Judged(**json.loads(line))
+                page = PageJudgement(**json.loads(line))
                 yield JudgedPage(page, labels.get(page.url))
     except FileNotFoundError:
         return

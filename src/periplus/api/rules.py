@@ -9,9 +9,9 @@ from periplus.model.web import UrlId
 from periplus.settings import SETTINGS_FILE, read_rules
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.page_rows import Contents
-from periplus.urls.aliases import cores_shared
+from periplus.urls.aliases import urls_with_twin
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import Applied, apply, rules_of
+from periplus.urls.parameters import RuleResult, apply, rules_of
 
 SAMPLING = 4  # one shingle in four is compared: enough to recognise a print version
 
@@ -27,7 +27,7 @@ def rules_text(folder: Path) -> str:
     return text
 
 
-def explain_url(folder: Path, text: str) -> Applied:
+def explain_url(folder: Path, text: str) -> RuleResult:
     """Effect of the collection's rules on a URL, step by step.
 
     The folder needs to contain only periplus.toml.
@@ -40,7 +40,7 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
     with reading.moment(folder) as connection:
         contents = Contents(connection)
         pages = list(aliases.fetched_pages(connection))
-        near = cores_shared(url for _, url, _ in pages)
+        near = urls_with_twin(url for _, url, _ in pages)
         return propose(
             SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in pages
         )

@@ -42,7 +42,7 @@ from periplus.retrieval.index import (
     is_asked,
     only_writer,
     read_state,
-    translated,
+    translate_errors,
     write_ranks,
 )
 from periplus.settings import Searching
@@ -177,7 +177,7 @@ class IndexWorker:
         with self._lock.transaction(self._connection):
             self._marks.store(marked)
             if searchable:
-                changes.passed(self._connection, changes.INDEX, self._place)
+                changes.set_position(self._connection, changes.INDEX, self._place)
 
     @property
     def not_put(self) -> int:
@@ -205,7 +205,7 @@ class IndexWorker:
             if stop():
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
-            unread = [page for page in batch if not self._writer.put_kept(page, self._anchors(page))]
+            unread = [page for page in batch if not self._writer.put_draft(page, self._anchors(page))]
             pages = text_rows.pages_of(self._connection, unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
             del self._waiting[bisect_left(self._waiting, batch[0]) :]
@@ -217,7 +217,7 @@ class IndexWorker:
 
         Pages whose anchor texts changed since they were indexed are indexed again. False: stopped.
         """
-        if self._writer.settled and self._writer.position == self._place.position:
+        if self._writer.is_settled and self._writer.position == self._place.position:
             return True
         waiting = self._in_order()
         ids, digests = Searcher(self._folder, Searching()).link_words()
@@ -247,7 +247,7 @@ class IndexWorker:
         """Marks early pages again with the evidence collected since. Returns whether any mark changed; `step` then
         processes these pages again.
         """
-        if self._writer.settled and self._writer.position == self._place.position:
+        if self._writer.is_settled and self._writer.position == self._place.position:
             return False
         changed = False
         for site_id in site_rows.site_names(self._connection):
@@ -262,7 +262,7 @@ class IndexWorker:
     def _listen_to(self, pages: Ints) -> None:
         """Loads anchor texts of the pages (ascending) into `_anchors`, without those that repeat a page's own title."""
         self._anchors = _no_anchors  # frees the old ones first
-        with translated(self._folder):
+        with translate_errors(self._folder):
             anchors = text_rows.anchors_to(self._connection, pages, self._folder)
 
         def telling(page: UrlId) -> tuple[str, ...]:
@@ -371,7 +371,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
     Raises StoreError if another process is indexing.
     """
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
     try:
         is_whole = catch_up(folder, watch, anew=anew)
@@ -388,7 +388,7 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
 def standing(folder: Path) -> tuple[int, bool]:
     """(pages and changes not indexed yet, whether the index is settled)."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return standing_of(folder, connection)
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from periplus.analyse.duplicates import repeated
+from periplus.analyse.duplicates import near_originals
 from periplus.api.homes import folder_of
 from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
@@ -28,7 +28,7 @@ from periplus.retrieval.index import FOLDER, IndexBusy, Ranks, ask, is_written
 from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
 from periplus.retrieval.vectors import FOLDER as VECTORS_FOLDER
-from periplus.retrieval.vectors import opened
+from periplus.retrieval.vectors import open_vectors
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
@@ -166,7 +166,7 @@ class SearchedDatabase:
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         """Uses the local copy, since a condition needs a scan of all pages."""
         folder = folder_of(self._shared.address.text)
-        with reading.opened(folder) as connection:
+        with reading.open_reader(folder) as connection:
             return pages_with(folder, connection, column, text)
 
     def take_over_vectors(self) -> None:
@@ -206,7 +206,7 @@ def open_search(
 
 @contextlib.contextmanager
 def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
-    with reading.opened(folder, limit_s) as connection:
+    with reading.open_reader(folder, limit_s) as connection:
         yield SearchedFolder(name, folder, connection)
 
 
@@ -310,7 +310,7 @@ class Search:
         """Function for the pages nearest to a vector or a page (excluding it). Raises UsageError, StoreError."""
         for source in self._sources:
             source.take_over_vectors()
-        several = [vectors for source in self._sources if (vectors := opened(source.folder)) is not None]
+        several = [vectors for source in self._sources if (vectors := open_vectors(source.folder)) is not None]
         if not several:
             raise UsageError("the collection has no vectors: import some with `periplus index --vectors FILE`")
         own = like if isinstance(like, int) else None
@@ -345,7 +345,7 @@ class Search:
         highlighter = Highlighter(parse(query).root, languages)
         stored = self._stored_pages(matches.matches)
         lines = [PageLines(page.blocks, page.parts or ()) for _, _, page, _ in stored]
-        stands_for = repeated(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
+        stands_for = near_originals(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
         urls = self._urls([url_id for match, *_ in stored for url_id in (match.url_id, *match.twins)])
         for place, (match, source, page, site) in enumerate(stored):
             if stands_for[place] == place:

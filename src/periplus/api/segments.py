@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
-from periplus.model.tables import SEEN, SEGMENT_OTHER, Table, with_segments
+from periplus.model.tables import ALL_URLS, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
 from periplus.settings import (
     SETTINGS_FILE,
@@ -129,14 +129,14 @@ def require_segment(place: Path | str, name: str) -> None:
 
 def segments_of(connection: reading.Connection, rules: Sequence[SegmentRule]) -> Segmentation:
     """Segments of a collection in a folder, at present."""
-    from periplus.analyse.segments import columns_read, segmented
+    from periplus.analyse.segments import assign_segments, columns_read
 
     names = columns_read(rules)
-    return segmented(rules, _columns(names, listing.whole(connection, _table(names))))
+    return assign_segments(rules, _columns(names, listing.whole(connection, _table(names))))
 
 
 def _table(names: Sequence[str]) -> Table:
-    return Table(SEEN.name, SEEN.sentence, SEEN.select(names), SEEN.source)
+    return Table(ALL_URLS.name, ALL_URLS.sentence, ALL_URLS.select(names), ALL_URLS.source)
 
 
 def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -153,7 +153,7 @@ def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequenc
         with rows_of(str(place), _table(names)) as rows:
             yield _columns(names, rows)
         return
-    with reading.opened(Path(place)) as connection:
+    with reading.open_reader(Path(place)) as connection:
         yield _columns(names, listing.whole(connection, _table(names)))
 
 
@@ -164,10 +164,10 @@ def segments_at(place: Path | str) -> Segmentation | None:
     """
     if not (rules := rules_at(place)):
         return None
-    from periplus.analyse.segments import columns_read, segmented
+    from periplus.analyse.segments import assign_segments, columns_read
 
     with _read(place, columns_read(rules)) as columns:
-        return segmented(rules, columns)
+        return assign_segments(rules, columns)
 
 
 def needed_segments(place: Path | str) -> Segmentation:
@@ -193,10 +193,10 @@ def pages_within(segments: Segmentation, name: str, pages: NDArray[np.int64]) ->
 
 def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
     """Sums for each segment of a collection. Raises as `needed_segments`."""
-    from periplus.analyse.segments import SUMMED, segment_sums
+    from periplus.analyse.segments import SUM_COLUMNS, segment_sums
 
     segments = needed_segments(place)
-    with _read(place, SUMMED) as columns:
+    with _read(place, SUM_COLUMNS) as columns:
         return segment_sums(segments, columns, {}, examples)
 
 
@@ -207,9 +207,9 @@ def site_sums(
 
     issues: page id of each issue, by severity.
     """
-    from periplus.analyse.segments import SUMMED, segment_sums
+    from periplus.analyse.segments import SUM_COLUMNS, segment_sums
 
-    names = (*SUMMED, "site")
+    names = (*SUM_COLUMNS, "site")
     rows = (row for row in listing.whole(connection, _table(names)) if row[-1] == site)
     return segment_sums(segments_of(connection, rules), _columns(names, rows), issues)
 

@@ -27,7 +27,15 @@ from periplus.retrieval import index, vectors
 from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files, replace_files
 from periplus.retrieval.index import IndexBusy, IndexState, read_state
 from periplus.store.postgres.address import Address, address_of
-from periplus.store.published import PublishedFile, PublishedSet, publish, published, published_set, take_over, text_of
+from periplus.store.published import (
+    PublishedFile,
+    PublishedSet,
+    current_set,
+    publish,
+    published_set,
+    take_over,
+    text_of,
+)
 from periplus.store.segments import object_storage
 from periplus.store.sqlite import changes, index_rows, reading, schema
 from periplus.store.sqlite.runs import run_records
@@ -90,7 +98,7 @@ def shared_index(folder: Path) -> SharedIndex | None:
     address = address_of_copy(folder)
     if not address:
         return None
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         place = reading.note_of(connection, "index")
     return SharedIndex(folder, address_of(address), place) if place else None
 
@@ -117,8 +125,8 @@ def take_over_index(shared: SharedIndex) -> bool:
     """
     where = shared.folder / index.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
-        publication, has = published(storage, shared.name(INDEX)), _record(where)
-    with reading.opened(shared.folder) as connection:
+        publication, has = current_set(storage, shared.name(INDEX)), _record(where)
+    with reading.open_reader(shared.folder) as connection:
         collection = index_rows.collection_key(connection)
     if publication is None or publication.note["collection"] != collection:
         return False
@@ -146,7 +154,7 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked
     """
     with contextlib.closing(object_storage(shared.place)) as storage:
         for attempt in range(TRIES):
-            publication, has = published(storage, shared.name(what)), _record(where)
+            publication, has = current_set(storage, shared.name(what)), _record(where)
             if publication is None:
                 raise StoreError(f"{shared.place} has no {shared.name(what)}.json anymore")
             stored_as = {file.name: file.stored_as for file in has.files} if has else {}
@@ -158,7 +166,7 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked
             try:
                 take_over(storage, publication, arrived, present, linked=linked)
             except StoreError:
-                later = published(storage, shared.name(what))
+                later = current_set(storage, shared.name(what))
                 if attempt + 1 == TRIES or later is None or later.token == publication.token:
                     raise
             else:
@@ -197,7 +205,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
     if state is None:
         return
     with contextlib.closing(object_storage(shared.place)) as storage, _arriving(folder, INDEX) as linked:
-        earlier = published(storage, shared.name(INDEX))
+        earlier = current_set(storage, shared.name(INDEX))
         there: dict[str, PublishedFile] = {}
         if has is not None and earlier is not None and has.token == earlier.token:
             if has.note == _standing(where, state):
@@ -231,7 +239,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
 def _arriving(folder: Path, what: str) -> Iterator[Path]:
     """An empty temporary folder in the copy for incoming files."""
     arrived = folder / f"{what}.part"
-    with index.translated(folder):
+    with index.translate_errors(folder):
         shutil.rmtree(arrived, ignore_errors=True)
         arrived.mkdir()
         try:
@@ -242,7 +250,7 @@ def _arriving(folder: Path, what: str) -> Iterator[Path]:
 
 def _standing(where: Path, state: IndexState) -> dict[str, str]:
     """Identifies the state of an index at download or publication."""
-    commit = (where / index.COMMITTED).read_bytes()
+    commit = (where / index.COMMIT_FILE).read_bytes()
     return {"commit": xxh3_64_hexdigest(commit), "position": repr(state.position), "settled": f"{state.settled:d}"}
 
 
@@ -315,11 +323,11 @@ def at_hand(shared: SharedIndex, what: str, name: str) -> PublishedSet | None:
     where = shared.folder / name
     try:
         with contextlib.closing(object_storage(shared.place)) as storage:
-            publication = published(storage, shared.name(what))
+            publication = current_set(storage, shared.name(what))
         if publication is None or _is_here(where, publication):
             return publication
         shared.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.closing(WriteLock(shared.folder)) as lock, lock.held():
+        with contextlib.closing(WriteLock(shared.folder)) as lock, lock.hold():
             # another process may have updated it before
             return publication if _is_here(where, publication) else _install(shared, what, where)
     except StoreError as error:
@@ -365,7 +373,7 @@ def take_over_vectors(folder: Path) -> None:
         return
     where = folder / vectors.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
-        publication, has = published(storage, shared.name(VECTORS)), _record(where)
+        publication, has = current_set(storage, shared.name(VECTORS)), _record(where)
     if publication is None or (has is not None and has.token == publication.token):
         return
     with _arriving(folder, VECTORS) as arrived:

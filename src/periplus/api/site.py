@@ -335,7 +335,7 @@ FORM = 1  # version of the file format
 
 def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
     """Cache key of a layout. Raises NoCollection, StoreError."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return FORM, str(site), under, *stored_tables.version(connection)
 
 

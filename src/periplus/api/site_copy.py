@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from periplus.document.decode import decode
-from periplus.document.rewriting import resolved, rewritten_css, rewritten_html, rewritten_xml
+from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten_xml, url_rewriter
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
@@ -128,7 +128,7 @@ class _Copy:
         if not is_xml and media_type not in ("text/html", "text/css"):
             return body
         text, _ = decode(body, charset, media_type)
-        change = resolved(url, partial(self._place, path))
+        change = url_rewriter(url, partial(self._place, path))
         if media_type == "text/css":
             sheet = rewritten_css(text, change(""))
             return (sheet if sheet.isascii() else f'@charset "utf-8";\n{sheet}').encode("utf-8", "replace")

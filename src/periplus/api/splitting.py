@@ -42,7 +42,7 @@ def split(
         parts = {target: WebPart(number, len(targets)) for number, target in enumerate(targets, 1)}
         missing = {target: part for target, part in parts.items() if not _is_made(target, part, identity)}
         aim = ", ".join(str(home_of(_place(target))) for target in targets)
-        home.change_note(runs.MOVED, lambda before: _only(before, aim))
+        home.change_note(runs.NEW_PLACE_KEY, lambda before: _only(before, aim))
         folder = folder_of(_place(source), watch)
         for target, part in missing.items():
             watch(f"Making part {part}", 0)
@@ -81,8 +81,8 @@ def _make_part(folder: Path, target: str, part: WebPart, notes: Mapping[str, str
         new = Path(target)
         if is_address(target):
             new = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="periplus-"))) / f"part{SUFFIX}"
-        with schema.drafted(new) as draft:
-            rows = splitting.part_filled(draft, folder, part, notes)
+        with schema.draft_collection(new) as draft:
+            rows = splitting.fill_part(draft, folder, part, notes)
             if (folder / SETTINGS_FILE).is_file():
                 (new / SETTINGS_FILE).write_bytes((folder / SETTINGS_FILE).read_bytes())
         if is_address(target):

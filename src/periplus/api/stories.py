@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.analyse.articles import Articles, sampling_of
 from periplus.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
-from periplus.analyse.influence import coverage, filled, future_way, influence_of, most_posts, values_of
+from periplus.analyse.influence import coverage, fill_budget, future_way, influence_of, most_posts, values_of
 from periplus.analyse.stories import find_stories
 from periplus.api.story_pages import (
     CandidatePages,
@@ -196,7 +196,7 @@ def holdout(cascades: Cascades, request: ReadingRequest = _REQUEST) -> Holdout:
     chosen = influence(earlier, replace(request, for_future=True))
     cover, past = coverage(later, request.objective), coverage(earlier, request.objective, by_posts=request.by_posts)
     total = cover.total or 1.0
-    sites = filled(past, [choice.site for choice in chosen.chosen], _budget(earlier, request))
+    sites = fill_budget(past, [choice.site for choice in chosen.chosen], _budget(earlier, request))
     hindsight = influence_of(
         later,
         coverage(later, request.objective, by_posts=request.by_posts),

@@ -22,7 +22,7 @@ from xxhash import xxh3_64_intdigest
 from periplus.analyse.articles import (
     DATE_ORIGINS,
     Articles,
-    Ragged,
+    RaggedColumn,
     Texts,
     candidate_texts,
     own_places,
@@ -87,7 +87,9 @@ class StoredReadings:
         self.sampling = int(file.head["sampling"]) if file else 1
         self._columns = {name: columns.get(name, np.zeros(0, kind)) for name, kind in _SINGLE.items()}
         self._ragged = {
-            name: Ragged(columns.get(f"{name}_offsets", np.zeros(1, np.int64)), columns.get(name, np.zeros(0, kind)))
+            name: RaggedColumn(
+                columns.get(f"{name}_offsets", np.zeros(1, np.int64)), columns.get(name, np.zeros(0, kind))
+            )
             for name, kind in _LIST_COLUMNS.items()
         }
         self._order = np.argsort(self._columns["ids"])
@@ -169,12 +171,12 @@ class Readings:
     def single(self, name: str) -> NDArray[Any]:
         return np.frombuffer(self._single[name], _SINGLE[name])[: self._pages]
 
-    def list_column(self, name: str) -> Ragged:
+    def list_column(self, name: str) -> RaggedColumn:
         values, sizes = self._ragged[name]
         offsets = np.zeros(self._pages + 1, np.int64)
         np.cumsum(np.frombuffer(sizes, np.uint32)[: self._pages], out=offsets[1:])
         column = np.frombuffer(values, _LIST_COLUMNS[name]) if isinstance(values, array) else values.array()
-        return Ragged(offsets, column[: offsets[-1]])
+        return RaggedColumn(offsets, column[: offsets[-1]])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Columns as stored in the file."""
@@ -310,9 +312,9 @@ def _of_site(
         marks.frombytes(texts_marks.tobytes())
         sizes.append(len(texts_marks))
         watch("reading pages", site.start + number // 2, len(pages.ids))
-    of_pages = Ragged(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
-    contents = Ragged(of_pages.offsets, own_places(of_pages))
-    bylines = Ragged(of_pages.offsets, own_places(of_pages, content=False))  # a byline may look like navigation
+    of_pages = RaggedColumn(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
+    contents = RaggedColumn(of_pages.offsets, own_places(of_pages))
+    bylines = RaggedColumn(of_pages.offsets, own_places(of_pages, content=False))  # a byline may look like navigation
     for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
         watch("reading pages", site.start + (len(ids) + number) // 2, len(pages.ids))
         url, content, byline = Url(pages.urls[site.start + number]), contents[number], bylines[number]
@@ -353,7 +355,7 @@ def _read_page(
     )  # fmt: skip
 
 
-def _own_links(targets: Ragged, sites: Ints) -> tuple[Ints, Ints]:
+def _own_links(targets: RaggedColumn, sites: Ints) -> tuple[Ints, Ints]:
     """(page index, link target) without targets that many pages of the site link to.
 
     sites: start of each site's pages.
@@ -381,7 +383,7 @@ def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints
 
 def stored_readings(folder: Path) -> column_files.ColumnFile | None:
     """The file, or None if it is missing or of another version."""
-    return column_files.opened(folder / column_files.STORIES, VERSION)
+    return column_files.open_columns(folder / column_files.STORIES, VERSION)
 
 
 def store_readings(

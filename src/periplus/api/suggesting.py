@@ -11,7 +11,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.api.logins import resolve_secrets
 from periplus.model.web import Url
 from periplus.present.wording import utc
@@ -51,7 +51,7 @@ def with_copies(
     """
     (address,) = start_urls([server])
     links = [kind for kind in issues.kinds if kind.kind.code in DEAD]
-    targets = {issues.url[place] for kind in links for place in distinct_sorted(kind.related).tolist()}
+    targets = {issues.url[place] for kind in links for place in sort_distinct(kind.related).tolist()}
     dead = sorted(url for url in targets if url.startswith("http"))
     clock = SystemClock()
     host = host_key(address)
@@ -91,6 +91,6 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
 
 def _first_seen_times(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
     """(URL, time when it was first seen)."""
-    with reading.opened(folder) as connection:
-        times = [(url, page_rows.first_seen(connection, url_id(Url(url)))) for url in urls]
+    with reading.open_reader(folder) as connection:
+        times = [(url, page_rows.first_seen_s(connection, url_id(Url(url)))) for url in urls]
     return [(url, moment) for url, moment in times if moment is not None]

@@ -25,7 +25,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader
 from periplus.model.survey import SURVEY_LINKS, CompanionRules, SiteMark, SiteStatus, Unit
 from periplus.model.tables import Row, row_maker
-from periplus.model.visit import FETCHED, Reason
+from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.model.webometrics import (
     Campaign,
@@ -34,12 +34,12 @@ from periplus.model.webometrics import (
     SiteProgress,
 )
 from periplus.present.wording import REASON_WORDS, why_not
-from periplus.schedule.bandit import CLICKED
+from periplus.schedule.bandit import CLICK_LINKS
 from periplus.schedule.survey import (
     SurveyPolicy,
     YieldRecord,
     campaign_from,
-    checked,
+    check_campaign,
     plan_text,
     read_units,
     start_of,
@@ -52,7 +52,7 @@ from periplus.store.sqlite import reading, schema, site_rows, survey
 from periplus.store.sqlite.survey import LinkKey
 from periplus.urls.hosts import is_within
 from periplus.urls.scope import site_key
-from periplus.urls.units import prefix_of, promoted, unit_finder, unit_of
+from periplus.urls.units import prefix_of, promote, unit_finder, unit_of
 from periplus.values import frozen
 
 PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
@@ -61,7 +61,7 @@ Place = Path | str  # a folder, or the address of a collection in a database
 
 def create(place: Place, campaign: Campaign) -> None:
     """Creates a survey in a new collection, or in one without a survey. Raises UsageError, StoreError."""
-    checked(campaign)
+    check_campaign(campaign)
     home = home_of(place)
     try:
         home.note(PLAN)
@@ -95,7 +95,7 @@ def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
     home = home_of(place)
 
     def changed_text(before: str) -> str:
-        return plan_text(checked(changed(campaign_from(before, home))))
+        return plan_text(check_campaign(changed(campaign_from(before, home))))
 
     return campaign_from(home.change_note(PLAN, changed_text), home)
 
@@ -293,7 +293,7 @@ def _companions(reader: VisitReader, policy: SurveyPolicy, campaign: Campaign) -
         source = scope.site_of(visit.url)
         for link in visit.links if source in scope.sites else ():
             site = site_key(link.target)
-            if link.kind in CLICKED and scope.site_of(link.target) not in scope.sites:
+            if link.kind in CLICK_LINKS and scope.site_of(link.target) not in scope.sites:
                 pages.setdefault(site, {}).setdefault(link.target, set()).add(source)
     citing = {str(site): len(set().union(*cited.values())) for site, cited in pages.items()}
     starts = [
@@ -405,7 +405,7 @@ def _recent(policy: SurveyPolicy, site: SiteKey) -> float:
     return sum(rewards) / len(rewards) if rewards else 0.0
 
 
-_GOOD = FETCHED | {Reason.REDIRECT, Reason.ALIAS}
+_GOOD = FETCHED_REASONS | {Reason.REDIRECT, Reason.ALIAS}
 
 
 def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:
@@ -532,7 +532,7 @@ def decide(
             )
     elif status is SiteStatus.IN:
         if come := _new(before, prefixes):
-            add_sites(place, [promoted(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])
+            add_sites(place, [promote(unit_of(prefix, prefixes=[prefix]), start) for prefix in come])
     elif gone := [unit.name for unit in before.units if set(unit.prefixes) & set(prefixes)]:
         remove_sites(place, gone)
     mark_sites(place, [SiteMark(prefix, status, tuple(tags)) for prefix in prefixes], now)
@@ -552,7 +552,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
     """
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         met = list(site_rows.site_names(connection).values())
         noted = {prefix for unit in units for prefix in unit.prefixes} | schema.marks(connection).keys()
     for name in sites:
@@ -577,5 +577,5 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
 
 def marks_in(folder: Path) -> dict[str, SiteMark]:
     """Stored marks, by prefix. Raises NoCollection, StoreError."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return schema.marks(connection)

@@ -34,11 +34,11 @@ from periplus.model.tables import (
     ENTRIES,
     FAULTS,
     ISSUES,
-    JUDGED,
     PORTAL_SITES,
     SEGMENT_OTHER,
     STORIES,
     STORY_PAGES,
+    TOPIC_JUDGEMENTS,
     WORDS,
     Column,
     Table,
@@ -51,7 +51,7 @@ from periplus.present.writers import writer_named
 from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.tables import LEAFED, Count, TableFacet, TableQuery
+from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
 from periplus.urls.scope import site_key
 from periplus.values import Row, frozen
 
@@ -168,13 +168,13 @@ RESULT_TABLES = {
     for made in (
         ResultTable(STORIES, _stories, _stories_stamp),
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
-        ResultTable(JUDGED, _judged_rows, judged_stamp),
+        ResultTable(TOPIC_JUDGEMENTS, _judged_rows, judged_stamp),
         ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
         ResultTable(ENTRIES, _entries, _review_stamp),
         ResultTable(PORTAL_SITES, _sources, _review_stamp),
     )
 }
-TABLES = LEAFED | {table.name: table for table in (ISSUES, FAULTS)}
+TABLES = BROWSABLE_TABLES | {table.name: table for table in (ISSUES, FAULTS)}
 READ_S = 10.0  # CPU time limit for the rows of one screen
 FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
 AUDIT_S = 120.0  # time limit for loading the input of an audit
@@ -277,7 +277,7 @@ class Browser:
         only, asked = _segment_apart(name, query)
         read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
         with self._open(folder, name, only) as (connection, table):
-            with reading.limited(connection, READ_S, self.cpu_s):
+            with reading.limit_reads(connection, READ_S, self.cpu_s):
                 asked = narrow_query(folder, connection, name, asked, self.indexes)
             page = read_page(connection, table, asked, read, self.cpu_s)
         if name == ISSUES.name:
@@ -295,7 +295,7 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with reading.opened(folder, READ_S) as connection:
+            with reading.open_reader(folder, READ_S) as connection:
                 return segments_of(connection, rules)
 
         return self._segments.get_or_make(_version(folder), make)
@@ -338,7 +338,7 @@ class Browser:
     def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Writes all matching rows in the order shown to a file. Raises UsageError."""
         only, asked = _segment_apart(name, query)
-        with self._open(folder, name, only) as (connection, table), reading.limited(connection, WRITE_S):
+        with self._open(folder, name, only) as (connection, table), reading.limit_reads(connection, WRITE_S):
             rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
             if name == ISSUES.name:
                 rows = rows_with_positions(folder, table.names, list(rows))
@@ -380,7 +380,7 @@ class Browser:
             if segments:
                 pages = (page for kind in left.kinds for page in table.ids[kind.pages].tolist())
                 rows = ((*row, _segment(segments, page)) for row, page in zip(rows, pages, strict=True))
-            return stored_tables.computed(
+            return stored_tables.computed_database(
                 (with_segments(ISSUES) if segments else ISSUES, rows),
                 (FAULTS, (fault_row(row.fault, issue_kinds(), row.note, row.since) for row in noted.faults(1))),
             )
@@ -389,10 +389,10 @@ class Browser:
 
     def _noted_causes(self, folder: Path) -> NotedCauses:
         """All causes with their notes. A changed note does not repeat the audit."""
-        with reading.opened(folder) as connection:
+        with reading.open_reader(folder) as connection:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
-                with reading.limited(connection, AUDIT_S), reading.snapshot(connection):
+                with reading.limit_reads(connection, AUDIT_S), reading.snapshot(connection):
                     table = issues_of_sites(connection, folder, closed=True)
                     table = table.of(by_severity(table.kinds))
                     return table, tuple(seen_since(connection, table, causes) for causes in table.causes())
@@ -419,7 +419,7 @@ class Browser:
         result = RESULT_TABLES[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
         return self._computed.get_or_make(
-            key, lambda: stored_tables.computed((result.table, result.rows(folder, which)))
+            key, lambda: stored_tables.computed_database((result.table, result.rows(folder, which)))
         )
 
 
@@ -452,7 +452,7 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 
 def _version(folder: Path) -> _Key:
     """Cache key that changes with the stored data and the rules."""
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_mtime_ns(folder))
 
 
@@ -481,11 +481,11 @@ def read_page(
 ) -> TablePage:
     """One page of a table; without facets if they take more CPU time than FACETS_S. Raises UsageError, OutOfTime."""
     try:
-        with reading.limited(connection, FACETS_S, cpu_s):
+        with reading.limit_reads(connection, FACETS_S, cpu_s):
             sample = stored_tables.sample_of(connection, table, query, columns)
     except OutOfTime:
         sample = stored_tables.NO_SAMPLE
-    with reading.limited(connection, READ_S, cpu_s):
+    with reading.limit_reads(connection, READ_S, cpu_s):
         rows = tuple(stored_tables.rows_of(connection, table, query, columns, sample))
     return TablePage(
         table.name,

@@ -15,8 +15,8 @@ from periplus.analyse.shorkin import (
     Fragments,
     chains,
     clusters_of,
-    covered,
     fragments,
+    is_covered,
     navigation_of,
     source_left,
 )
@@ -25,7 +25,7 @@ from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints32, Mask
 from periplus.model.duplicates import (
-    PUBLISHED,
+    PUBLISHED_RULES,
     MarkedBlock,
     MarkedPage,
     SiteTemplates,
@@ -68,13 +68,13 @@ def shorkin_marks(source: Callable[[int], str], count: int, rules: TemplateRules
     clusters = _clusters(held, rules, watch)
     navigation = navigation_of(count, clusters)
     gone = [
-        int(size[covered(page_chains, picked, length)].sum()) if len(page_chains) else 0
+        int(size[is_covered(page_chains, picked, length)].sum()) if len(page_chains) else 0
         for size, page_chains, picked in zip(parts, held, navigation, strict=True)
     ]
 
     def mark_page(page: int) -> tuple[Fragments, Mask]:
         pieces = fragments(source(page))
-        return pieces, covered(chains(pieces, length), navigation[page], length)
+        return pieces, is_covered(chains(pieces, length), navigation[page], length)
 
     sizes = [int(size.sum()) for size in parts]
     return TemplateMarks(
@@ -201,7 +201,7 @@ def site_templates(
     name: str = "",
     *,
     method: str = "",
-    rules: TemplateRules = PUBLISHED,
+    rules: TemplateRules = PUBLISHED_RULES,
     watch: Watch = lambda what, done, total: None,
 ) -> Templates:
     """Templates of a site's stored HTML pages.

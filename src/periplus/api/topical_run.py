@@ -31,7 +31,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.wording import why_not
 from periplus.schedule.topical.policy import HarvestTally, Judge, TopicalPolicy
-from periplus.schedule.topical.queue import WEIGHED, queue_named
+from periplus.schedule.topical.queue import WEIGHED, make_queue
 from periplus.settings import Settings, settings_from
 from periplus.urls.scope import site_scope
 from periplus.values import frozen
@@ -143,7 +143,7 @@ def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -
     """
     engine = _engine_order(order)
     check_order(engine)
-    queue_named(order.order)
+    make_queue(order.order)
     if not order.settings.storage.keep_text:
         raise UsageError("a topical crawl needs stored texts: do not turn keep_text off")
     home = engine.home
@@ -178,11 +178,11 @@ def policy_of(store: RunStore, order: CrawlOrder) -> TopicalPolicy:
 
 def _policy(store: RunStore, order: CrawlOrder, judge: Judge) -> TopicalPolicy:
     """The policy after all stored visits. Waiting URLs without a stored link to them are scored by URL alone."""
-    queue = queue_named(dict(order.further)["order"])
+    queue = make_queue(dict(order.further)["order"])
     policy = TopicalPolicy(queue, site_scope(order.starts, order.settings.scope), judge, text_of_visit, store.urgent)
     queue.start(order.starts)
     policy.learn(store.visits(0, texts=True))
-    waiting = {url for url, _, _ in store.never_asked((Reason.WAITING,))}
+    waiting = {url for url, _, _ in store.unrequested_urls((Reason.WAITING,))}
     queue.add(sorted(waiting))
     queue.keep_only(waiting)
     return policy

@@ -17,7 +17,7 @@ from periplus.api.collection import Collection
 from periplus.api.homes import editing
 from periplus.document.understand import understand
 from periplus.errors import StoreError, UsageError
-from periplus.model.topic import Example, Judged, Method, Topic
+from periplus.model.topic import Example, Method, PageJudgement, Topic
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
@@ -200,10 +200,10 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
 
 
 def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
-    from periplus.analyse.topic.training import assessed, examples_of, learned
+    from periplus.analyse.topic.training import assess, examples_of, train
 
     examples = examples_of(given)
-    return assessed(learned(name, examples, background, method), examples)
+    return assess(train(name, examples, background, method), examples)
 
 
 def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
@@ -294,7 +294,7 @@ def judged_pages(
     limit: int,
     watch: Watch = lambda what, done, total: None,
     topic_from: Path | None = None,
-) -> list[Judged]:
+) -> list[PageJudgement]:
     """The collection's pages by probability of belonging to a topic, highest first. limit: -1: all.
 
     topic_from: folder of another collection that has the topic.
@@ -309,7 +309,7 @@ def judged_pages(
     return pages if limit < 0 else pages[:limit]
 
 
-def judged_page(collection: Collection, name: str, url: str, topic_from: Path | None = None) -> Judged:
+def judged_page(collection: Collection, name: str, url: str, topic_from: Path | None = None) -> PageJudgement:
     """Classifies one page. topic_from: as in `judged_pages`. Raises UsageError for an unknown page."""
     page_url = collection.resolve(url)
     for page in pages_of(collection, [url_id(page_url)]):
@@ -317,7 +317,7 @@ def judged_page(collection: Collection, name: str, url: str, topic_from: Path | 
     raise UsageError(f"{page_url} is not a page of the collection: name a fetched page or a file")
 
 
-def judged_target(collection: Collection, name: str, target: str, topic_from: Path | None = None) -> Judged:
+def judged_target(collection: Collection, name: str, target: str, topic_from: Path | None = None) -> PageJudgement:
     """Classifies a page by URL, or a file by path. topic_from: as in `judged_pages`.
 
     Raises UsageError for anything else.
@@ -327,13 +327,13 @@ def judged_target(collection: Collection, name: str, target: str, topic_from: Pa
     text = text_of_file(Path(target))
     title = text.partition("\n")[0]
     judge = judge_of(topic_from or collection.folder, name)
-    return Judged(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
+    return PageJudgement(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
 
 
-def judge_page(judge: Judge, page: PageBlocks) -> Judged:
+def judge_page(judge: Judge, page: PageBlocks) -> PageJudgement:
     """Classifies a page."""
     text = text_of_page(page)
-    return Judged(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
+    return PageJudgement(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
 
 
 def beginning_of(text: str, title: str) -> str:

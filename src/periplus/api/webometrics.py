@@ -108,7 +108,7 @@ def survey_of(
     now: date of the results; 0: the end of the last run, so that equal collections give equal results. Raises
     UsageError, NoCollection, StoreError.
     """
-    with reading.opened(Path(folder)) as connection:
+    with reading.open_reader(Path(folder)) as connection:
         return results(survey_rows_of(connection, units, order or SurveyOrder()), order or SurveyOrder(), now)
 
 

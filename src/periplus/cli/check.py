@@ -34,7 +34,7 @@ from periplus.model.web import Url
 from periplus.present.tables import FORMATS
 from periplus.present.wording import count_of
 from periplus.settings import SUFFIX
-from periplus.urls.folders import folders_of, paths_shown
+from periplus.urls.folders import folders_of, path_formatter
 from periplus.urls.scope import site_name
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) 
 
     issues, faults, rows = iter(table), table.faults(NAMED), issue_rows(table)
     if folders:
-        shown = paths_shown(folders_of(folders), Path.cwd())
+        shown = path_formatter(folders_of(folders), Path.cwd())
         issues = (with_paths(issue, shown) for issue in table)
         rows = (issue_row(with_paths(issue, shown), issue_kinds()) for issue in table)
         grouped = (

@@ -31,7 +31,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.masking import masked_command
-from periplus.model.visit import FETCHED
+from periplus.model.visit import FETCHED_REASONS
 from periplus.present.wording import duration, job_remedy, size, traps_left, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
@@ -229,7 +229,7 @@ def summary(end: Any, place: str, following: str) -> None:
     if not end.is_kept:
         say(f"Nothing was stored, so {place} was not kept.")
         return
-    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED)
+    read = sum(counts.by_reason.get(reason, 0) for reason in FETCHED_REASONS)
     say(
         f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}); in all {read:,} read, "
         f"{counts.known:,} known, {counts.waiting:,} waiting."

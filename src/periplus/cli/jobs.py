@@ -326,7 +326,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     """
     from periplus.cli.main import command_names
     from periplus.store.sqlite.job_file import DATABASE as JOBS
-    from periplus.store.sqlite.job_file import remove_unused
+    from periplus.store.sqlite.job_file import remove_empty_file
     from periplus.store.sqlite.notices import DATABASE as NOTICES
     from periplus.ui import app
     from periplus.ui.safety import Locks, require_locks
@@ -345,7 +345,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
     with contextlib.ExitStack() as stack:
         for path in files:  # files that it made and did not need
-            stack.callback(remove_unused, path)
+            stack.callback(remove_empty_file, path)
         if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
         if shown.stored:

@@ -275,10 +275,10 @@ class _Commands(click.Group):
 def _show_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if not is_asked:
         return
-    from periplus.document.native import reason_interpreted
+    from periplus.document.native import interpreter_reason
     from periplus.settings import VERSION
 
-    reason = reason_interpreted()
+    reason = interpreter_reason()
     click.echo(f"periplus, version {VERSION}\nreader: {f'interpreted (slow): {reason}' if reason else 'compiled'}")
     ctx.exit()
 

@@ -337,7 +337,7 @@ def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
     )
     relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
     facts = (
-        f"{utc(entry.published, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight "
+        f"{utc(entry.publication_s, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight "
         f"{entry.weight:.2f}{relevance}: "
     )
     yield INDENT + click.style(fit(facts + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)

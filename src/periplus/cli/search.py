@@ -141,7 +141,7 @@ def _like(
     if vectors is None and not like and not embed_with:
         return None
     from periplus.api import embedding
-    from periplus.retrieval.vectors import parsed
+    from periplus.retrieval.vectors import parse_vector
 
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
@@ -152,7 +152,7 @@ def _like(
     if embed_with:
         return embedding.embedder(embed_with)(embedding.text_of(words))
     if like == "-":
-        return parsed(sys.stdin.read())
+        return parse_vector(sys.stdin.read())
     return embedding.read_vector(like) if Path(like).is_file() else like
 
 

@@ -28,7 +28,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import Watch
 from periplus.errors import UsageError
-from periplus.model.duplicates import PUBLISHED, TemplateRules
+from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.present.wording import count_of, number, visible
 
 if TYPE_CHECKING:
@@ -100,22 +100,24 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
 @option(
     "--remove", "Write the source of every page without its navigation (by Shorkin's rules).", PATH, metavar="FOLDER"
 )
-@option("--min-fragmenters-chain", "Tags and texts of a chain.", click.IntRange(1), PUBLISHED.min_fragmenters_chain)
+@option(
+    "--min-fragmenters-chain", "Tags and texts of a chain.", click.IntRange(1), PUBLISHED_RULES.min_fragmenters_chain
+)
 @option(
     "--duplicates",
     "Pages that share more than this (%) start no template.",
     click.IntRange(1, 100),
-    PUBLISHED.duplicates,
+    PUBLISHED_RULES.duplicates,
 )
 @option(
     "--min-nav-length",
     "Shared part that joins a page to a template (%).",
     click.IntRange(1, 100),
-    PUBLISHED.min_nav_length,
+    PUBLISHED_RULES.min_nav_length,
 )
-@option("--least-nav-length", "Its last value.", click.IntRange(1, 100), PUBLISHED.least_nav_length)
-@option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED.nav_length_step)
-@option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED.cluster_pages)
+@option("--least-nav-length", "Its last value.", click.IntRange(1, 100), PUBLISHED_RULES.least_nav_length)
+@option("--nav-length-step", "In such steps.", click.IntRange(1, 100), PUBLISHED_RULES.nav_length_step)
+@option("--cluster-pages", "Pages of the smallest template.", click.IntRange(2), PUBLISHED_RULES.cluster_pages)
 @format_option(("text", "json"), "JSON names every page.")
 @option("--most", "Pages without a template in the list; -1: all.", click.IntRange(-1), 20)
 @output_option

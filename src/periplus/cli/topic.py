@@ -38,7 +38,7 @@ from periplus.settings import SUFFIX
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling
     from periplus.api.topical_run import TopicalEnd, TopicalProgress
-    from periplus.model.topic import Judged, Topic, TopicReport
+    from periplus.model.topic import PageJudgement, Topic, TopicReport
 
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
@@ -287,7 +287,7 @@ def _f_of(report: TopicReport) -> str:
     return f"F {report.scores.f:.3f} (90 % interval {low:.2f} to {high:.2f})"
 
 
-def _page_lines(page: Judged, number: int) -> list[str]:
+def _page_lines(page: PageJudgement, number: int) -> list[str]:
     title = click.style(visible(page.title or page.url), bold=True)
     return [
         "",

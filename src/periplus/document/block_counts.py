@@ -12,7 +12,7 @@ WORD = 16
 COLUMNS = CLASSES + 3
 FIRST, LAST, WORDS = CLASSES, CLASSES + 1, CLASSES + 2
 """Columns after the classes: class of the first character, class of the last, running number of words."""
-COMPARED = 64  # words of a block that are compared pairwise: above this a set is faster
+PAIRWISE_WORDS = 64  # words of a block that are compared pairwise: above this a set is faster
 
 _ASTRAL = 0x10000
 _LINE_FEED, _ZERO = 0x0A, 0x30
@@ -121,10 +121,10 @@ def shared_words(
     words: of the blocks, as from `BlockCounter.read`. ends: int32 per block: running number of words including its own.
     title: index of its block. brief: uint8 per block. table: uint64 zeros, twice a power of two greater than twice the
     title's words. shared: two int32 per block, zeros: words in common, and, if not zero, distinct words; -1 for a block
-    with more than COMPARED words. Returns the number of distinct words in the title.
+    with more than PAIRWISE_WORDS words. Returns the number of distinct words in the title.
     """
     size = len(table) >> 1
-    count, most = 0, COMPARED
+    count, most = 0, PAIRWISE_WORDS
     for number in range(ends[title - 1] if title else 0, ends[title]):
         word = words[number]
         slot = word & (size - 1)

@@ -18,7 +18,7 @@ from periplus.model.page import (
     Block,
     BlockKind,
     Blocks,
-    numbered,
+    dictionary_encode,
 )
 
 # Language detection runs only for blocks with suspicious letters: long plain ASCII on a page in a language with
@@ -30,11 +30,11 @@ LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
 CHARS_LEAST = 100  # least length of a block in the page's script
 FOREIGN_CHARS = 8, 20  # for a block mostly beyond ASCII; for a plain ASCII block on a page in another script
 ASKED_MOST = 40  # blocks per page: 10 us each
-_MARKED = frozenset(["cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "is", "et", "az"])
+_DIACRITIC_LANGUAGES = frozenset(["cs", "sk", "pl", "hu", "tr", "ro", "lv", "lt", "vi", "is", "et", "az"])
 _PLAIN = frozenset(("en", "nl", "id", "it", "ms"))  # written with hardly any diacritics
 _SHARE = 40  # one in this many characters beyond ASCII raises suspicion
-_ONE_EACH = array("i")  # a single line per block, for blocks stored apart
-_NONE = 1 << 60  # no block has so many characters
+_SINGLE_LINES = array("i")  # a single line per block, for blocks stored apart
+_NO_POSITION = 1 << 60  # no block has so many characters
 
 
 def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], language: str) -> Blocks:
@@ -44,14 +44,16 @@ def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], languag
     declared by blocks are kept. Blocks in another script that are too short to detect get the language of all such
     blocks together.
     """
-    if not language or (blocks.text.isascii() and language not in _MARKED and not is_beyond_latin(language)):
+    if not language or (
+        blocks.text.isascii() and language not in _DIACRITIC_LANGUAGES and not is_beyond_latin(language)
+    ):
         return blocks
     least, share, foreign = _suspicion(language)
     strange = {
         block: words[start:end].decode("utf-8", "surrogatepass")
         for words, numbers in (
             (written, lines),
-            (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, _ONE_EACH)),
+            (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, _SINGLE_LINES)),
         )
         for block, start, end in unlikely_blocks(words, numbers, least, share, foreign)
         if blocks.kinds[block] != _CODE and not (blocks.languages and blocks.language_names[blocks.languages[block]])
@@ -73,16 +75,16 @@ def _suspicion(language: str) -> tuple[int, int, int]:
     """Arguments of `unlikely_blocks` for a page in this language."""
     if is_beyond_latin(language):
         return FOREIGN_CHARS[1], 0, 0
-    if language in _MARKED:
+    if language in _DIACRITIC_LANGUAGES:
         return CHARS_LEAST, 0, FOREIGN_CHARS[0]
-    return (CHARS_LEAST, _SHARE, FOREIGN_CHARS[0]) if language in _PLAIN else (_NONE, 0, FOREIGN_CHARS[0])
+    return (CHARS_LEAST, _SHARE, FOREIGN_CHARS[0]) if language in _PLAIN else (_NO_POSITION, 0, FOREIGN_CHARS[0])
 
 
 def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
     """The blocks in these languages; '': the page's language."""
     if not any(languages):
         return blocks
-    numbers, names = numbered(languages)
+    numbers, names = dictionary_encode(languages)
     return dataclasses.replace(blocks, languages=numbers, language_names=names)
 
 
@@ -102,11 +104,11 @@ def blocks_of(page: Reader, language: str = "") -> Blocks:
     if not numbers:
         return blocks
     own = language.partition("-")[0]
-    declared = ["", *(_declared(name, own) for name in page.languages.text.strings("\0"))]
+    declared = ["", *(_element_language(name, own) for name in page.languages.text.strings("\0"))]
     return with_own_languages(blocks, list(map(declared.__getitem__, numbers)))
 
 
-def _declared(language: str, page_language: str) -> str:
+def _element_language(language: str, page_language: str) -> str:
     """A language declared by an element; '' if it equals the page's. page_language: its primary tag."""
     tag = language.strip().replace("_", "-").lower()[:LANGUAGE_CHARS]
     return tag if tag.partition("-")[0] != page_language else ""

@@ -81,7 +81,7 @@ def xml_of_html(text: str) -> bytes:
         page = text.encode()
     except UnicodeEncodeError:  # lone surrogate, which no decoder produces
         page = _HALVES.sub("\ufffd", text).encode()
-    return DECLARATION + _legal("".join(_written(parse(page)))) + b"\n"
+    return DECLARATION + _legal("".join(_serialise(parse(page)))) + b"\n"
 
 
 def xml_of_xml(text: str) -> bytes | None:
@@ -123,14 +123,14 @@ def legal_name(name: str) -> str:
 
     Distinct HTML names stay distinct: the parser leaves no upper-case U in them.
     """
-    return _NOT_AT_START.sub(_coded, _NOT_IN_NAME.sub(_coded, name)) or "U00005F"
+    return _NOT_AT_START.sub(_code_point, _NOT_IN_NAME.sub(_code_point, name)) or "U00005F"
 
 
-def _coded(sign: re.Match[str]) -> str:
+def _code_point(sign: re.Match[str]) -> str:
     return f"U{ord(sign[0]):06X}"
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:
@@ -140,8 +140,8 @@ def _escaped(text: str) -> str:
     return text.replace("\r", "&#13;") if "\r" in text else text
 
 
-def _quoted(value: str) -> str:
-    value = _escaped(value)
+def _quote_value(value: str) -> str:
+    value = _escape_text(value)
     if '"' in value:
         value = value.replace('"', "&quot;")
     if "\n" in value:
@@ -165,7 +165,7 @@ def _foreign_attribute_start(name: str) -> str:
     return f' {name}="' if name in _XLINK_NAMES else _attribute_start(name)
 
 
-def _written(tree: PageTree) -> list[str]:
+def _serialise(tree: PageTree) -> list[str]:
     """Serialises the nodes of a tree as XHTML, in document order."""
     chars = str(tree.chars, "latin-1")  # one character per byte
     tags, firsts, nexts, parents = (
@@ -184,7 +184,7 @@ def _written(tree: PageTree) -> list[str]:
         if tag > 0:
             add(f"<{names[tag]}{attributes_of(node)}>")
         elif tag == TEXT:
-            add(_escaped(_text(chars[starts[node] : ends[node]])))
+            add(_escape_text(_text(chars[starts[node] : ends[node]])))
         elif tag == COMMENT:
             data = _text(chars[starts[node] : ends[node]]).replace("--", "- -").replace("--", "- -")
             add(f"<!--{data}{' ' if data.endswith('-') else ''}-->")
@@ -228,7 +228,7 @@ def _attributes(tree: PageTree, chars: str) -> Callable[[int], str]:
         before = foreign if space else plain
         for row in range(firsts[node], firsts[node] + counts[node]):
             if start := before[numbers[row]]:
-                written += f'{start}{_quoted(_text(chars[starts[row] : ends[row]]))}"'
+                written += f'{start}{_quote_value(_text(chars[starts[row] : ends[row]]))}"'
         return written
 
     return attributes_of

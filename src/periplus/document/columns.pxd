@@ -110,5 +110,5 @@ cdef class BlockColumns:
     cdef int row(self, int kind, int level, int lines, int share) except -1
     @cython.locals(rows=NumberColumn, without=int)
     cpdef columns(self, str title)
-    cpdef bytes written(self)
+    cpdef bytes utf_8_text(self)
     cpdef languages(self, str title)

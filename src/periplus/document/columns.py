@@ -553,7 +553,7 @@ class BlockColumns:
             tuple(paths[without:]),
         )
 
-    def written(self) -> bytes:
+    def utf_8_text(self) -> bytes:
         """The text of the blocks, in UTF-8."""
         return bytes(self.text.chars[: max(self.text.size - 1, 0)])
 

@@ -81,7 +81,7 @@ _ISO = (
     r"(?:[T ]\s*([01]\d|2[0-3]):?([0-5]\d)(?::?([0-5]\d)(?:[.,]\d{1,9})?)?\s*(Z|z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
 )
 _IN_URL = r"(?<!\d)((?:19|20)\d\d)([-/_.]?)(0?[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01]|[1-9](?=[-/_.]|$))(?!\d)"
-_IN_URL_NAMED = r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)"
+_MONTH_NAME_IN_URL = r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)"
 _YEAR = r"((?:19|20)\d\d)(?!\d)"
 _WORD = r"([^\W\d_]{3,14})"
 _CLOCK = r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\s?([ap])\.?m\b)?"
@@ -120,7 +120,7 @@ def url_dates(url: str) -> Iterator[WrittenDate]:
     path = url.partition("://")[2].partition("/")[2].partition("?")[0].lower()
     for year, _, month, day in re.findall(_IN_URL, "/" + path):
         yield from _day(year, month, day)
-    for year, name, day in re.findall(_IN_URL_NAMED, "/" + path):
+    for year, name, day in re.findall(_MONTH_NAME_IN_URL, "/" + path):
         if month := months().get(name):
             yield from _day(year, month, day)
 

@@ -17,7 +17,7 @@ _DOUBT = 18.0
 _WORDS = -5.0  # nats per place: a text less likely than this even in the best encoding cannot be judged
 _PLACES = 12  # about four letters outside ASCII: fewer are not enough evidence
 # Share of the characters outside ASCII that may be undecodable, or control characters, in a declared encoding
-_BROKEN = 0.02
+_TOLERATED_ERROR_SHARE = 0.02
 _HIRAGANA = re.compile("[\u3041-\u3096]")
 _SYLLABLES = 8  # of hiragana: text in a single-byte encoding does not decode to so many by chance, without any error
 _COMMON = 0.3  # least share of the most common characters in a text declared as East Asian
@@ -36,15 +36,15 @@ def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, 
     if body.isascii():
         return False
     if declared.name in guess.PAIRED_NAMES:
-        return not _reads_paired(declared, body) and guess.guessed(body, hint, markup=markup) is not None
+        return not _is_readable_pair(declared, body) and guess.guess_encoding(body, hint, markup=markup) is not None
     if utf_8:
         return True  # text in a single-byte encoding is never valid UTF-8 by chance
-    guessed = guess.guessed(body, hint, declared, markup=markup)
+    guessed = guess.guess_encoding(body, hint, declared, markup=markup)
     if guessed is None or guessed.encoding.name == declared.name:
         return False
     if declared.name in guess.SINGLE_NAMES:
         return guessed.against >= _DOUBT and guessed.likely >= _WORDS and guessed.places >= _PLACES
-    return guessed.against > 0.0 and _broken(declared.text(body)) > _BROKEN
+    return guessed.against > 0.0 and _error_share(declared.text(body)) > _TOLERATED_ERROR_SHARE
 
 
 def is_wide(encoding: Encoding | None) -> bool:
@@ -52,15 +52,18 @@ def is_wide(encoding: Encoding | None) -> bool:
     return encoding is not None and encoding.name.startswith(("utf-16", "utf-32"))
 
 
-def _reads_paired(declared: Encoding, body: bytes) -> bool:
+def _is_readable_pair(declared: Encoding, body: bytes) -> bool:
     text = declared.text(body[:60_000])[:-1]
-    broken, languages = _broken(text), guess.PAIRED_NAMES[declared.name]
+    broken, languages = _error_share(text), guess.PAIRED_NAMES[declared.name]
     if broken == 0.0 and languages == ("ja",) and len(_HIRAGANA.findall(text)) >= _SYLLABLES:
         return True
-    return broken <= _BROKEN and max(guess.common_signs(text, language) for language in languages) >= _COMMON
+    return (
+        broken <= _TOLERATED_ERROR_SHARE
+        and max(guess.common_signs(text, language) for language in languages) >= _COMMON
+    )
 
 
-def _broken(text: str) -> float:
+def _error_share(text: str) -> float:
     """Share of invalid characters among those outside ASCII, 0 to 1."""
     others = len(text) - len(text.encode("ascii", "ignore"))
     broken = text.count("\ufffd") + sum(map(text.count, map(chr, range(0x80, 0xA0))))
@@ -109,32 +112,32 @@ def utf_8_of(body: bytes, header_charset: str, media_type: str, hint: str = "") 
     """
     for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return _written(encoding, body[len(mark) :]), Charset(encoding.name, "bom")
+            return _to_utf_8(encoding, body[len(mark) :]), Charset(encoding.name, "bom")
     utf_8 = is_utf_8(body)
     markup = _is_markup(media_type)
     refuted = ""
     for encoding, source in _claims(body, header_charset, media_type):
-        page = _as_declared(encoding, body, utf_8, markup, hint)
+        page = _decode_declaration(encoding, body, utf_8, markup, hint)
         if page is not None:
             return page, Charset(encoding.name, source, refuted or _disagreement(encoding, source, body, media_type))
         refuted = refuted or encoding.name
     if utf_8 and not guess.by_structure(body):
         return body, Charset(UTF_8.name, "statistics" if refuted else "default", refuted)
-    guessed = guess.guessed(body, hint, markup=markup)
+    guessed = guess.guess_encoding(body, hint, markup=markup)
     encoding = guessed.encoding if guessed else WINDOWS_1252
     return _in_utf_8(encoding.text(body)), Charset(
         encoding.name, "statistics", refuted if refuted != encoding.name else ""
     )
 
 
-def _as_declared(encoding: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bytes | None:
+def _decode_declaration(encoding: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bytes | None:
     """The text in the declared encoding; None if it contradicts the declaration."""
     if encoding is UTF_8:
         return None if guess.by_structure(body) else body if utf_8 else _damaged_utf_8(body)
     return None if is_contradicted(encoding, body, utf_8, markup, hint) else _in_utf_8(encoding.text(body))
 
 
-def _written(encoding: Encoding, body: bytes) -> bytes:
+def _to_utf_8(encoding: Encoding, body: bytes) -> bytes:
     if encoding is UTF_8 and is_utf_8(body):
         return body
     return _in_utf_8(body.decode(encoding.codec, "replace"))

@@ -18,13 +18,15 @@ from periplus.model.page import Digests
 
 # Latin, Greek, Cyrillic, Hebrew, Arabic, Indic, punctuation; ligatures; full-width forms. Other scripts have no
 # diacritics to remove
-_FOLDED = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
-_REPLACED_AT_MOST = 64  # distinct characters: up to this number one pass each is faster than looking up every character
+_FOLDABLE_RANGES = (range(0x80, 0x2200), range(0xFB00, 0xFB50), range(0xFF01, 0xFF5F))
+_MOST_REPLACE_PASSES = (
+    64  # distinct characters: up to this number one pass each is faster than looking up every character
+)
 
 # Letters that do not decompose but look like a base letter, and typographic punctuation
-UNMARKED = {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe"}
+BASE_LETTERS = {"đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "ŧ": "t", "æ": "ae", "œ": "oe"}
 _LOOKALIKES = str.maketrans(
-    UNMARKED
+    BASE_LETTERS
     | {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"'}
     | {"‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-", "\u00ad": ""}
 )
@@ -60,7 +62,9 @@ def _folding() -> Folding:
 
 
 def _without_mark(char: str) -> str:
-    return "".join([_plain(one) if any(ord(one) in codes for codes in _FOLDED) else one for one in char.lower()])
+    return "".join(
+        [_plain(one) if any(ord(one) in codes for codes in _FOLDABLE_RANGES) else one for one in char.lower()]
+    )
 
 
 def without_marks(text: str) -> str:
@@ -70,7 +74,7 @@ def without_marks(text: str) -> str:
         return text
     pattern, table = _foldings()
     place = 0
-    for _ in range(_REPLACED_AT_MOST):
+    for _ in range(_MOST_REPLACE_PASSES):
         match = pattern.search(text, place)
         if match is None:
             return text
@@ -82,7 +86,7 @@ def without_marks(text: str) -> str:
 @lru_cache(maxsize=1)
 def _foldings() -> tuple[re.Pattern[str], dict[int, str]]:
     """The characters that change, as a pattern and a table. 10 ms, once, for the first text that is not ASCII."""
-    table = {code: plain for codes in _FOLDED for code in codes if (plain := _plain(chr(code))) != chr(code)}
+    table = {code: plain for codes in _FOLDABLE_RANGES for code in codes if (plain := _plain(chr(code))) != chr(code)}
     return re.compile("[" + "".join(map(chr, table)) + "]"), table
 
 

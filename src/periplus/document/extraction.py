@@ -134,7 +134,7 @@ def _text_of(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else str(value)
-    return whitespace.folded(value if isinstance(value, str) else getattr(value, "text", "") or "")
+    return whitespace.fold_whitespace(value if isinstance(value, str) else getattr(value, "text", "") or "")
 
 
 def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
@@ -182,7 +182,7 @@ _KINDS = {"css": _css, "xpath": _xpath, "regex": _regex, "jsonpath": _jsonpath}
 _CHOICE = f"choose one of {', '.join(_KINDS)}"
 
 
-def extracted(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:
+def extract_values(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:
     """The value of each rule for a page. Total."""
     text, _ = decode(body, charset, media_type)
     tree = html.parse(text) if media_type in HTML_TYPES else None

@@ -1,6 +1,6 @@
 cimport cython
 
-cdef int REMEMBERED, WIDEST, LONGER, UNASKED, COPIED_SINGLY
+cdef int CACHE_CODE_POINTS, WIDEST, LONGER, NO_ENTRY, COPIED_SINGLY
 cdef unsigned long long HIGH_BITS
 
 

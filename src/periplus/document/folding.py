@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from periplus.document import page_rules as rules
 
-REMEMBERED = 0x10000  # code points in the cache: hardly any letters beyond have case or diacritics
+CACHE_CODE_POINTS = 0x10000  # code points in the cache: hardly any letters beyond have case or diacritics
 WIDEST = 8  # bytes of the longest cached replacement
 LONGER = WIDEST + 1
-UNASKED = LONGER + 1
+NO_ENTRY = LONGER + 1
 HIGH_BITS = 0x8080808080808080
 COPIED_SINGLY = rules.COPIED_SINGLY
 
@@ -24,8 +24,8 @@ class Folding:
     def __init__(self, replaced: Callable[[str], str]) -> None:
         """replaced: the replacement of a character outside ASCII; called once per character in the basic plane."""
         self.replaced = replaced
-        self.sizes = bytearray([UNASKED]) * REMEMBERED
-        self.pieces = bytearray(REMEMBERED * WIDEST)
+        self.sizes = bytearray([NO_ENTRY]) * CACHE_CODE_POINTS
+        self.pieces = bytearray(CACHE_CODE_POINTS * WIDEST)
 
     def fold(self, written: bytes) -> bytes:
         """The text with each character replaced; ASCII letters in lower case."""
@@ -51,14 +51,14 @@ class Folding:
                     end += 1
                 continue
             width = 2 if char < 0xE0 else 3 if char < 0xF0 else 4
-            code = REMEMBERED
+            code = CACHE_CODE_POINTS
             if width == 2:
                 code = (char & 0x1F) << 6 | (lower[start + 1] & 0x3F)
             elif width == 3:
                 code = (char & 0x0F) << 12 | (lower[start + 1] & 0x3F) << 6 | (lower[start + 2] & 0x3F)
-            count = self.sizes[code] if code < REMEMBERED else LONGER
+            count = self.sizes[code] if code < CACHE_CODE_POINTS else LONGER
             if count > WIDEST:
-                piece = self.ask(plain[start : start + width], code if count == UNASKED else REMEMBERED)
+                piece = self.ask(plain[start : start + width], code if count == NO_ENTRY else CACHE_CODE_POINTS)
                 count = len(piece)
             else:
                 piece = b""
@@ -76,7 +76,7 @@ class Folding:
     def ask(self, char: bytes, code: int) -> bytes:
         """The replacement of a character; cached if it is short and the code point is in the basic plane."""
         piece = self.replaced(char.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-        if code < REMEMBERED:
+        if code < CACHE_CODE_POINTS:
             self.sizes[code] = min(len(piece), LONGER)
             if len(piece) <= WIDEST:
                 for place in range(len(piece)):

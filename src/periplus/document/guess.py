@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # URL Standard, 1.3: special-query percent-encode set
-_KEPT_IN_QUERY = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))
+_QUERY_CHARACTERS = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))
 _ISO_2022_SHIFTS = "\x0e\x0f\x1b"
 
 
@@ -48,7 +48,8 @@ class Encoding:
         if self.codec.startswith("utf-") or (query.isascii() and query.isprintable()):
             return query
         return quote_from_bytes(
-            self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)), _KEPT_IN_QUERY
+            self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)),
+            _QUERY_CHARACTERS,
         )
 
     def _in_query(self, char: str) -> str:
@@ -226,11 +227,17 @@ _CANDIDATES = (
     ("windows-874", "thai", "", 0.0),
 )
 # (encoding, languages of its frequent characters)
-_PAIRED = (("gb18030", "zh zh-hant"), ("big5", "zh-hant"), ("shift_jis", "ja"), ("euc-jp", "ja"), ("euc-kr", "ko"))
+_PAIR_CANDIDATES = (
+    ("gb18030", "zh zh-hant"),
+    ("big5", "zh-hant"),
+    ("shift_jis", "ja"),
+    ("euc-jp", "ja"),
+    ("euc-kr", "ko"),
+)
 SINGLE_NAMES = frozenset(name for name, *_ in _CANDIDATES)
-PAIRED_NAMES = {"gbk": ("zh", "zh-hant"), **{name: tuple(spoken.split()) for name, spoken in _PAIRED}}
+PAIRED_NAMES = {"gbk": ("zh", "zh-hant"), **{name: tuple(spoken.split()) for name, spoken in _PAIR_CANDIDATES}}
 # language: top-level domains of countries where it is written
-_SPOKEN_AT = """
+_LANGUAGE_DOMAINS = """
 cs: cz / sk: sk / pl: pl / hu: hu / ro: ro md / hr: hr ba rs me / sl: si / sq: al / de: de at ch li lu / nl: nl be / da: dk
 nb: no / sv: se / fi: fi / is: is / et: ee / lt: lt / lv: lv / fr: fr be ch lu / es: es mx ar cl co pe ve uy ec cu / it: it ch
 pt: pt br / tr: tr / id: id / ru: ru su xn--p1ai by ua kz / uk: ua / be: by / bg: bg / sr: rs me ba / mk: mk / el: gr cy
@@ -245,9 +252,9 @@ _UNUSUAL = 3.0  # nats: rarity of a language in an encoding that is not made for
 _PLACES = 3_000  # most places that are read
 _STRANGE = -3.8  # nats per place: a less likely text may not be in a single-byte encoding
 _BEHIND = 25.0  # nats behind the best at which a candidate is dropped
-_DAMAGED = 0.005  # tolerated share of invalid characters
+_TOLERATED_DAMAGE = 0.005  # tolerated share of invalid characters
 _COMMON = 0.6  # least share of the 2,500 known characters in an East Asian text: real texts have 0.95
-_SELDOM_PAIRED = 4.0  # nats: rarity of East Asian texts compared to the rest
+_PAIR_RARITY = 4.0  # nats: rarity of East Asian texts compared to the rest
 _KANA = re.compile("[\u3041-\u30fa]")
 _MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare characters occur between sentences
 _NO_KANA = 6.0  # nats: rarity of Japanese without kana
@@ -258,7 +265,7 @@ _BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 _ASCII_PLACES = 400
 # Most nats that the ASCII parts count against a language: names, terms and whole parts in another language are common
 _ASCII_AGAINST = 8.0
-_DRAWN = bytes.maketrans(b"|+=_-*~#.", b"         ")  # characters used to draw tables and lines
+_DRAWING_CHARACTERS = bytes.maketrans(b"|+=_-*~#.", b"         ")  # characters used to draw tables and lines
 _MARKUP = re.compile(
     rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE
 )
@@ -278,7 +285,9 @@ class Guess(NamedTuple):
     against: float = 0.0
 
 
-def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, markup: bool = True) -> Guess | None:
+def guess_encoding(
+    body: bytes, hint: str = "", declared: Encoding | None = None, *, markup: bool = True
+) -> Guess | None:
     """The most likely encoding of the text; None if it is all ASCII.
 
     hint: the top-level domain. markup: whether it may contain some.
@@ -298,7 +307,7 @@ def guessed(body: bytes, hint: str = "", declared: Encoding | None = None, *, ma
 @cache
 def _languages_at() -> dict[str, list[str]]:
     languages: dict[str, list[str]] = {}
-    for entry in _SPOKEN_AT.replace("\n", "/").split("/"):
+    for entry in _LANGUAGE_DOMAINS.replace("\n", "/").split("/"):
         language, _, tops = entry.strip().partition(":")
         for top in tops.split():
             languages.setdefault(top, []).append(language)
@@ -352,12 +361,12 @@ def _reads(data: bytes, encoding: Encoding) -> bool:
 # ---- the East Asian encodings
 
 
-def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
+def _pair_scores(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
     """The East Asian encodings that can decode the text, with its log-likelihood outside ASCII."""
     scores = []
-    for name, spoken in _PAIRED:
+    for name, spoken in _PAIR_CANDIDATES:
         encoding = _encoding(name)
-        if encoding.text(text[:2000])[:-1].count("\ufffd") <= _DAMAGED * len(text[:2000]):
+        if encoding.text(text[:2000])[:-1].count("\ufffd") <= _TOLERATED_DAMAGE * len(text[:2000]):
             read = encoding.text(text[:20_000])
             signs = len(read) - len(read.encode("ascii", "ignore"))
             if signs < _FEW_SIGNS and len(read) > _ALONE * signs:
@@ -366,7 +375,7 @@ def _paired(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, str]]:
                 score, common = _signs(read, language)
                 kana = len(_KANA.findall(read)) if language == "ja" else 0
                 if common >= (_COMMON_WITH_KANA if kana >= _MUCH_KANA else _COMMON):
-                    seldom = _SELDOM_PAIRED + (0.0 if kana or language != "ja" else _NO_KANA)
+                    seldom = _PAIR_RARITY + (0.0 if kana or language != "ja" else _NO_KANA)
                     scores.append((score - seldom + (_HINT if language in languages else 0.0), name))
     return scores
 
@@ -448,9 +457,18 @@ def _readings(script: str) -> _Readings:
 # characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
 _INSIDE_A_WORD = -4 * STEP  # log-probability, in steps, of a letter after a letter and a quote or a sign like ³
 _SIGN_CLASSES = "a1.x_=',\"-*s"
-_PRINTED = {"_": " ", "=": "\xa0", "'": "\u2019", '"': "“”‘", ",": "„‚", "-": "–—", "*": "…™®", "s": "•·§©°£€±×½²³¶"}
+_PRINT_SIGNS = {
+    "_": " ",
+    "=": "\xa0",
+    "'": "\u2019",
+    '"': "“”‘",
+    ",": "„‚",
+    "-": "–—",
+    "*": "…™®",
+    "s": "•·§©°£€±×½²³¶",
+}
 _SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
-_AS_PRINTED = """
+_PRINT_SCORES = """
 ?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
 ?_' -7 / _'a -3.5 / _'1 -3
 ?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
@@ -464,7 +482,7 @@ _AS_PRINTED = """
 
 def _class_of(char: str) -> int:
     """The class of a character in _SIGN_CLASSES."""
-    sign = next((sign for sign, chars in _PRINTED.items() if char in chars), "")
+    sign = next((sign for sign, chars in _PRINT_SIGNS.items() if char in chars), "")
     if not sign:
         sign = "a" if char.isalpha() else "1" if char.isdigit() else "." if char.isascii() else "x"
     return _SIGN_CLASSES.index(sign)
@@ -476,7 +494,7 @@ def _least_chances() -> NDArray[np.int32]:
     import numpy as np
 
     least = np.full((len(_SIGN_CLASSES),) * 3, -1000, np.int32)
-    for entry in _AS_PRINTED.replace("\n", " / ").strip(" /").split(" / "):
+    for entry in _PRINT_SCORES.replace("\n", " / ").strip(" /").split(" / "):
         signs, nats = entry.split()
         at = tuple(slice(None) if sign == "?" else _SIGN_CLASSES.index(sign) for sign in signs)
         least[at] = round(float(nats) * STEP)
@@ -524,7 +542,7 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
     """
     import numpy as np
 
-    data = np.frombuffer(b"  " + b" ".join(text.translate(_DRAWN).split()) + b"  ", np.uint8)
+    data = np.frombuffer(b"  " + b" ".join(text.translate(_DRAWING_CHARACTERS).split()) + b"  ", np.uint8)
     high = data >= 0x80
     touching = high[2:] | high[1:-1] | high[:-2]
     places = _distinct(data, _spread(np.flatnonzero(touching) + 2, _PLACES))
@@ -540,13 +558,13 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
             for script, (chosen, scores) in standing.items()
         }
         done, size = done + len(part), size * 4
-        race = _ranked(standing)
+        race = _rank_candidates(standing)
         if done == len(places) or _lead(race, data) > _BEHIND:
             break
         standing = _drop_trailing(standing, race[0].score - _BEHIND)
     best = race[0].score
     if best < _STRANGE * done or done < _FIRST_PLACES:
-        paired = max(_paired(text, languages), default=(-math.inf, ""))
+        paired = max(_pair_scores(text, languages), default=(-math.inf, ""))
         likely = paired[0] * done / float(touching.sum())  # scaled to the number of places read by the other candidates
         if likely > best:
             encoding = _encoding(paired[1])
@@ -576,7 +594,7 @@ class _Runner(NamedTuple):
         return _readings(self.script).names[self.number]
 
 
-def _ranked(standing: _Standing) -> list[_Runner]:
+def _rank_candidates(standing: _Standing) -> list[_Runner]:
     """The remaining candidates, best first."""
     runners = []
     for script, (chosen, scores) in standing.items():

@@ -12,7 +12,7 @@ from periplus.model.visit import Headers
 from periplus.values import Pairs
 
 HSTS_S = 15_552_000  # 180 days: Lighthouse and the Mozilla Observatory call less short
-COMPRESSED_FROM = 1_400  # bytes of a text: less fits into one packet anyway; also Lighthouse's threshold
+LEAST_COMPRESSION_BYTES = 1_400  # bytes of a text: less fits into one packet anyway; also Lighthouse's threshold
 PART_LIFE_S = 604_800  # a week, for images, styles, scripts and fonts, which rarely change
 _TEXT_TYPES = re.compile(r"text/|application/(?:[\w.+-]*xml|[\w.+-]*json|javascript)|image/svg\+xml")
 _PARTS = re.compile(r"image/|font/|text/css|(?:text|application)/(?:x-)?javascript|application/(?:x-)?font")
@@ -34,7 +34,7 @@ HEADER_CODES = frozenset({
 """Codes of the notes made here, which have no position in the page's source."""
 _VALIDATORS = ("etag", "last-modified", "cache-control", "expires")
 NOTED_FIELDS = frozenset((*_SAFETY, *_VALIDATORS, "set-cookie", "content-encoding"))
-UNCOMPRESSED = "not-compressed"
+NO_COMPRESSION = "not-compressed"
 """The note whose number is the size of the page; all other notes are equal for pages with equal headers."""
 
 
@@ -44,7 +44,7 @@ def page_header_notes(
     """Notes on an HTML page's header. fields: those of NOTED_FIELDS. size_bytes: of the decompressed body. Total."""
     # Of validators only the presence matters; this makes the headers of a site's pages equal, and cacheable
     alike = tuple([(name, "yes" if value and name in _VALIDATORS else value) for name, value in fields])
-    is_long = size_bytes >= COMPRESSED_FROM and _TEXT_TYPES.match(media_type) is not None
+    is_long = size_bytes >= LEAST_COMPRESSION_BYTES and _TEXT_TYPES.match(media_type) is not None
     return _of_header(url.startswith("https:"), _LOOPBACK.match(url) is not None, is_long, alike)
 
 

@@ -101,7 +101,7 @@ def tag_of(element: Element) -> str:
 
 def text_of(element: Element) -> str:
     """All text of the subtree, white space folded."""
-    return whitespace.folded(element.text)
+    return whitespace.fold_whitespace(element.text)
 
 
 def markup_of(element: Element) -> str:

@@ -323,12 +323,12 @@ class Insertion(Nodes):
             return self._insert_leaf(tag)
         if group in (S_RB, S_RP):
             if self._has(RUBY, SCOPE):
-                self._close_implied(RTC if group == S_RP else 0)
+                self._close_implied_tags(RTC if group == S_RP else 0)
             self._insert(tag)
             return 0
         if group in (S_OPTION, S_OPTGROUP):
             if self._has(SELECT, SCOPE):
-                self._close_implied(OPTGROUP if group == S_OPTION else 0)
+                self._close_implied_tags(OPTGROUP if group == S_OPTION else 0)
             elif self.open_tags[self.depth - 1] == OPTION:
                 self.depth -= 1
             self._reopen()
@@ -361,7 +361,7 @@ class Insertion(Nodes):
             return self._insert_raw(tag)
         if group == S_HR:
             if self._has(SELECT, SCOPE):
-                self._close_implied(0)
+                self._close_implied_tags(0)
             return self._insert_leaf(tag)
         if group == S_TEXTAREA:
             self.skip_line = 1
@@ -627,7 +627,7 @@ class Insertion(Nodes):
         node, self.form = self.form, -1
         place = self._open_place(node) if node > 0 else -1
         if place >= 0 and self._is_in_scope(place):
-            self._close_implied(0)
+            self._close_implied_tags(0)
             self._remove(place)
         return 0
 

@@ -190,7 +190,7 @@ class GatheredLinks:
             # the `#` protects a trailing space, from which a fragment was cut
             return _with_identity(resolve(written + "#", self.base)[0])
         if is_plain:
-            _count_remembered()
+            _count_cache_entry()
             self.below[head] = targets
         return targets
 
@@ -233,7 +233,7 @@ class GatheredLinks:
         if not size:
             return NO_LINKS
         for row, pieces in self.pieces.items():
-            self.fragments[row] = joined(pieces)
+            self.fragments[row] = join_fragments(pieces)
         kinds, positions, nofollow = bytearray(size), bytearray(size), bytearray(size)
         for row in range(size):
             place = self.places.values[row]
@@ -369,7 +369,7 @@ def with_query_in(charset: str, href: str) -> str:
     return head + mark + encoding.url_query(query) + sharp + fragment if encoding else href
 
 
-def joined(pieces: list[tuple[int, str]]) -> str:
+def join_fragments(pieces: list[tuple[int, str]]) -> str:
     """Distinct fragments as in a canonical URL, in page order, separated by blanks."""
     pieces.sort(key=_place)
     texts = dict.fromkeys([text for _, text in pieces])
@@ -393,12 +393,12 @@ def targets_below(folder: Url) -> dict[str, Targets]:
     """Cached targets of plain heads on pages of that folder."""
     heads = _BELOW.get(folder)
     if heads is None:
-        _count_remembered()
+        _count_cache_entry()
         heads = _BELOW[folder] = {}
     return heads
 
 
-def _count_remembered() -> None:
+def _count_cache_entry() -> None:
     """Clears the cache when it is full, which is cheaper than tracking the last use."""
     _COUNTS["remembered"] += 1
     if _COUNTS["remembered"] > CACHED_MOST:

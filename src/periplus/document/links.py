@@ -119,15 +119,15 @@ def _has_words(directive: str, text: str) -> bool:
     Simplified: prefix, start, end and suffix must follow each other, with case and white space folded. Word boundaries
     are not checked, since they depend on the language; so everything that a browser finds is found here too.
     """
-    directives = [tuple(_folded(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
+    directives = [tuple(_fold(unquote(part or "")) for part in match.groups()) for match in _PART.finditer(directive)]
     if not directives:
         return True
-    folded = _folded(text)
+    folded = _fold(text)
     return any(_matches(folded, *parts) for parts in directives)
 
 
-def _folded(text: str) -> str:
-    return whitespace.folded(text).casefold()
+def _fold(text: str) -> str:
+    return whitespace.fold_whitespace(text).casefold()
 
 
 def _matches(text: str, prefix: str, start: str, end: str, suffix: str) -> bool:

@@ -2,9 +2,9 @@ cimport cython
 
 from periplus.document.tree cimport PageTree
 
-cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT, AROUND, MARKED
+cdef int JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT, AROUND, BYLINE_MARKS
 cdef int MARKS_MOST, WORDS_COUNT, SCRIPT_TAG, META_TAG, TYPE, NAME, PROPERTY, ITEMPROP, ITEMTYPE, STYLE_TAG, HTML_TAG, BODY_TAG, TAGS_KNOWN, NAMES_KNOWN
-cdef int NOTHING, A, PLUS, SPACE, LOWER, DOT, CLASS_OF, ID_OF, ID_CHARS, CLASSES_KEPT
+cdef int NOTHING, A, PLUS, SPACE, LOWER, DOT, CLASS_OF, ID_OF, ID_CHARS, CLASS_CACHE_SIZE
 cdef const unsigned char[::1] LETTERS
 cdef const short[::1] FIRST_WORDS
 cdef const int[::1] KINDS, BEGINS, TAG_MARKS, NAME_MARKS
@@ -21,7 +21,7 @@ cpdef list heads(PageTree tree)
     attributes="const int[::1]", names="const int[::1]", around="int[::1]", node=int, tag=int, parent=int, marks=int,
     inherited=int, row=int,
 )
-cpdef list marked(PageTree tree)
+cpdef list marked_nodes(PageTree tree)
 @cython.locals(
     names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
     rows="short[::1]", earlier="int[::1]", together=int, row=int, kind=int, start=int, end=int, marks=int, at=int,

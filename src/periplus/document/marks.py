@@ -13,7 +13,7 @@ from periplus.document.tree import PageTree
 
 JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE, ARTICLE, BOX, SILENT = MARKS
 AROUND = ELSEWHERE | ARTICLE | SILENT
-MARKED = TIME | ITEM | REL | AUTHOR | DATE | MODIFIED
+BYLINE_MARKS = TIME | ITEM | REL | AUTHOR | DATE | MODIFIED
 MARKS_MOST = 3_000  # elements per page
 
 NOTHING = 0  # in manuals: notes on versions, such as `versionchanged`
@@ -50,7 +50,7 @@ NAME_MARKS = array("i", (_NAME_MARKS.get(name, 0) for name in ATTRIBUTE_NUMBERS)
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
 A, PLUS, SPACE, LOWER, DOT = b"a+ \x20."
 ID_CHARS = 24  # longest id considered: longer ones, and those with a dot, are anchors of documentation
-CLASSES_KEPT = 256  # a power of 2: a page has a thousand class attributes, and a few dozen distinct ones
+CLASS_CACHE_SIZE = 256  # a power of 2: a page has a thousand class attributes, and a few dozen distinct ones
 
 
 def heads(tree: PageTree) -> list[tuple[int, int, str]]:
@@ -82,7 +82,7 @@ def item_types(tree: PageTree) -> list[str]:
     return [text(tree, tree.value_starts[row], tree.value_ends[row]) for row in rows[:MARKS_MOST]]
 
 
-def marked(tree: PageTree) -> list[tuple[int, int]]:
+def marked_nodes(tree: PageTree) -> list[tuple[int, int]]:
     """(node, its marks) of the elements that may contain author or dates, in page order."""
     of_rows, rows = _of_rows(tree), list[tuple[int, int]]()
     if not len(of_rows):
@@ -104,7 +104,7 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
                 marks |= of_rows[row]
         marks |= inherited
         around[node] = marks & AROUND
-        if marks & MARKED:
+        if marks & BYLINE_MARKS:
             rows.append((node, marks))
             if len(rows) == MARKS_MOST:
                 break
@@ -112,10 +112,10 @@ def marked(tree: PageTree) -> list[tuple[int, int]]:
 
 
 def _of_rows(tree: PageTree) -> memoryview:
-    """The marks that each attribute gives its element; empty if no element can be `marked`, as on most pages."""
+    """The marks that each attribute gives its element; empty if no element can be `marked_nodes`, as on most pages."""
     names, starts, ends, chars = tree.attribute_names, tree.value_starts, tree.value_ends, tree.chars
     rows = memoryview(bytearray(2 * len(names))).cast("h")
-    earlier = memoryview(bytearray(12 * CLASSES_KEPT)).cast("i")  # cache of classes: start, end, marks
+    earlier = memoryview(bytearray(12 * CLASS_CACHE_SIZE)).cast("i")  # cache of classes: start, end, marks
     together = 0
     for row in range(len(names)):
         kind = NAME_MARKS[names[row]] if names[row] < NAMES_KNOWN else 0
@@ -130,7 +130,7 @@ def _of_rows(tree: PageTree) -> memoryview:
             marks = _of_id(chars, start, end)
         else:
             # inlined: a call with memoryviews costs more than the work
-            at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASSES_KEPT - 1))
+            at, slot = start, 3 * ((end - start + 7 * chars[start] + 31 * chars[end - 1]) & (CLASS_CACHE_SIZE - 1))
             first = earlier[slot]
             if earlier[slot + 1] - first == end - start:
                 while at < end and chars[at] == chars[first]:
@@ -142,10 +142,10 @@ def _of_rows(tree: PageTree) -> memoryview:
         rows[row] = marks
         together |= marks
     node, tags = 0, tree.tags
-    while not together & MARKED and node < len(tags):
+    while not together & BYLINE_MARKS and node < len(tags):
         together |= TAG_MARKS[tags[node]] if 0 < tags[node] < TAGS_KNOWN else 0
         node += 1
-    return rows if together & MARKED else rows[:0]
+    return rows if together & BYLINE_MARKS else rows[:0]
 
 
 def _of_id(chars: memoryview, start: int, end: int) -> int:

@@ -9,7 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.resources import files
 
 
-def reason_interpreted() -> str:
+def interpreter_reason() -> str:
     """Why some of the modules are interpreted; '' if all are compiled."""
     names = [entry.name for entry in files("periplus.document").iterdir()]
     modules = sorted(name.removesuffix(".pxd") for name in names if name.endswith(".pxd"))

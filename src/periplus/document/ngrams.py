@@ -12,7 +12,7 @@ FACTOR = 0x9E3779B1
 MASK = 0xFFFFFFFF  # a literal would be a Python object in C too
 LANES = 4  # 16-bit sums in the 64 bits that are added at once
 BIAS = 5 * 128  # makes every sum of five weights positive
-MOST_ADDED = 50  # rows; twice as many still fit in 16 bits
+MOST_ROW_SUMS = 50  # rows; twice as many still fit in 16 bits
 SPACE = 32  # the symbol of all non-letters
 
 
@@ -72,7 +72,7 @@ class Ngrams:
         codes: UTF-16 units, as uint16. symbols: uint16[65536], the symbol of each unit; SPACE for non-letters, of which
         a run counts once. totals: int32. Returns the number of symbols.
         """
-        space, factor, mask, most_added = SPACE, FACTOR, MASK, MOST_ADDED
+        space, factor, mask, most_added = SPACE, FACTOR, MASK, MOST_ROW_SUMS
         last_slot, words, added, (cells, sums) = self.last_slot, self.words, 0, _cells(1, self.words)
         count, recent = 0, [0] * 8  # ring buffer of the last symbols
         for place in range(len(codes)):

@@ -2,7 +2,7 @@ cimport cython
 
 from periplus.document.tokens cimport Tokens
 
-cdef int DEEPEST, ROOM, LONGEST_MERGED, FEWEST_REOPENED, NOWHERE, COLUMNS, STACKS, APART, ELEMENTS
+cdef int DEEPEST, ROOM, MOST_MERGE_ATTRIBUTES, LEAST_REOPEN_LIMIT, NOWHERE, COLUMNS, STACKS, APART, ELEMENTS
 cdef int A, ANNOTATION, MALIGNMARK, MGLYPH, P, SVG, TABLE, TEMPLATE
 cdef int SPECIAL, SCOPE, IN_BUTTON, IMPLIED, FOSTERING, LOOSE, STRANGE, TEXT_SIDE, HTML_SIDE
 cdef int[::1] FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS
@@ -40,7 +40,7 @@ cdef class Nodes:
     cdef inline int _has(self, int tag, int boundaries) except -1
     cdef inline int _pop_to(self, int tag) except -1
     cdef int _clear_to(self, int context) except -1
-    cdef int _close_implied(self, int but) except -1
+    cdef int _close_implied_tags(self, int but) except -1
     cdef inline int _close_p(self) except -1
     cdef int _close_item(self, int tag, int other) except -1
     cdef int _end_block(self, int tag) except -1

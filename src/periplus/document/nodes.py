@@ -28,8 +28,8 @@ from periplus.document.tags import (
 )
 from periplus.document.tokens import Tokens
 
-LONGEST_MERGED: Final = 512  # attributes that <html> and <body> can gather from further tags
-FEWEST_REOPENED: Final = 10_000  # limit on reopened formatting elements; plus one per two characters of the page
+MOST_MERGE_ATTRIBUTES: Final = 512  # attributes that <html> and <body> can gather from further tags
+LEAST_REOPEN_LIMIT: Final = 10_000  # limit on reopened formatting elements; plus one per two characters of the page
 NOWHERE: Final = 1 << 30
 COLUMNS: Final = 11  # of four bytes each
 STACKS: Final = 6
@@ -67,7 +67,7 @@ class Nodes:
         self.depth = 1  # the document is at the bottom of the stack
         self.listed = 0
         self.floor = NOWHERE  # the place on the stack of the first SVG or MathML element
-        self.budget = (size >> 1) + FEWEST_REOPENED
+        self.budget = (size >> 1) + LEAST_REOPEN_LIMIT
         self.before = -1
         self.fostering = 0
         self.first = self.attrs = self.closing = self.place = 0  # of the current tag
@@ -218,7 +218,7 @@ class Nodes:
             elif tag == ANNOTATION and self._value("encoding").lower() in (b"text/html", b"application/xhtml+xml"):
                 flags |= HTML_SIDE
         if self.attrs:
-            self.tokens.adjusted(self.first, self.attrs, SVG_NAMES if space == 1 else MATH_NAMES)
+            self.tokens.adjust_names(self.first, self.attrs, SVG_NAMES if space == 1 else MATH_NAMES)
         node = self._add(number)
         self.attributes[node], self.counts[node], self.offsets[node] = self.first, self.attrs, self.place
         self.spaces[node] = space
@@ -236,9 +236,11 @@ class Nodes:
 
     def _merge(self, node: int) -> int:
         """Adds the attributes of the current tag that the element does not have yet."""
-        if self.attrs and self.counts[node] < LONGEST_MERGED:
+        if self.attrs and self.counts[node] < MOST_MERGE_ATTRIBUTES:
             before = self.tokens.rows
-            self.attributes[node] = self.tokens.joined(self.attributes[node], self.counts[node], self.first, self.attrs)
+            self.attributes[node] = self.tokens.merge_rows(
+                self.attributes[node], self.counts[node], self.first, self.attrs
+            )
             self.counts[node] = self.tokens.rows - before
         return 0
 
@@ -268,7 +270,7 @@ class Nodes:
             self.depth -= 1
         return 0
 
-    def _close_implied(self, but: int) -> int:
+    def _close_implied_tags(self, but: int) -> int:
         while self.open_flags[self.depth - 1] & IMPLIED and self.open_tags[self.depth - 1] != but:
             self.depth -= 1
         return 0

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, LinkKind, Position
 
-NONE: Final = 255
+NO_RULE: Final = 255
 POSITION_SHIFT, NOFOLLOW, LONG = 8, 1 << 12, 1 << 13  # parts of a head's owner, besides its source
 
 BLOCKS_MOST: Final = 200_000  # blocks kept per page; the King James Bible has 31,102 verses
@@ -176,7 +176,7 @@ SLOT_NAMES: Final = (
 )  # fmt: skip
 
 
-def _bytes(values: dict[str, int], names: tuple[str, ...] = TAGS, other: int = NONE) -> bytes:
+def _bytes(values: dict[str, int], names: tuple[str, ...] = TAGS, other: int = NO_RULE) -> bytes:
     return bytes(values.get(name, other) for name in names)
 
 

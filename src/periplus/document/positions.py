@@ -28,7 +28,7 @@ _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _LINK_ATTRIBUTES: dict[str, list[str]] = {"link": ["href", "imagesrcset"]}
 for _source in SOURCES:
     _LINK_ATTRIBUTES.setdefault(_source.tag, []).append(_source.attribute)
-_LINKED = ",".join(
+_LINK_SELECTOR = ",".join(
     (*(f"{tag}[{name.replace(':', chr(92) + ':')}]" for tag, names in _LINK_ATTRIBUTES.items() for name in names),
      "meta[http-equiv=refresh i]", "style", "[style]", "[background]")
 )  # fmt: skip
@@ -39,7 +39,7 @@ _ONLY = {  # for issues with a related URL that concern only certain elements
     "canonical": "link[rel~=canonical i]", "hreflang": "link[hreflang]", "insecure-form": "form,button,input",
 }  # fmt: skip
 # (selector, index among the matches); if something is missing, the element that lacks it
-SELECTED = {
+ISSUE_SELECTORS = {
     "title-long": ("title", 0), "title-duplicate": ("title", 0), "title-missing": ("head", 0),
     "description-long": ("meta[name=description i]", 0), "description-duplicate": ("meta[name=description i]", 0),
     "description-missing": ("head", 0), "h1-several": ("h1", 1), "h1-missing": ("body", 0), "main-missing": ("body", 0),
@@ -61,7 +61,7 @@ class PageSource(NamedTuple):
     charset: str
 
 
-class _Written(NamedTuple):
+class _LinkSource(NamedTuple):
     """A link as written in a page. element: None in a style sheet."""
 
     element: html.Element | None
@@ -76,21 +76,21 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     text, _ = decode(page.body, page.charset, page.media_type)
     convert = WIKI_TEXTS.get(page.media_type)
     if page.media_type == _SHEET:
-        links = _Links([_Written(None, url) for url, _ in urls(text)], page.url, page)
+        links = _Links([_LinkSource(None, url) for url, _ in urls(text)], page.url, page)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
     if convert is None and page.media_type not in HTML_TYPES:
         return [None for _ in issues]
     markup = text if convert is None else convert(text).html
     tree = html.parse_with_positions(markup)
     # links and notes take two thirds of the time, and are computed only if needed
-    written = list(_written(tree)) if any(map(_is_of_link, issues)) else []
+    written = list(_link_sources(tree)) if any(map(_is_of_link, issues)) else []
     links = _Links(written, _base(tree, page.url), page)
-    notes = noted_elements(markup, tree) if any(issue.code not in SELECTED for issue in issues) else []
+    notes = noted_elements(markup, tree) if any(issue.code not in ISSUE_SELECTORS for issue in issues) else []
     noted = {note.code: element for note, element in notes if element is not None}
     places: list[LineColumn | None] = []
     for issue in issues:
         link = links.of(issue)
-        element = link.element if link else noted.get(issue.code) or _selected(tree, issue.code)
+        element = link.element if link else noted.get(issue.code) or _issue_element(tree, issue.code)
         if convert is not None:
             places.append(_in_text(text, link.text) if link else None)
         else:
@@ -98,8 +98,8 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     return places
 
 
-def _selected(tree: html.Tree, code: str) -> html.Element | None:
-    selector, which = SELECTED.get(code, ("", 0))
+def _issue_element(tree: html.Tree, code: str) -> html.Element | None:
+    selector, which = ISSUE_SELECTORS.get(code, ("", 0))
     return next(iter(html.select(tree, selector)[which:]), None) if selector else None
 
 
@@ -112,31 +112,31 @@ def _base(tree: html.Tree, url: Url) -> Url:
     return url
 
 
-def _written(tree: html.Tree) -> Iterator[_Written]:
+def _link_sources(tree: html.Tree) -> Iterator[_LinkSource]:
     """The links of a page's elements, in page order."""
-    for element in html.select(tree, _LINKED):
+    for element in html.select(tree, _LINK_SELECTOR):
         tag = html.tag_of(element)
         for name in _LINK_ATTRIBUTES.get(tag, ()):
             if value := html.attribute(element, name):
-                yield from (_Written(element, text) for text in split_of_attribute(name, value))
+                yield from (_LinkSource(element, text) for text in split_of_attribute(name, value))
         if tag == "meta" and (match := _REFRESH.match(html.attribute(element, "content"))):
-            yield _Written(element, match[1])
+            yield _LinkSource(element, match[1])
         sheet = element.text if tag == "style" else html.attribute(element, "style")
-        yield from (_Written(element, text) for text, _ in urls(sheet))
+        yield from (_LinkSource(element, text) for text, _ in urls(sheet))
         if background := html.attribute(element, "background"):
-            yield _Written(element, background)
+            yield _LinkSource(element, background)
 
 
 def _is_of_link(issue: Issue) -> bool:
-    return issue.code in _NO_URLS or bool(issue.related and issue.code not in SELECTED)
+    return issue.code in _NO_URLS or bool(issue.related and issue.code not in ISSUE_SELECTORS)
 
 
 class _Links:
     """The links of a page, to look up those of issues."""
 
-    def __init__(self, links: Sequence[_Written], base: Url, page: PageSource) -> None:
-        self._by_text: dict[str, _Written] = {}
-        self._by_target: dict[Url, list[tuple[_Written, str]]] = {}  # with their fragments
+    def __init__(self, links: Sequence[_LinkSource], base: Url, page: PageSource) -> None:
+        self._by_text: dict[str, _LinkSource] = {}
+        self._by_target: dict[Url, list[tuple[_LinkSource, str]]] = {}  # with their fragments
         for link in links:
             text = link.text.strip(_C0_AND_SPACE)
             self._by_text.setdefault(text[:200], link)
@@ -146,7 +146,7 @@ class _Links:
                 continue
             self._by_target.setdefault(identity(target), []).append((link, fragment))
 
-    def of(self, issue: Issue) -> _Written | None:
+    def of(self, issue: Issue) -> _LinkSource | None:
         """The first link that matches an issue, preferably in the same part of the page and with the same text."""
         if not _is_of_link(issue):
             return None
@@ -168,7 +168,7 @@ class _Links:
 def _unlikeness(element: html.Element | None, issue: Issue) -> tuple[bool, bool]:
     if element is None:
         return False, False
-    words = bool(issue.anchor) and whitespace.folded(name_of(element))[: len(issue.anchor)] != issue.anchor
+    words = bool(issue.anchor) and whitespace.fold_whitespace(name_of(element))[: len(issue.anchor)] != issue.anchor
     return bool(issue.position) and _part_of(element).value != issue.position, words
 
 

@@ -42,7 +42,7 @@ HEADING_CHARS = 12  # a shorter heading could be part of any title
 
 _ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
 _PARTS = ("comment", "answer", "imageobject", "person", "organization", "review", "rating", "question", "offer")
-_METAS_PUBLISHED = (
+_PUBLICATION_METAS = (
     "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued",
     "dc.date.issued", "dcterms.created", "dc.date.created", "dc.date.publication", "citation_publication_date",
     "citation_online_date", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "article.published",
@@ -54,7 +54,7 @@ _METAS_PUBLISHED = (
     "dcterms:available", "citation_date", "date", "og:date", "release_date", "video:release_date",
     "music:release_date", "book:release_date", "displaydate", "article:date", "article.created", "vr:published_time",
 )  # fmt: skip
-_METAS_MODIFIED = (
+_MODIFICATION_METAS = (
     "article:modified_time", "og:article:modified_time", "og:updated_time", "datemodified", "dcterms.modified",
     "dc.date.modified", "article.updated", "modified_time", "last-modified", "lastmod", "modificationdate", "revised",
     "article:modified", "article:updated", "updated_time", "dcterms:modified", "dc:modified", "utime", "dc.modified",
@@ -67,15 +67,15 @@ _METAS_AUTHOR = (
     "dc.author", "citation_authors", "content_author", "rbauthors", "authors",
 )  # fmt: skip
 _METAS = frozenset(
-    (*_METAS_PUBLISHED, *_METAS_MODIFIED, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
+    (*_PUBLICATION_METAS, *_MODIFICATION_METAS, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
 )
 # Patterns are compiled on first use: saves 3 ms at start-up
-_WORDS_MODIFIED = (
+_MODIFICATION_WORDS = (
     r"updat|modif|revis|(?:letzte|zuletzt) \w*ander|aktualis|geandert|bearbeit|"
     r"\bstand\b|mise? a jour|actualiz|aggiornat|atualiz|bijgewerkt|"
     r"uppdater|oppdater|opdater|paivitetty|zmenen|aktualiz|izmen|обновл|изменен|оновлен|guncelle|frissit|edited|changed"
 )
-_WORDS_PUBLISHED = (
+_PUBLICATION_WORDS = (
     r"publi|posted|veroffentlicht|erschienen|vydan|zverejn|pubblicat|gepubliceerd|опубликован|дата|kozzete|megjelen|"
     r"opublik|datum|date:|written|\bam\b|\bvom\b|geschrieben|erstellt|ecrit|escrito|skrevet|pridano|dodano|вiд|postato"
 )
@@ -83,8 +83,8 @@ _WORDS_PUBLISHED = (
 _WORDS_OTHER = r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
 
 
-_JSON_PUBLISHED = ("datepublished", "datecreated", "uploaddate", "dateposted")
-_ITEMS_PUBLISHED = (
+_JSON_PUBLICATION = ("datepublished", "datecreated", "uploaddate", "dateposted")
+_PUBLICATION_ITEMS = (
     "datepublished", "schema:datepublished", "pubdate", "dcterms:issued", "dc:date", "dcterms:created", "dc:issued",
     "dc:created", "dcterms:date", "datecreated", "uploaddate", "published", "rnews:datepublished",
 )  # fmt: skip
@@ -133,13 +133,13 @@ def publication_of(
     near = () if is_whole else lines_near(heading, text)
     dated = () if is_whole else dated_lines(text)
     author = _author(head, url, _authors(names, head, signs, near))
-    published = _first(_published(head, signs, near, language), latest)
+    published = _first(_publication_dates(head, signs, near, language), latest)
     if _has_year(url):
         day = next((moment.iso() for moment in url_dates(url) if EARLIEST <= moment.when <= latest), "")
         # pages published at midnight often have the UTC day in machine-readable data
         if day and published[0][:10] != day:
             published = day, "url"
-    modified = _first(_modified(head, signs, dated, language), latest)
+    modified = _first(_modification_dates(head, signs, dated, language), latest)
     return Publication(*author, *published, *modified, types)
 
 
@@ -168,7 +168,7 @@ def page_date(evidence: DateEvidence) -> PageDate:
     tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
     head, signs = (head_of(tree), signs_of(tree)) if tree else (NO_HEAD_WORDS, NO_SIGNS)
     near = lines_near(evidence.title, "\n".join(evidence.texts))
-    ways = dict(_published(head, signs, near, evidence.language))
+    ways = dict(_publication_dates(head, signs, near, evidence.language))
     marked = (moment for name in ("microdata", "time", "class") for moment in ways[name])
     asked: tuple[tuple[DateOrigin, Iterable[WrittenDate]], ...] = (
         (DateOrigin.JSON_LD, ways["json-ld"]),
@@ -207,38 +207,38 @@ def _first(ways: Iterable[tuple[str, Iterable[WrittenDate]]], latest: float) -> 
 
 
 def _in_head(head: HeadWords) -> Iterator[WrittenDate]:
-    yield from _of_things(head.things, _JSON_PUBLISHED)
-    yield from _machine(_contents(head.metas, _METAS_PUBLISHED))
+    yield from _of_things(head.things, _JSON_PUBLICATION)
+    yield from _machine(_contents(head.metas, _PUBLICATION_METAS))
 
 
-def _published(
+def _publication_dates(
     head: HeadWords, signs: Signs, near: Sequence[str], language: str
 ) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
-    yield "json-ld", _of_things(head.things, _JSON_PUBLISHED)
-    yield "meta", _machine(_contents(head.metas, _METAS_PUBLISHED))
-    yield "microdata", _machine(_contents(signs.items, _ITEMS_PUBLISHED))
-    times = [(mark, _written(text, language)) for mark, text in signs.times if not mark & MODIFIED]
+    yield "json-ld", _of_things(head.things, _JSON_PUBLICATION)
+    yield "meta", _machine(_contents(head.metas, _PUBLICATION_METAS))
+    yield "microdata", _machine(_contents(signs.items, _PUBLICATION_ITEMS))
+    times = [(mark, _parse_date(text, language)) for mark, text in signs.times if not mark & MODIFIED]
     yield "time", [date for mark, date in times if date and mark & DATE] or _unless_list(date for _, date in times)
-    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if not mark & MODIFIED)
+    yield "class", _unless_list(_parse_date(text, language) for mark, text in signs.dates if not mark & MODIFIED)
     yield "text", _of_texts(near, language)
 
 
-def _modified(
+def _modification_dates(
     head: HeadWords, signs: Signs, dated: Sequence[str], language: str
 ) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
     yield "json-ld", _of_things(head.things, ("datemodified",))
-    yield "meta", _machine(_contents(head.metas, _METAS_MODIFIED))
+    yield "meta", _machine(_contents(head.metas, _MODIFICATION_METAS))
     yield "microdata", _machine(_contents(signs.items, ("datemodified", "dcterms:modified", "dc:modified")))
-    yield "time", _unless_list(_written(text, language) for mark, text in signs.times if mark & MODIFIED)
-    yield "class", _unless_list(_written(text, language) for mark, text in signs.dates if mark & MODIFIED)
-    yield "text", _of_labelled(dated, language, _WORDS_MODIFIED)
+    yield "time", _unless_list(_parse_date(text, language) for mark, text in signs.times if mark & MODIFIED)
+    yield "class", _unless_list(_parse_date(text, language) for mark, text in signs.dates if mark & MODIFIED)
+    yield "text", _label_dates(dated, language, _MODIFICATION_WORDS)
 
 
 def _machine(texts: Iterable[str]) -> Iterator[WrittenDate]:
     return (moment for text in texts if (moment := machine_date(text)))
 
 
-def _written(text: str, language: str) -> WrittenDate | None:
+def _parse_date(text: str, language: str) -> WrittenDate | None:
     folded = without_marks(text)
     return machine_date(text) if text[:4].isdigit() else next(written_dates(folded, language, short=True), None)
 
@@ -326,19 +326,19 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
         # inlined: most lines have none of these, and a call costs as much as all tests
         if "20" not in line and "19" not in line and (len(line) > SHORT_CHARS or line.count(".") != 2):
             continue
-        if re.search(_WORDS_MODIFIED, without_marks(label)):
+        if re.search(_MODIFICATION_WORDS, without_marks(label)):
             continue
         folded = without_marks(line)
-        if re.search(_WORDS_OTHER, folded) or re.search(_WORDS_MODIFIED, folded):
+        if re.search(_WORDS_OTHER, folded) or re.search(_MODIFICATION_WORDS, folded):
             continue
         moments = list(written_dates(folded, language, short=True))
-        if moments and re.search(_WORDS_PUBLISHED, f"{without_marks(label)} {folded}"):
+        if moments and re.search(_PUBLICATION_WORDS, f"{without_marks(label)} {folded}"):
             yield from moments
         plain += moments
     yield from plain
 
 
-def _of_labelled(lines: Sequence[str], language: str, label: str) -> Iterator[WrittenDate]:
+def _label_dates(lines: Sequence[str], language: str, label: str) -> Iterator[WrittenDate]:
     for line in lines:
         folded = without_marks(line)
         if (at := re.search(label, folded)) and not re.search(_WORDS_OTHER, folded):
@@ -376,7 +376,7 @@ _NO_NAMES = (
     "admin administrator author autor autorin by von unknown anonymous anonimo editor staff none null webmaster follow "
     "share home more mehr kommentare comments datum date name publisher phd md ph.d m.d dr user guest gast presse about"
 )
-_NOBODY = frozenset(_NO_NAMES.split())
+_NOT_NAMES = frozenset(_NO_NAMES.split())
 
 
 def _author(head: HeadWords, url: str, ways: Iterable[tuple[str, list[str]]]) -> tuple[str, str]:
@@ -384,14 +384,14 @@ def _author(head: HeadWords, url: str, ways: Iterable[tuple[str, list[str]]]) ->
     of_site = ("", "")
     for source, names in ways:
         site = _site_names(head, url) if names else frozenset()
-        if own := [name for name in names if _folded(name) not in site]:
+        if own := [name for name in names if _fold_name(name) not in site]:
             return "; ".join(own), source
         if names and not of_site[0]:
             of_site = "; ".join(names), source
     return of_site
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return re.sub(r"\W", "", without_marks(name))
 
 
@@ -404,7 +404,7 @@ def _site_names(head: HeadWords, url: str) -> Collection[str]:
         kinds = str(thing.get("@type", "")).lower()
         if ("organization" in kinds or kinds == "website") and isinstance(name := thing.get("name"), str):
             names.add(name)
-    return frozenset(map(_folded, names))
+    return frozenset(map(_fold_name, names))
 
 
 def _authors(
@@ -426,7 +426,7 @@ def _names(texts: Iterable[str]) -> list[str]:
             name = piece.strip(" .:,-–")
             if re.fullmatch(_SLUG, name):
                 name = name.replace(".", " ").replace("_", " ").title()
-            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOBODY and not re.search(_NO_NAME, name):
+            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOT_NAMES and not re.search(_NO_NAME, name):
                 names.setdefault(name.casefold(), name)
         if names:
             return list(names.values())[:NAMES_MOST]
@@ -508,7 +508,7 @@ def signs_of(tree: PageTree) -> Signs:
     """Reads the elements marked by class, rel, property or name."""
     items, times, dates = list[tuple[str, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
     links, names, outer = list[str](), list[str](), 0
-    for node, mark in marks.marked(tree):
+    for node, mark in marks.marked_nodes(tree):
         if mark & ELSEWHERE:
             continue
         values = marks.values(tree, node)

@@ -118,7 +118,7 @@ cdef class Reader:
     cpdef list fragments_of(self, int head)
 
 
-cdef str decoded(bytes text)
+cdef str decode_utf_8(bytes text)
 @cython.locals(
     texts=Text, chars="const unsigned char[::1]", parents="const int[::1]", tags="const int[::1]",
     names="const int[::1]", counts="const int[::1]", firsts="const int[::1]", starts="const int[::1]",

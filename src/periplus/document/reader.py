@@ -29,7 +29,7 @@ from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Pos
 NEWLINE, SPACE, SHARP, SLASH, DOT, LOW_LINE, PARENTHESIS, DIGIT = b"\n #/._(0"
 SPACES, GOING_ON = rules.SPACES, rules.GOING_ON
 PROPERTIES, KINDS, LEVELS, LANDMARKS = rules.PROPERTIES, rules.KINDS, rules.LEVELS, rules.LANDMARKS
-TAG_LETTERS, TAG_ENDS, SLOTS, NONE = rules.TAG_LETTERS, rules.TAG_ENDS, rules.SLOTS, rules.NONE
+TAG_LETTERS, TAG_ENDS, SLOTS, NONE = rules.TAG_LETTERS, rules.TAG_ENDS, rules.SLOTS, rules.NO_RULE
 FIRST_PARTS, PARTS, SOURCE_SLOTS = rules.FIRST_PARTS, rules.PARTS, rules.SOURCE_SLOTS
 SOURCES_WITH_REL, SOURCE_IS_ANCHOR = rules.SOURCES_WITH_REL, rules.SOURCE_IS_ANCHOR
 SOURCE_IS_LIST, POSITION_SHIFT, NOFOLLOW, LONG = rules.SOURCE_IS_LIST, rules.POSITION_SHIFT, rules.NOFOLLOW, rules.LONG
@@ -54,7 +54,7 @@ A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAM
 )
 PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.HEADING]
 AT_BODY = POSITION_CODES[Position.BODY]
-UNFOLLOWED = frozenset(("nofollow", "ugc", "sponsored"))
+NOFOLLOW_RELS = frozenset(("nofollow", "ugc", "sponsored"))
 
 # Actions at the end of an element
 END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK = 1, 2, 4, 8, 16, 32, 64
@@ -263,7 +263,7 @@ class Reader:
         if properties & BANNER and self.sectioned:
             landmark = NONE
         if self.stamps[ROLE] == self.serial:
-            landmark = rules.ROLES.get(decoded(self._value(ROLE)).strip().lower(), landmark)
+            landmark = rules.ROLES.get(decode_utf_8(self._value(ROLE)).strip().lower(), landmark)
         if landmark == NONE:
             return 0
         self.position = self.landmark = landmark
@@ -438,10 +438,10 @@ class Reader:
             for slot in (REL, HREF, HREFLANG, AS, TITLE, IMAGESRCSET):
                 self._put_value(self.links, slot)
         elif tag == BASE_TAG and not self.base:
-            self.base = decoded(self._value(HREF))
+            self.base = decode_utf_8(self._value(HREF))
         elif tag == HTML_TAG and not self.html_count:
             self.html_count = 1
-            self.language = decoded(self._value(LANG) or self._value(XML_LANG))
+            self.language = decode_utf_8(self._value(LANG) or self._value(XML_LANG))
         elif tag == SCRIPT_TAG:
             self.script_count += 1
         elif tag == SVG_TAG:
@@ -570,7 +570,7 @@ class Reader:
                     self.unscripted_chars += folded_chars(source, start, end)
                 continue
             if purpose == FOR_TITLE:
-                self.title = decoded(bytes(source[start:end]))
+                self.title = decode_utf_8(bytes(source[start:end]))
                 continue
             if start == end:
                 source = self.chars
@@ -581,7 +581,7 @@ class Reader:
                 self._add_anchor(number, source, start, end)
             elif has_words(source, start, end) and (not self.h1_place or number < self.h1_place):
                 self.h1_place = number
-                self.h1 = " ".join(decoded(bytes(source[start:end])).split())
+                self.h1 = " ".join(decode_utf_8(bytes(source[start:end])).split())
         if not rows.size:
             words.size = words.pending = 0
         return 0
@@ -656,13 +656,13 @@ class Reader:
             entry, anchor = self.by_head.values[place], ""
             if self.entry_rows.values[entry - 1]:
                 start, end = self._ends_of_anchor(self.entry_rows.values[entry - 1])
-                anchor = decoded(bytes(self.anchors.chars[start:end]))
+                anchor = decode_utf_8(bytes(self.anchors.chars[start:end]))
             start, end = self.entries.start(entry), self.entries.end(entry)
-            rows.append((entry - 1, decoded(bytes(self.entries.text.chars[start:end])), anchor))
+            rows.append((entry - 1, decode_utf_8(bytes(self.entries.text.chars[start:end])), anchor))
         return rows
 
 
-def decoded(text: bytes) -> str:
+def decode_utf_8(text: bytes) -> str:
     """Decodes UTF-8 that may contain lone surrogates."""
     return text.decode("utf-8", "surrogatepass")
 
@@ -670,7 +670,7 @@ def decoded(text: bytes) -> str:
 @lru_cache(maxsize=256)
 def is_unfollowed(rel: bytes) -> bool:
     """Whether a rel attribute says that the link should not be followed."""
-    return not UNFOLLOWED.isdisjoint(decoded(rel).lower().split())
+    return not NOFOLLOW_RELS.isdisjoint(decode_utf_8(rel).lower().split())
 
 
 def tree_of(text: str) -> PageTree:

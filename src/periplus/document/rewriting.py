@@ -54,12 +54,12 @@ _HTML_NAME, _SVG_NAME, _XLINK_NAME = (
 _SCRIPTS = tuple(space + name for space in (_HTML_NAME, _SVG_NAME) for name in ("script", "handler", "listener"))
 # Elements that open documents or change the page: removed where no policy is possible
 _FRAMES = tuple(_HTML_NAME + name for name in ("iframe", "frame", "object", "embed", "applet", "meta", "link"))
-_DECLARED = re.compile(r"""<!ENTITY\s+([^\s&;<>"']{1,100})\s+["']([^"'<>&%]{0,100})["']\s*>""")
+_ENTITY_DECLARATION = re.compile(r"""<!ENTITY\s+([^\s&;<>"']{1,100})\s+["']([^"'<>&%]{0,100})["']\s*>""")
 _REFERENCE = re.compile(r"&([^\s&;<>\"']{1,100});")
 _OUTSIDE = re.compile(r"https?:|//|\\", re.IGNORECASE)  # in a style or attribute: may cause a request to the web
 
 
-def resolved(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Change]:
+def url_rewriter(url: Url, place: Callable[[Url, str], str]) -> Callable[[str], Change]:
     """A function from a page's base as written to the function that rewrites its URLs.
 
     place: the replacement for (URL, fragment).
@@ -157,7 +157,7 @@ def _root(text: str) -> etree._Element | None:
     """
     from lxml import etree
 
-    declared = dict[str, str](_DECLARED.findall(text))
+    declared = dict[str, str](_ENTITY_DECLARATION.findall(text))
     text = _REFERENCE.sub(lambda name: declared.get(name[1], name[0]), text) if declared else text
     data = xml_of_xml(text)
     if data is None:

@@ -35,7 +35,7 @@ _PART_OF_BOM = re.compile(rb"\xef(?:\xbb)?(?![\x80-\xbf])")  # not followed by a
 _SECONDS = re.compile(rb"\d{1,9}(?:\.\d*)?|\.\d+")
 _SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form in which rules are compared
 _TO_CHANGE = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~!&'()+,;=:@/?\[\]%-]")
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_UNRESERVED_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 @frozen
@@ -258,7 +258,7 @@ def _rule(verdict: RobotsVerdict, value: bytes) -> RobotsRule:
     anchored = pattern.endswith("$")
     if not pattern.startswith(("/", "*")):
         pattern = "/" + pattern  # accepted: `Disallow: private/` is unambiguous
-    parts = "*".join(_escaped(part) for part in pattern.removesuffix("$").split("*"))
+    parts = "*".join(_percent_encode(part) for part in pattern.removesuffix("$").split("*"))
     first, *rest = _with_bare_query(parts).split("*")
     inner, last = [part for part in rest[:-1] if part], rest[-1:]
     return RobotsRule(verdict, (first, *inner, *last), anchored)
@@ -266,10 +266,10 @@ def _rule(verdict: RobotsVerdict, value: bytes) -> RobotsRule:
 
 def _comparable(path: str) -> str:
     """A path in the form in which rules are compared (2.2.2)."""
-    return _escaped(path.encode("utf-8", "surrogatepass").decode("latin-1"))
+    return _percent_encode(path.encode("utf-8", "surrogatepass").decode("latin-1"))
 
 
-def _escaped(octets: str) -> str:
+def _percent_encode(octets: str) -> str:
     """Percent-encodes everything except unreserved and reserved characters, including `*` and `$`, which are literal
     here (2.2.3). Unreserved characters are decoded, escapes are in upper case.
     """
@@ -281,7 +281,7 @@ def _normalise_escape(match: re.Match[str]) -> str:
     if len(text) == 1:
         return f"%{ord(text):02X}"
     character = chr(int(text[1:], 16))
-    return character if character in _UNRESERVED else text.upper()
+    return character if character in _UNRESERVED_CHARACTERS else text.upper()
 
 
 def _with_bare_query(text: str) -> str:
@@ -388,7 +388,7 @@ class RobotsTags:
 
 
 # Directives with a colon
-_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_VALUE_DIRECTIVES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NAME = re.compile(r"[\w-]+")
 
 
@@ -418,7 +418,7 @@ def _words_of_header(value: str, ours: set[str]) -> set[str]:
     for_us = True
     for part in value.split(","):
         name, colon, rest = (piece.strip() for piece in part.partition(":"))
-        if colon and name not in _VALUED and _NAME.fullmatch(name.replace("*", "_")):
+        if colon and name not in _VALUE_DIRECTIVES and _NAME.fullmatch(name.replace("*", "_")):
             for_us = name in ours
             name = rest.partition(":")[0].strip()
         if for_us:

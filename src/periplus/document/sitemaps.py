@@ -79,12 +79,12 @@ _DIALECTS = {
 _ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s>])", re.IGNORECASE)
 _LINE_BREAK = re.compile(rb"[\r\n]+")
 # An unclosed construct extends to the end; searching again from each start would take quadratic time
-_UNMARKED = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
+_COMMENT_OR_CDATA = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 # Markup characters in a CDATA section, which are literal there
 _MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")
 _NO_ADDRESS = "\ud800"  # for an entity that is not expanded: never in a URL
 _ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
-_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""\b(href|rel)\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
 _XML_BASE = re.compile(
@@ -99,7 +99,7 @@ _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 def read_sitemap(body: bytes, url: Url) -> Sitemap:
     """Parses a sitemap. url: the base for relative URLs. body: may be gzipped."""
     plain, cut = _decompress(body)
-    plain = _UNMARKED.sub(_mask_section, _as_utf8(plain))
+    plain = _COMMENT_OR_CDATA.sub(_mask_section, _as_utf8(plain))
     root = _ROOT.search(plain)
     if root is None:
         addresses, kind = _text_addresses(plain, url), SitemapKind.TEXT
@@ -209,7 +209,7 @@ def _xml_base(tags: bytes, base: Url) -> Url:
     """Applies the `xml:base` of these tags, outer before inner, to a base (XML Base, 3 and 4)."""
     for first, second in _XML_BASE.findall(tags):
         with contextlib.suppress(InvalidUrl):
-            base = canonical(_unescaped(first or second), base)
+            base = canonical(_resolve_entities(first or second), base)
     return base
 
 
@@ -220,7 +220,7 @@ def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes],
     if text := _content(address, body, start, end):
         return text
     match = _GUID.search(body, start, end)
-    text = _unescaped(match[2]) if match and not _NO_PERMALINK.search(match[1] or b"") else ""
+    text = _resolve_entities(match[2]) if match and not _NO_PERMALINK.search(match[1] or b"") else ""
     return text if text[:8].lower().startswith(("http://", "https://")) else ""
 
 
@@ -231,14 +231,14 @@ def _element(prefix: bytes, name: str) -> re.Pattern[bytes]:
 
 def _content(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> str:
     match = element.search(body, start, end)
-    return _unescaped(match[1]) if match else ""
+    return _resolve_entities(match[1]) if match else ""
 
 
 def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> Iterator[str]:
     """The first element's text, and those of adjacent ones. Empty ones are left out."""
     match = element.search(body, start, end)
     while match:
-        if text := _unescaped(match[1]):
+        if text := _resolve_entities(match[1]):
             yield text
         match = element.match(body, match.end(), end)
 
@@ -248,11 +248,11 @@ def _atom_address(body: bytes, start: int, end: int) -> str:
     for link in _ATOM_LINK.finditer(body, start, end):
         attributes = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
         if attributes.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in attributes:
-            return _unescaped(attributes[b"href"])
+            return _resolve_entities(attributes[b"href"])
     return ""
 
 
-def _unescaped(text: bytes) -> str:
+def _resolve_entities(text: bytes) -> str:
     """Resolves XML's five entities and character references; any other entity makes the URL invalid.
 
     A bare `&` is kept.
@@ -263,7 +263,7 @@ def _unescaped(text: bytes) -> str:
 def _character(match: re.Match[str]) -> str:
     name, decimal, hexadecimal = match.groups()
     if name:
-        return _NAMED.get(name, _NO_ADDRESS)
+        return _NAMED_ENTITIES.get(name, _NO_ADDRESS)
     code = int(decimal) if decimal else int(hexadecimal, 16)
     return chr(code) if code <= 0x10FFFF else "\ufffd"
 

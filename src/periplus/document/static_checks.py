@@ -16,15 +16,15 @@ from periplus.model.web import Url
 VERSION = 2  # of the checks: notes of other versions are recomputed
 
 _HEADINGS = "h1,h2,h3,h4,h5,h6,[role=heading]"
-_MARKED = f"{_HEADINGS},[role=main],[tabindex]"
+_OUTLINE_SELECTOR = f"{_HEADINGS},[role=main],[tabindex]"
 _UNSEEN = "[hidden],[aria-hidden=true],template,noscript"
 # the attribute that names them; submit and reset have default names
 _BUTTON_INPUTS = {"button": "value", "image": "alt"}
-_UNLABELLED = frozenset({"hidden", "submit", "reset", "button", "image"})
+_INPUTS_WITHOUT_LABEL = frozenset({"hidden", "submit", "reset", "button", "image"})
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8})*|[ix]-[a-z0-9-]+", re.IGNORECASE)
 _DOCTYPE = re.compile(r"(?:\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<!doctype", re.IGNORECASE | re.DOTALL)
 _PREVIEW = ("og:title", "og:type", "og:image", "og:url")  # ogp.me: the four that every page must have
-_STRUCTURED = "script[type^='application/ld+json' i],[itemscope][itemtype],[typeof]"
+_STRUCTURED_DATA = "script[type^='application/ld+json' i],[itemscope][itemtype],[typeof]"
 _ANYWHERE = Url("https://page.invalid/")  # the position of the page does not matter for the notes
 _NAMELESS = frozenset({"", "presentation", "none"})
 DATA_TABLE = 3  # least rows and columns of a data table, as in axe-core's td-has-header
@@ -40,7 +40,7 @@ class StaticNote(NamedTuple):
     words: str = ""
 
 
-_Noted: TypeAlias = "Iterator[tuple[StaticNote, html.Element | None]]"
+_Notes: TypeAlias = "Iterator[tuple[StaticNote, html.Element | None]]"
 
 
 def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
@@ -50,7 +50,7 @@ def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
 
 def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.Element | None]]:
     """As `static_notes`, each with the first element concerned; None if something is missing."""
-    marked = html.select(tree, _MARKED)
+    marked = html.select(tree, _OUTLINE_SELECTOR)
     return [
         *_of_headings([element for element in marked if _level(element)]),
         *_of_names(tree),
@@ -58,7 +58,7 @@ def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.El
         *_of_page(text, tree, marked),
         *_of_tables(tree),
         *_of_meta(tree),
-        *_of_structured(tree),
+        *_structured_data_notes(tree),
     ]
 
 
@@ -76,7 +76,7 @@ def _level(element: html.Element) -> int:
     return int(level) if level.isascii() and level.isdigit() and 0 < int(level) < 100 else own
 
 
-def _of_headings(headings: list[html.Element]) -> _Noted:
+def _of_headings(headings: list[html.Element]) -> _Notes:
     """Skipped heading levels, and empty headings."""
     skipped: list[html.Element] = []
     empty: list[html.Element] = []
@@ -96,7 +96,7 @@ def _of_headings(headings: list[html.Element]) -> _Noted:
         yield StaticNote("heading-empty", len(empty)), empty[0]
 
 
-def _of_names(tree: html.Tree) -> _Noted:
+def _of_names(tree: html.Tree) -> _Notes:
     """Links, buttons and frames without accessible name."""
     links = [link for link in html.elements(tree, "a") if html.attribute(link, "href")]
     areas = [area for area in html.elements(tree, "area") if html.attribute(area, "href")]
@@ -147,13 +147,13 @@ def _is_hidden(element: html.Element) -> bool:
     )
 
 
-def _of_fields(tree: html.Tree) -> _Noted:
+def _of_fields(tree: html.Tree) -> _Notes:
     """Form fields without label."""
     fields = [
         field
         for tag in ("input", "select", "textarea")
         for field in html.elements(tree, tag)
-        if html.attribute(field, "type").lower() not in _UNLABELLED
+        if html.attribute(field, "type").lower() not in _INPUTS_WITHOUT_LABEL
     ]
     if not fields:
         return
@@ -172,7 +172,7 @@ def _of_fields(tree: html.Tree) -> _Noted:
         yield StaticNote("field-without-label", len(nameless)), nameless[0]
 
 
-def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Noted:
+def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Notes:
     """Checks of the whole page: main landmark, language, focus order, doctype."""
     if not html.elements(tree, "main") and not any(html.attribute(one, "role") == "main" for one in marked):
         yield StaticNote("main-missing"), None
@@ -190,7 +190,7 @@ def _is_above_zero(text: str) -> bool:
     return text.strip().isdecimal() and text.strip().isascii() and text.strip().strip("0") != ""
 
 
-def _of_tables(tree: html.Tree) -> _Noted:
+def _of_tables(tree: html.Tree) -> _Notes:
     """Data tables without header cells."""
     headless = []
     for table in html.elements(tree, "table"):
@@ -206,7 +206,7 @@ def _of_tables(tree: html.Tree) -> _Noted:
         yield StaticNote("table-without-heads", len(headless)), headless[0]
 
 
-def _of_meta(tree: html.Tree) -> _Noted:
+def _of_meta(tree: html.Tree) -> _Notes:
     """Viewport, refresh and preview tags."""
     viewport, display, preview = None, None, set()
     for meta in html.elements(tree, "meta")[:500]:
@@ -235,7 +235,7 @@ def _forbids_zoom(viewport: str) -> bool:
     return most is not None and float(most[1]) < LEAST_ZOOM
 
 
-def _of_structured(tree: html.Tree) -> _Noted:
+def _structured_data_notes(tree: html.Tree) -> _Notes:
     """Structured data that is invalid, lacks properties that search engines require, or has values in a
     wrong format.
     """
@@ -251,7 +251,7 @@ def _of_structured(tree: html.Tree) -> _Noted:
     )
     for code, words in rows:
         if words:
-            yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED)
+            yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED_DATA)
 
 
 # (code, good up to, poor above) for Largest Contentful Paint, in seconds, and Cumulative Layout Shift; source: web.dev

@@ -26,7 +26,7 @@ METAS_MOST = 2_000
 
 _SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org(?:/|#|$)|schema:)", re.IGNORECASE)
 _CDATA = r"(?:<!\[CDATA\[|/[/*]\s*<!\[CDATA\[(?:\s*\*/)?|<!--)"
-_WRAPPED = re.compile(rf"^\s*{_CDATA}|(?:-->|\]\]>|/[/*]\s*\]\]>(?:\s*\*/)?)\s*;?\s*$")
+_WRAPPERS = re.compile(rf"^\s*{_CDATA}|(?:-->|\]\]>|/[/*]\s*\]\]>(?:\s*\*/)?)\s*;?\s*$")
 _OPEN_GRAPH = ("og", "article", "book", "profile", "music", "video", "product", "fb")  # ogp.me, and Meta's own
 
 
@@ -111,7 +111,7 @@ class _Budget:
 
 
 def _text(value: str) -> str:
-    return whitespace.folded(value[: 2 * VALUE_CHARS])[:VALUE_CHARS]
+    return whitespace.fold_whitespace(value[: 2 * VALUE_CHARS])[:VALUE_CHARS]
 
 
 def _short(name: str) -> str:
@@ -152,7 +152,7 @@ def _load(script: html.Element) -> tuple[object, str]:
 
     Raw line breaks in strings, which JSON forbids, are reported but accepted.
     """
-    text = _WRAPPED.sub("", script.text[:JSON_CHARS]).strip()
+    text = _WRAPPERS.sub("", script.text[:JSON_CHARS]).strip()
     if not text:
         return None, ""
     try:
@@ -342,9 +342,9 @@ RULES = (
     TypeRule("DiscussionForumPosting", "author datePublished text|image|video|sharedContent"),
     TypeRule("ProfilePage", "mainEntity"),
 )
-_RULED: dict[str, list[TypeRule]] = {}
+_TYPE_RULES: dict[str, list[TypeRule]] = {}
 for _rule in RULES:
-    _RULED.setdefault(_rule.type, []).append(_rule)
+    _TYPE_RULES.setdefault(_rule.type, []).append(_rule)
 # schema.org 29: subtypes in use
 _BROADER = {
     narrow: broad
@@ -405,7 +405,7 @@ def lacks_of(items: Iterable[Item]) -> Lacks:
         if not item.schema or (item.id and not item.properties):  # just a reference
             continue
         for kind in item.types:
-            for rule in _RULED.get(_BROADER.get(kind, kind), ()):
+            for rule in _TYPE_RULES.get(_BROADER.get(kind, kind), ()):
                 if not rule.within or rule.within == above:
                     asked = rule.required if above else f"{rule.required} {rule.alone}"
                     advised = rule.recommended if rule.within or not above else ""  # a publisher has a page of its own

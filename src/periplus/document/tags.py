@@ -190,7 +190,7 @@ def _foreign_flags(space: int) -> array[int]:
     return numbers
 
 
-def _adjusted(numbers: Mapping[str, int], names: str) -> array[int]:
+def _adjustments(numbers: Mapping[str, int], names: str) -> array[int]:
     """Maps each number to that of the name as SVG or MathML writes it."""
     others = array("i", range(len(numbers)))
     for name in names.split():
@@ -203,9 +203,9 @@ END_OF: Final = _groups(END_GROUPS)
 FLAGS_OF: Final = _flags()
 SVG_FLAGS_OF: Final = _foreign_flags(1)
 MATH_FLAGS_OF: Final = _foreign_flags(2)
-SVG_TAGS: Final = _adjusted(TAG_NUMBERS, _SVG_ELEMENTS)
-SVG_NAMES: Final = _adjusted(ATTRIBUTE_NUMBERS, _SVG_ATTRIBUTES)
-MATH_NAMES: Final = _adjusted(ATTRIBUTE_NUMBERS, "definitionURL")
+SVG_TAGS: Final = _adjustments(TAG_NUMBERS, _SVG_ELEMENTS)
+SVG_NAMES: Final = _adjustments(ATTRIBUTE_NUMBERS, _SVG_ATTRIBUTES)
+MATH_NAMES: Final = _adjustments(ATTRIBUTE_NUMBERS, "definitionURL")
 
 # 13.2.6.4.1: prefixes of public identifiers that trigger quirks mode
 _QUIRKS = (

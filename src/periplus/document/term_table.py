@@ -144,7 +144,7 @@ class TermTable:
         """Adds the separator term between blocks; returns 0."""
         size = len(self.between)
         if self.terms_end + size + 1 > len(self.terms):
-            self.terms = enlarged(self.terms, self.terms_end + size + 1)
+            self.terms = enlarge(self.terms, self.terms_end + size + 1)
         for at in range(size):
             self.terms[self.terms_end + at] = self.between[at]
         self.terms[self.terms_end + size] = _SPACE
@@ -198,7 +198,7 @@ class TermTable:
         row = slot * _COLUMNS
         start, shown, term = self.rows[row], self.rows[row + 2], self.rows[row + 3]
         if self.terms_end + term + 1 > len(self.terms):
-            self.terms = enlarged(self.terms, self.terms_end + term + 1)
+            self.terms = enlarge(self.terms, self.terms_end + term + 1)
         for at in range(start + shown, start + shown + term):
             self.terms[self.terms_end] = self.arena[at]
             self.terms_end += 1
@@ -207,7 +207,7 @@ class TermTable:
         if page and self.rows[row + _PAGE] != page:
             self.rows[row + _PAGE] = page
             if self.forms_end + shown + 1 > len(self.forms):
-                self.forms = enlarged(self.forms, self.forms_end + shown + 1)
+                self.forms = enlarge(self.forms, self.forms_end + shown + 1)
             for at in range(start, start + shown):
                 self.forms[self.forms_end] = self.arena[at]
                 self.forms_end += 1
@@ -244,7 +244,7 @@ class TermTable:
         shown_bytes, term_bytes = shown.encode(), term.encode()
         end = self.arena_end + len(shown_bytes) + len(term_bytes)
         if end > len(self.arena):
-            self.content = bytearray(enlarged(self.arena, end))
+            self.content = bytearray(enlarge(self.arena, end))
             self.arena = memoryview(self.content)
         self.content[self.arena_end : end] = shown_bytes + term_bytes
         slot = self.find(digest, length)
@@ -285,7 +285,7 @@ class TermTable:
         return text
 
 
-def enlarged(buffer: memoryview[int], least: int) -> memoryview[int]:
+def enlarge(buffer: memoryview[int], least: int) -> memoryview[int]:
     """A copy with space for at least `least` bytes."""
     larger = memoryview(bytearray(max(2 * len(buffer), least)))
     larger[: len(buffer)] = buffer

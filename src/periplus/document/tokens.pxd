@@ -27,9 +27,9 @@ cdef class Tokens:
 
     @cython.locals(row=int)
     cpdef int run(self, int mode, int tag) except -1
-    cpdef adjusted(self, int first, int count, int[::1] names)
+    cpdef adjust_names(self, int first, int count, int[::1] names)
     @cython.locals(row=int)
-    cpdef int joined(self, int first, int count, int other, int more) except -1
+    cpdef int merge_rows(self, int first, int count, int other, int more) except -1
     @cython.final
     @cython.locals(at=Py_ssize_t)
     cdef inline int _put(self, int kind, int tag, int start, int end) except -1

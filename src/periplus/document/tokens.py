@@ -61,12 +61,12 @@ def _slots(names: tuple[str, ...], first: int) -> array[int]:
 
 # Names of elements, then of attributes: slots of each kind; per name its key, its length, and its end in the
 # concatenated letters
-KNOWN = (*TAGS, *ATTRIBUTES)
+KNOWN_NAMES = (*TAGS, *ATTRIBUTES)
 KNOWN_SLOTS = _slots(TAGS, 0) + _slots(ATTRIBUTES, ELEMENTS)
-KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN))
-KNOWN_SIZES = array("i", map(len, KNOWN))
-KNOWN_ENDS = array("i", accumulate(map(len, KNOWN)))
-KNOWN_LETTERS = "".join(KNOWN).encode()
+KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN_NAMES))
+KNOWN_SIZES = array("i", map(len, KNOWN_NAMES))
+KNOWN_ENDS = array("i", accumulate(map(len, KNOWN_NAMES)))
+KNOWN_LETTERS = "".join(KNOWN_NAMES).encode()
 
 
 def _expansion(name: bytes) -> bytes | None:
@@ -127,13 +127,13 @@ class Tokens:
             self._next()
         return self.count
 
-    def adjusted(self, first: int, count: int, names: array[int]) -> None:
+    def adjust_names(self, first: int, count: int, names: array[int]) -> None:
         """Replaces the names of some attributes with those of SVG or MathML."""
         for row in range(first, first + count):
             if self.names[row] < NAMES:
                 self.names[row] = names[self.names[row]]
 
-    def joined(self, first: int, count: int, other: int, more: int) -> int:
+    def merge_rows(self, first: int, count: int, other: int, more: int) -> int:
         """Merges the attributes of two elements into one row, the first of equal names; returns the start
         of the row.
         """

@@ -37,7 +37,7 @@ cdef class _Builder(Insertion):
     cdef int _read_token(self, int at) except -1
     cdef int _text(self, int start, int end, int blank) except -1
     cdef inline int _text_in_body(self, int start, int end, int blank) except -1
-    cdef int _text_fostered(self, int start, int end, int blank) except -1
+    cdef int _foster_text(self, int start, int end, int blank) except -1
     @cython.locals(pending=list)
     cdef _flush(self)
     cdef int _white_end(self, int start, int end) except -1

@@ -175,7 +175,7 @@ class _Builder(Insertion):
             if self.open_flags[self.depth - 1] & FOSTERING or self.open_tags[self.depth - 1] == TEMPLATE:
                 self.pending.append((start, end, blank))
                 return 0
-            return self._text_fostered(start, end, blank)
+            return self._foster_text(start, end, blank)
         if mode in (AFTER_BODY, AFTER_AFTER_BODY):
             if not blank:
                 self.mode = IN_BODY
@@ -191,7 +191,7 @@ class _Builder(Insertion):
             self.frameset_ok = 0
         return self._insert_text(start, end)
 
-    def _text_fostered(self, start: int, end: int, blank: int) -> int:
+    def _foster_text(self, start: int, end: int, blank: int) -> int:
         self.fostering = 1
         self._text_in_body(start, end, blank)
         self.fostering = 0
@@ -205,7 +205,7 @@ class _Builder(Insertion):
             if blank:
                 self._insert_text(start, end)
             else:
-                self._text_fostered(start, end, white)
+                self._foster_text(start, end, white)
 
     def _white_end(self, start: int, end: int) -> int:
         while start < end and self.tokens.chars[start] in (9, 10, 12, 13, 32):

@@ -10,7 +10,7 @@ from periplus.document.blocks import first_blocks, lines_of, with_languages, wor
 from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
 from periplus.document.formats.content import Content, Source
-from periplus.document.formats.converted import END, HTML_CHARS, Converted
+from periplus.document.formats.converted import END, HTML_CHARS, Conversion
 from periplus.document.formats.table import MARKUP, TEXTS, WIKI_TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
@@ -34,7 +34,7 @@ def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
     media_type = media_type_of(declared, fetched.body, url.partition("?")[0])
     if (from_bytes := file_readers().get(media_type)) is not None:
         source = Source(url, fetched.headers, b"", media_type=media_type)
-        return _converted(source, from_bytes(fetched.body) if fetched.body else Converted(""))
+        return _to_html(source, from_bytes(fetched.body) if fetched.body else Conversion(""))
     from_text = (WIKI_TEXTS if wiki_links else TEXTS).get(media_type)
     if from_text is None and media_type not in MARKUP:
         return Source(url, fetched.headers, b"", media_type=media_type)
@@ -44,10 +44,10 @@ def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
     if from_text is None:
         return Source(url, fetched.headers, page, encoding.name, media_type, media_type, encoding)
     source = Source(url, fetched.headers, b"", media_type=media_type, encoding=encoding)
-    return _converted(source, from_text(text_of(page)))
+    return _to_html(source, from_text(text_of(page)))
 
 
-def _converted(source: Source, converted: Converted) -> Source:
+def _to_html(source: Source, converted: Conversion) -> Source:
     """The document as the HTML it was converted to."""
     fault = converted.fault
     if converted.html and not converted.html.endswith(END):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def folded(text: str) -> str:
+def fold_whitespace(text: str) -> str:
     """A single line: runs of white space become one space, none at the ends."""
     return " ".join(text.split())
 

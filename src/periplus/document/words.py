@@ -19,7 +19,7 @@ from threading import Lock
 import Stemmer
 
 from periplus.document import term_table
-from periplus.document.digest import UNMARKED
+from periplus.document.digest import BASE_LETTERS
 from periplus.document.term_table import TermTable
 from periplus.model.page import IS_APART, Blocks
 
@@ -50,26 +50,26 @@ WORD_CHARS = 64  # longer ones are cut: identifiers and encoded data, which are 
 KEPT_WORDS = 100_000
 FEW_FORMS = 20  # searching one form in the forms of a page takes 2 us, splitting 1,000 forms 50
 # Han, kana, Hangul, bopomofo; Thai, Lao, Tibetan, Burmese, Khmer: no spaces between words
-_UNPARTED = (
+_SCRIPTS_WITHOUT_SPACES = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-"
     "\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_HAS_UNPARTED = re.compile(f"[{_UNPARTED}]")
+_HAS_UNPARTED = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
 # c++, c#: part of the word; the sign is tested first, since it is rarer than letters
-_SIGNED = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")
+_SIGN_SUFFIX = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")
 _PLUS, _SHARP = "\x01", "\x02"  # placeholders for these signs while all others become blanks
-_BLANKED = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
+_BLANKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()} | {_PLUS: "+", _SHARP: "#"})
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _TYPESET = "—–’‘“”…•·\u00a0¶©→«»"
 _PUNCTUATION = range(0x2010, 0x2060)  # used in most European scripts: quotation marks, dashes
 _LOOKALIKES = str.maketrans(
-    UNMARKED
+    BASE_LETTERS
     | {"ß": "ss", "ð": "d", "þ": "th", "ŋ": "n", "ĸ": "k"}
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
 )
 # й is not folded to и; Indic vowel signs and kana marks are letters
-_UNFOLDED = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
+_NOT_FOLDABLE = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
 
 
 @lru_cache(maxsize=1)
@@ -79,8 +79,9 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     some = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
     marks = "".join(char for char in map(chr, some) if unicodedata.category(char)[0] == "M")
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is already a blank here
-    parted = rf"[^\W{_UNPARTED}]"
-    units = rf"(?P<run>[{_UNPARTED}][{_UNPARTED}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
+    spaceless = _SCRIPTS_WITHOUT_SPACES
+    parted = rf"[^\W{spaceless}]"
+    units = rf"(?P<run>[{spaceless}][{spaceless}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
     return re.compile(word), re.compile(units), re.compile(rf".[{marks}]*", re.DOTALL)
 
 
@@ -129,8 +130,8 @@ def _ascii_forms(text: str) -> list[str]:
     """Equivalent to the word pattern, in less than half the time."""
     text = text.replace(_PLUS, " ").replace(_SHARP, " ")
     if "++" in text or "#" in text:
-        text = _SIGNED.sub(lambda sign: _SHARP + " " if sign[0] == "#" else _PLUS * 2 + " ", text)
-    return text.translate(_BLANKED).split()
+        text = _SIGN_SUFFIX.sub(lambda sign: _SHARP + " " if sign[0] == "#" else _PLUS * 2 + " ", text)
+    return text.translate(_BLANKS).split()
 
 
 def units(text: str) -> Iterator[tuple[str, int, int]]:
@@ -163,7 +164,7 @@ def is_run(form: str) -> bool:
     return not form.isascii() and _HAS_UNPARTED.match(form) is not None
 
 
-def folded(form: str) -> str:
+def fold_form(form: str) -> str:
     """A form or stem without diacritics. Idempotent."""
     if form.isascii():
         return form
@@ -172,7 +173,7 @@ def folded(form: str) -> str:
 
 @cache
 def _folded_char(char: str) -> str:
-    if _UNFOLDED.match(char):
+    if _NOT_FOLDABLE.match(char):
         return "е" if char == "ё" else char
     parts = unicodedata.normalize("NFKD", char.translate(_LOOKALIKES))
     bare = "".join(part for part in parts if not unicodedata.combining(part))
@@ -199,8 +200,8 @@ class _Terms(dict[str, str]):
     def term(self, form: str) -> str:
         """The term of a form that is not a run."""
         if not form[:1].isalpha():  # numbers have no endings
-            return folded(form)
-        return folded(self._stem(form)) or folded(form) or form
+            return fold_form(form)
+        return fold_form(self._stem(form)) or fold_form(form) or form
 
 
 @cache
@@ -333,7 +334,7 @@ class FormMarker:
     def _learn(self, form: str) -> tuple[str, str]:
         return form, f"{_folded_form(form)}={self._terms[form]}"
 
-    def marked(self, texts: BlockTexts, groups: bytes) -> str:
+    def mark_forms(self, texts: BlockTexts, groups: bytes) -> str:
         """For the blocks of group 1, each after a line feed: ` PLAIN=TERM ` per form, with single blanks between."""
         with self._lock:
             block, forms_of_blocks = 0, list[str]()
@@ -397,7 +398,7 @@ def _small() -> memoryview[int]:
 
 def pairs(run: str) -> list[str]:
     """The terms of a run: each character with the next one, then the last alone. Marks belong to their character."""
-    chars = _patterns()[2].findall(folded(run))
+    chars = _patterns()[2].findall(fold_form(run))
     return [*map("".join, pairwise(chars)), *chars[-1:]]
 
 
@@ -424,4 +425,4 @@ def shown_forms(forms_of_text: Iterable[str]) -> set[str]:
 
 @lru_cache(KEPT_WORDS)
 def _folded_form(form: str) -> str:
-    return folded(form)
+    return fold_form(form)

@@ -23,7 +23,7 @@ from periplus.model.web import Url
 from periplus.model.webometrics import Campaign
 from periplus.present.wording import count_of
 from periplus.schedule.bandit import rules
-from periplus.schedule.survey import ITEMS, WITHIN, checked
+from periplus.schedule.survey import ITEMS, WITHIN, check_campaign
 from periplus.settings import SUFFIX, SettingPreset, preset_named, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
@@ -328,7 +328,7 @@ def survey_request(form: Form, folder: str) -> JobRequest:
         least_pages=least_pages,
         read_companions=companion_pages,
     )
-    checked(campaign)
+    check_campaign(campaign)
     run = survey_run({name: text for name, text in form.items() if name in ("max_depth", "delay")}, folder)
     return JobRequest(folder, run, 0.0, campaign, ("survey", "create", "-c", folder, *_campaign_flags(form, campaign)))
 

@@ -57,7 +57,7 @@ class Category(StrEnum):
     STRUCTURE = "structure"
 
 
-class CausedBy(StrEnum):
+class SharedCause(StrEnum):
     """What issues of one kind share if one fix resolves several of them."""
 
     PAGE = "page"  # nothing: each page is its own cause
@@ -80,7 +80,7 @@ class IssueKind:
     why: str  # why it matters, one sentence
     remedy: str  # what to do, one sentence
     detail: str = ""  # str.format template for the detail of one issue: number, limit, position, text
-    caused_by: CausedBy = CausedBy.PAGE
+    caused_by: SharedCause = SharedCause.PAGE
     source: str = ""  # standard and section that require it; empty: common practice
 
 

@@ -187,14 +187,14 @@ def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
 
 
 @frozen
-class Coded:
+class CodedColumn:
     """A dictionary-encoded column: values[i] is names[codes[i]]."""
 
     codes: NDArray[np.int8]
     names: tuple[str, ...]
 
 
-Values: TypeAlias = "Ints | Coded | Sequence[object]"
+Values: TypeAlias = "Ints | CodedColumn | Sequence[object]"
 """Values of a column in one block of rows: whole numbers (TIME in milliseconds since the epoch), coded texts, or
 objects if some are None.
 """

@@ -105,7 +105,7 @@ class TemplateRules:
     cluster_pages: int = 4  # minimum pages of a cluster
 
 
-PUBLISHED = TemplateRules()
+PUBLISHED_RULES = TemplateRules()
 
 
 @frozen

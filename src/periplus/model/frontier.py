@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from periplus.model.audit import FragmentVerdict
 from periplus.model.page import NO_BLOCKS, Blocks, Document, Part, Rendering
-from periplus.model.visit import FETCHED, REASONS_OF, Reason, Request, State, Visit
+from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Reason, Request, State, Visit
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.values import frozen
 
@@ -34,7 +34,7 @@ class RefreshFinding(StrEnum):
     UNREACHED = "unreached"  # not requested: the run gave up on its host first
 
 
-READ = FETCHED
+READ = FETCHED_REASONS
 ASKED_AGAIN = (
     READ
     | frozenset(REASONS_OF[State.FAILED])
@@ -65,7 +65,7 @@ CHOSEN_NOTE = "chosen"  # name of the collection's note that holds `Batch.chosen
 PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
 PRIORITY_CHECK = 1_000_000_000  # link targets are checked after all pages are fetched
 PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read after all links are followed
-PRIORITY_NONE = 1_000_000_002  # URLs known only from a sitemap
+PRIORITY_WITHOUT_DEPTH = 1_000_000_002  # URLs known only from a sitemap
 # URLs of suspected endless series are requested last; later rounds have higher numbers
 PRIORITY_DOUBT = 1_000_000_003
 

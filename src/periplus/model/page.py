@@ -154,7 +154,7 @@ def narrow(values: Sequence[int]) -> memoryview[int]:
     return memoryview(array("H" if most < 1 << 16 else "I", values)).toreadonly()
 
 
-def numbered(values: Sequence[str]) -> tuple[memoryview[int], tuple[str, ...]]:
+def dictionary_encode(values: Sequence[str]) -> tuple[memoryview[int], tuple[str, ...]]:
     """Dictionary encoding: (index of each value, distinct values in order of first occurrence)."""
     names = tuple(dict.fromkeys(values))
     places = {name: place for place, name in enumerate(names)}
@@ -410,8 +410,8 @@ class Blocks(Columns[Block]):
             bytes(positions),
             narrow(lines if any(lines) else ()),
             narrow(shares if shares.count(1) < len(shares) else ()),
-            *numbered(paths),
-            *(numbered(languages) if any(languages) else ()),
+            *dictionary_encode(paths),
+            *(dictionary_encode(languages) if any(languages) else ()),
         )
 
     @classmethod

@@ -68,7 +68,7 @@ class Policy(Protocol):
         """
 
     @property
-    def most_held(self) -> int:
+    def most_hosts(self) -> int:
         """Hosts that a worker leases at a time, if the policy chooses single pages."""
 
     @property
@@ -106,7 +106,7 @@ class CrawlScope(Protocol):
     def rule_for(self, url: Url) -> str:
         """The rule that decided, as text for users."""
 
-    def refused(self, url: Url) -> str:
+    def exclusion_reason(self, url: Url) -> str:
         """Text of the user's limit that excludes the URL, in whichever site; or empty."""
 
     def site_of(self, url: Url) -> SiteKey: ...
@@ -118,7 +118,7 @@ class HostPast(Protocol):
     def texts(self) -> Iterable[tuple[Url, bytes]]:
         """(URL, digest of its text) of fetched pages, oldest first."""
 
-    def seen(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+    def stored_urls(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         """Returns the URLs that are stored."""
 
 
@@ -134,7 +134,7 @@ class TrapLesson(Protocol):
         """The page's candidates, with `vouched` set."""
 
     @property
-    def vouched_for(self) -> tuple[Url, ...]:
+    def confirmed_urls(self) -> tuple[Url, ...]:
         """Doubtful URLs that this page takes out of doubt."""
 
 
@@ -147,7 +147,7 @@ class TrapDetection(Protocol):
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> TrapLesson:
         """Updates the state with a fetched page."""
 
-    def redirected(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> TrapLesson:
+    def record_redirect(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> TrapLesson:
         """Updates the state with a redirect."""
 
     def changes(self) -> TrapChanges:
@@ -281,7 +281,7 @@ class CrawlStore(Protocol):
         unless the host has a task of PRIORITY_FIRST, which other hosts wait for.
         """
 
-    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+    def stored_content(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
         """Stored content of a page of the leased host: fields, text, and link targets, sorted."""
 
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
@@ -300,7 +300,7 @@ class CrawlStore(Protocol):
 
     def trap_memory(self, lease: Lease) -> TrapMemory: ...
 
-    def seen(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+    def stored_urls(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
         """Returns those of the leased host's URLs that are stored."""
 
     def texts(self, site: SiteKey, most: int) -> Iterable[tuple[Url, bytes]]:
@@ -365,7 +365,7 @@ class RunStore(CrawlStore, VisitReader, Protocol):
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(URL, digest of its text) of the last `most` fetched pages of the site, oldest first."""
 
-    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
+    def unrequested_urls(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(URL, depth, in sitemap) of the URLs with one of these reasons. The reasons must not be those of fetched
         URLs.
         """
@@ -374,7 +374,7 @@ class RunStore(CrawlStore, VisitReader, Protocol):
         """URL patterns that were skipped as endless series, largest first."""
 
     def merge_aliases(self) -> int:
-        """Merges pages that are the same (see `urls.aliases.merged`) into one page with aliases.
+        """Merges pages that are the same (see `urls.aliases.find_aliases`) into one page with aliases.
 
         Returns the number of new aliases.
         """

@@ -15,7 +15,7 @@ from periplus.values import Pairs, frozen
 if TYPE_CHECKING:  # NumPy takes longer to import than `periplus status` to run
     from periplus.model.arrays import Floats, Ints, Ints16, Ints32, Unsigned8
 
-OTHERS = -1  # used as a page index: the pages that a folded map does not list
+OTHER_PAGES = -1  # used as a page index: the pages that a folded map does not list
 
 
 @frozen
@@ -63,7 +63,7 @@ class SiteMap:
 class MapNode:
     """A node of a folded map: pages, fetched, size_bytes and rank are totals of the branch.
 
-    A node is a page with its child nodes, or (page == OTHERS) the pages of its parent's branch that are not listed.
+    A node is a page with its child nodes, or (page == OTHER_PAGES) its parent's pages that are not listed.
     """
 
     page: int

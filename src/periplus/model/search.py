@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from periplus.model.page import BlockKind, Blocks, Part
-from periplus.model.tables import SEEN
+from periplus.model.tables import ALL_URLS
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.values import frozen
 
@@ -47,7 +47,7 @@ OPERATORS = (
     Operator((), "", "depth:..2", "by any column of the table of pages: text_chars:1000.. charset:windows-1252"),
 )
 """The query syntax, with descriptions for users."""
-FIELDS = {name: name for name in SEEN.names} | {name: op.field for op in OPERATORS for name in op.names}
+FIELDS = {name: name for name in ALL_URLS.names} | {name: op.field for op in OPERATORS for name in op.names}
 """Field of each operator name: the operators above, and the columns of pages."""
 
 

@@ -115,7 +115,7 @@ class Objective(StrEnum):
 
 
 @frozen
-class Chosen:
+class SiteChoice:
     """A chosen site, in the order of choice."""
 
     site: int  # index into Cascades.sites
@@ -129,7 +129,7 @@ class Chosen:
 class Influence:
     """Chosen sites that together detect most stories, with upper bounds on the optimum."""
 
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[SiteChoice, ...]
     value: float  # value as a share of the value of all sites
     online_bound: float  # upper bound within the budget, computed from the choice
     lp_bound: float  # upper bound from the linear programme, which is tighter
@@ -222,12 +222,12 @@ class Entry:
     alt: str = ""  # alt text of the picture
 
     @property
-    def published(self) -> float:
+    def publication_s(self) -> float:
         """Publication of the first page, as far as known; seconds since the epoch."""
         return self.story.pages[0].date.when
 
     @property
-    def updated(self) -> float:
+    def last_update_s(self) -> float:
         """Publication of the last page; seconds since the epoch."""
         return self.latest.when
 
@@ -239,7 +239,7 @@ class Entry:
     @property
     def week(self) -> str:
         """The ISO 8601 week of the first page, in UTC: `2026-W47`."""
-        year, week, _ = datetime.fromtimestamp(self.published, UTC).isocalendar()
+        year, week, _ = datetime.fromtimestamp(self.publication_s, UTC).isocalendar()
         return f"{year:04}-W{week:02}"
 
 

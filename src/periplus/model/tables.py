@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
-from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Reason, State
 from periplus.values import frozen
 
 
@@ -55,7 +55,7 @@ class Column:
         return self.wide or self.searched
 
 
-def _filled(expression: str) -> str:
+def _null_if_empty(expression: str) -> str:
     """SQL expression: the text, or NULL if it is empty."""
     return f"nullif({expression}, '')"
 
@@ -70,7 +70,7 @@ def columns_of(text: str) -> tuple[Column, ...]:
         sentence, _, sql = " ".join(rest.split()).partition(" | ")
         name, kind, *words = head.split()
         flags: dict[str, Any] = {flag: value or True for flag, _, value in (word.partition("=") for word in words)}
-        expression = _filled(sql) if flags.pop("filled", False) else sql
+        expression = _null_if_empty(sql) if flags.pop("filled", False) else sql
         columns.append(Column(name, ColumnKind(kind), sentence, expression, **flags))
     return tuple(columns)
 
@@ -155,20 +155,20 @@ def _state(reason: str) -> str:
 
 def _digest(of: str, sentence: str) -> Column:
     sql, postgres = f"lower(hex(p.{of}_md5))", f"encode(p.{of}_md5, 'hex')"
-    return Column(f"{of}_digest", ColumnKind.TEXT, sentence, _filled(sql), _filled(postgres))
+    return Column(f"{of}_digest", ColumnKind.TEXT, sentence, _null_if_empty(sql), _null_if_empty(postgres))
 
 
 def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]:
     """What a page says of its making, and where; others: places beside those for machines."""
     sources = f"source in the page: json-ld, meta, microdata (RDFa too), {others}"
     return (
-        Column(name, TEXT, sentence, _filled(f"p.{name}"), searched=name == "author"),
-        Column(f"{name}_source", TEXT, sources, _filled(f"p.{name}_source")),
+        Column(name, TEXT, sentence, _null_if_empty(f"p.{name}"), searched=name == "author"),
+        Column(f"{name}_source", TEXT, sources, _null_if_empty(f"p.{name}_source")),
     )
 
 
 _URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
-HAS_PAGE = f"u.reason IN {any_of(FETCHED)}"
+HAS_PAGE = f"u.reason IN {any_of(FETCHED_REASONS)}"
 """Condition: the stored page is the URL's current content."""
 _READ = f"page p ON p.url_id = u.id AND {HAS_PAGE}"
 
@@ -197,7 +197,7 @@ URLS = Table(
     key="u.id",
     order=("depth", "url"),
 )
-_MEASURED = "; empty if the page was not rendered or waited for its host"
+_IF_RENDERED = "; empty if the page was not rendered or waited for its host"
 PAGES = Table(
     "pages",
     "Every requested URL and the result: fetched pages, failed URLs, redirects, further addresses of a page. "
@@ -225,14 +225,14 @@ PAGES = Table(
         *_with_source("author", "author; `; ` between names", "rel, class, text"),
         *_with_source("date_published", "when it was published: a day or a time (ISO 8601)", "time, class, url, text"),
         *_with_source("date_modified", "when it was last changed, by the page", "time, class, text"),
-        Column("types", TEXT, "what it describes, by JSON-LD and Microdata", _filled("p.types"), facet=True),
+        Column("types", TEXT, "what it describes, by JSON-LD and Microdata", _null_if_empty("p.types"), facet=True),
         Column("text_chars", INTEGER, "characters of text", "p.text_chars"),
         _digest("body", "128-bit xxh3 of the bytes, hexadecimal"),
         _digest("text", "MD5 of the text with white space normalised; equal for duplicates"),
         _digest("folded", "MD5 of the text without diacritics and case"),
         Column("response_s", REAL, "seconds from the request to the last byte", "p.took_s", unit="s"),
-        Column("paint_s", REAL, f"seconds to the largest contentful paint (LCP){_MEASURED}", "g.paint_s", unit="s"),
-        Column("shift", REAL, f"cumulative layout shift (CLS){_MEASURED}", "g.shift"),
+        Column("paint_s", REAL, f"seconds to the largest contentful paint (LCP){_IF_RENDERED}", "g.paint_s", unit="s"),
+        Column("shift", REAL, f"cumulative layout shift (CLS){_IF_RENDERED}", "g.shift"),
         *columns_of("""
         fetched_at time: when this page was fetched | p.fetched
         last_modified time: by the server or the page | p.last_modified
@@ -244,14 +244,14 @@ PAGES = Table(
     key="u.id",
     order=("depth", "url"),
 )
-SEEN = replace(PAGES, sentence="Every known URL with all of its properties.", where="")
+ALL_URLS = replace(PAGES, sentence="Every known URL with all of its properties.", where="")
 """The table behind `periplus pages` and the list of pages in the interface."""
 PAGE = replace(
-    SEEN,
+    ALL_URLS,
     name="page",
     sentence="Everything known about one URL; if it is gone, with its last content.",
     columns=(
-        *SEEN.columns,
+        *ALL_URLS.columns,
         *columns_of("""
         other_charset text filled: declared encoding that was not used | p.other_charset
         has_bytes boolean: whether its bytes are stored | coalesce(length(b.data) > 0, 0)
@@ -523,7 +523,7 @@ ISSUES = Table(
     """),
     ),
 )
-STRUCTURED = Table(
+STRUCTURED_DATA = Table(
     "structured",
     "Structured data of each page: JSON-LD, Microdata, RDFa, Open Graph, Twitter cards, hreflang; one row per value.",
     columns_of("""
@@ -536,7 +536,7 @@ STRUCTURED = Table(
         value text searched: as written, white space normalised; an absolute URL for hreflang
     """),
 )
-EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED)}
+EXPORTS = VIEWS | {table.name: table for table in (RANKED_PAGES, CHAINS, ISSUES, STRUCTURED_DATA)}
 """Tables that `periplus export` writes, by name."""
 CHUNKS = Table(
     "chunks",
@@ -612,7 +612,7 @@ STORY_PAGES = Table(
         placed_by text facet: evidence for its position: dates, links, first seen
     """),
 )
-JUDGED = Table(
+TOPIC_JUDGEMENTS = Table(
     "judged",
     "Probability that each page belongs to the topic, from the last classification.",
     columns_of("""
@@ -668,7 +668,7 @@ PORTAL_SITES = Table(
 )
 _SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")
-_SEGMENTED = {
+_SEGMENT_COLUMNS = {
     "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
     "redirects": ("u.id",), "visits": ("v.url_id",),
 }  # fmt: skip
@@ -680,7 +680,7 @@ def with_segments(table: Table) -> Table:
     Tables without a page per row are returned unchanged. Stores compute the columns with an SQL function
     segment_of(id).
     """
-    ids = _SEGMENTED.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
+    ids = _SEGMENT_COLUMNS.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
     columns = (
         replace(column, sql=f"segment_of({expression})" if table.source else "")
         for column, expression in zip((_SEGMENT, _TARGET_SEGMENT), ids, strict=False)

@@ -88,7 +88,7 @@ class Topic:
     report: TopicReport | None
 
 
-class Judged(NamedTuple):
+class PageJudgement(NamedTuple):
     """A page with the probability that it belongs to a topic."""
 
     url: Url

@@ -93,7 +93,7 @@ REASONS_OF = {state: [reason for reason in Reason if STATE_OF[reason] is state] 
 BROKEN_REASONS = [reason for reason in REASONS_OF[State.FAILED] if reason not in (Reason.BUG, Reason.PRIVATE)]
 """Failures of the site, not of this program or its settings."""
 
-FETCHED = frozenset(REASONS_OF[State.FETCHED])
+FETCHED_REASONS = frozenset(REASONS_OF[State.FETCHED])
 
 
 class Cause(StrEnum):

@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from periplus.errors import UsageError
-from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import State
 from periplus.present.draw import (
@@ -267,9 +267,9 @@ def _named(node: MapNode, facts: PageColumns) -> list[tuple[MapNode, str]]:
 
 
 def _names(nodes: tuple[MapNode, ...], facts: PageColumns, above: str) -> list[str]:
-    named = [node.page for node in nodes if node.page != OTHERS]  # OTHERS is last
+    named = [node.page for node in nodes if node.page != OTHER_PAGES]  # OTHERS is last
     names = labels([facts.url[page] for page in named], [facts.title[page] for page in named], above)
-    return names + [count_of(node.pages, "more page") for node in nodes if node.page == OTHERS]
+    return names + [count_of(node.pages, "more page") for node in nodes if node.page == OTHER_PAGES]
 
 
 def _boxed(place: _Place, facts: PageColumns, hues: Hues) -> str:
@@ -308,7 +308,7 @@ def _curved(place: _Place, sector: Sector, facts: PageColumns, hues: Hues) -> st
 
 def _linked(place: _Place, shape: str, facts: PageColumns) -> str:
     """A drawn place with its figures, and the link around them."""
-    return page_link(facts.url[place.node.page] if place.node.page != OTHERS else "", shape, _hint(place, facts))
+    return page_link(facts.url[place.node.page] if place.node.page != OTHER_PAGES else "", shape, _hint(place, facts))
 
 
 def _unread(node: MapNode, facts: PageColumns) -> float:
@@ -317,7 +317,7 @@ def _unread(node: MapNode, facts: PageColumns) -> float:
 
 
 def _kind(node: MapNode, facts: PageColumns) -> str:
-    if node.page == OTHERS:
+    if node.page == OTHER_PAGES:
         return "rest"
     return facts.state[node.page].value
 
@@ -332,7 +332,7 @@ def _hint(place: _Place, facts: PageColumns) -> str:
     """A place's name, its address, and its branch's figures, a line each."""
     node = place.node
     lines = [place.name]
-    if node.page != OTHERS:
+    if node.page != OTHER_PAGES:
         reason = facts.reason[node.page]
         lines += [visible(facts.url[node.page]), REASON_WORDS[reason] + f", score {int(facts.score[node.page])}"]
     lines.append(f"branch: {count_of(node.pages, 'page')}, {number(node.fetched)} fetched, {size(node.size_bytes)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from periplus.model.audit import CausedBy, Fault, FaultNote, Issue, IssueKind, KindSum, Severity
+from periplus.model.audit import Fault, FaultNote, Issue, IssueKind, KindSum, Severity, SharedCause
 from periplus.present.markup import attributes, escaped
 from periplus.present.wording import count_of, iso, visible
 from periplus.settings import VERSION
@@ -55,12 +55,12 @@ def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str
         yield f"{one.severity.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_on_pages(one)})"
         yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
-            yield from [_line(fault)] if kind.caused_by is CausedBy.PAGE else _with_pages(fault)
+            yield from [_line(fault)] if kind.caused_by is SharedCause.PAGE else _with_pages(fault)
 
 
 def _on_pages(one: KindSum) -> str:
     """Number of pages of causes; empty if each cause is a page."""
-    return "" if one.kind.caused_by is CausedBy.PAGE else f", on {count_of(one.pages, 'page')}"
+    return "" if one.kind.caused_by is SharedCause.PAGE else f", on {count_of(one.pages, 'page')}"
 
 
 def _with_pages(fault: Fault) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
     for fault in faults:
         yield f"<testcase{attributes([('classname', kind.code), ('name', fault.cause)])}>"
         message = f"{kind.title}: {fault.detail}" if fault.detail else kind.title
-        message += f", on {count_of(fault.pages, 'page')}" if kind.caused_by is not CausedBy.PAGE else ""
+        message += f", on {count_of(fault.pages, 'page')}" if kind.caused_by is not SharedCause.PAGE else ""
         if fault.severity is Severity.ERROR:
             yield (
                 f"<failure{attributes([('message', message), ('type', fault.severity.value)])}>"
@@ -180,7 +180,7 @@ def _message(fault: Fault, kind: IssueKind) -> str:
     words = f' "{issue.anchor}" in {issue.position}' if issue.position else ""
     place = (
         f", on {count_of(fault.pages, 'page')}, as {place_of(issue)}{words}"
-        if kind.caused_by is not CausedBy.PAGE
+        if kind.caused_by is not SharedCause.PAGE
         else ""
     )
     detail = f": {fault.detail}" if fault.detail else ""

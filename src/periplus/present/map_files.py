@@ -16,7 +16,7 @@ import numpy as np
 from periplus.document.sitemaps import MAX_ENTRIES, MAX_INFLATED_BYTES
 from periplus.errors import UsageError
 from periplus.model.page import MediaClass
-from periplus.model.results import OTHERS, About, MapNode, PageColumns, PageOverview, SiteMap
+from periplus.model.results import OTHER_PAGES, About, MapNode, PageColumns, PageOverview, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present.markup import characters, escaped
@@ -188,7 +188,7 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
     stack = [(tree, labels([facts.url[tree.page]], [facts.title[tree.page]])[0], "", "")]
     while stack:
         node, name, lead, lead_below = stack.pop()
-        if node.page == OTHERS:
+        if node.page == OTHER_PAGES:
             line = _left(lead, f"{signs.more} {count_of(node.pages, 'more page')}", _unread(node), left, signs)
         else:
             page = facts.page(node.page)
@@ -201,7 +201,7 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
 
 def _rows_below(node: MapNode, facts: PageColumns, below: str, signs: _Signs) -> list[tuple[MapNode, str, str, str]]:
     """(node, name, lead of its line, lead of what is under it) of the children, the last first."""
-    named = [child.page for child in node.children if child.page != OTHERS]
+    named = [child.page for child in node.children if child.page != OTHER_PAGES]
     names = labels([facts.url[page] for page in named], [facts.title[page] for page in named], facts.title[node.page])
     rows = []
     for place, child in enumerate(node.children):

@@ -217,7 +217,7 @@ def _archive(edition: Edition) -> Iterator[tuple[str, str]]:
 
 def _reach(entry: Entry) -> tuple[int, int, float, str]:
     """Within a week the order is by sites, not by days."""
-    return (-len(entry.story.sites), -len(entry.story.pages), -entry.published, entry.key)
+    return (-len(entry.story.sites), -len(entry.story.pages), -entry.publication_s, entry.key)
 
 
 def portal_files(edition: Edition) -> dict[str, bytes]:
@@ -258,12 +258,12 @@ def feed_id(edition: Edition, key: str = "") -> str:
 
 def fed(edition: Edition) -> list[Entry]:
     """The stories of the feeds, newest first."""
-    return sorted(edition.entries, key=lambda entry: (-entry.updated, entry.key))[:ENTRIES_MOST]
+    return sorted(edition.entries, key=lambda entry: (-entry.last_update_s, entry.key))[:ENTRIES_MOST]
 
 
 def _updated(edition: Edition) -> float:
     """Time of the newest change: a rebuilt feed with the same stories is equal."""
-    return max((entry.updated for entry in fed(edition)), default=edition.portal.created)
+    return max((entry.last_update_s for entry in fed(edition)), default=edition.portal.created)
 
 
 def _address(edition: Edition, path: str) -> str:
@@ -309,11 +309,11 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
         else ""
     )
     # both formats have no date without a time; what they do not ask for is left out where no more than the day is known
-    published = "" if first.date.whole_day else f"<published>{iso(entry.published)}</published>\n"
+    published = "" if first.date.whole_day else f"<published>{iso(entry.publication_s)}</published>\n"
     return f"""<entry{language}>
 <id>{feed_id(edition, entry.key)}</id>
 <title>{_text(entry.story.title)}</title>
-{published}<updated>{iso(entry.updated)}</updated>
+{published}<updated>{iso(entry.last_update_s)}</updated>
 <link rel="alternate" type="text/html" href="{escaped(_address(edition, story_path(entry)))}"/>
 <link rel="via" href="{escaped(first.url)}" title="{_text(name_of(first.site))}"/>
 {related}{words}{_enclosure(edition, entry)}<summary>{_text(_summary(entry))}</summary>

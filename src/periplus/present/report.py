@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
-from periplus.model.audit import CausedBy, Fault, GradedField, Issue, Severity
+from periplus.model.audit import Fault, GradedField, Issue, Severity, SharedCause
 from periplus.model.page import MediaClass
 from periplus.model.results import (
-    OTHERS,
+    OTHER_PAGES,
     BrokenLink,
     IssueGroup,
     MapNode,
@@ -205,13 +205,13 @@ def gravest(groups: Sequence[IssueGroup]) -> list[IssueGroup]:
 def _fault_rows(group: IssueGroup, origin: str) -> PagedTable:
     caused_by, code = group.kind.caused_by, group.kind.code
     columns = [HtmlColumn("page", lambda fault: (fault.cause, ""), "link")]
-    if caused_by in (CausedBy.WORDS, CausedBy.FOLDER):
+    if caused_by in (SharedCause.WORDS, SharedCause.FOLDER):
         columns = [HtmlColumn("cause", lambda fault: fault.cause)]
-    elif caused_by is not CausedBy.PAGE:
+    elif caused_by is not SharedCause.PAGE:
         columns = [HtmlColumn("cause", lambda fault: (fault.cause, ""), "link")]
     if any(fault.detail for fault in group.faults):
         columns.append(HtmlColumn("detail", lambda fault: fault.detail.replace(origin + "/", "/")))
-    if caused_by is not CausedBy.PAGE:
+    if caused_by is not SharedCause.PAGE:
         columns.append(HtmlColumn("pages", lambda fault: fault.pages, "n"))
         columns.append(HtmlColumn("first page", lambda fault: (first_address(fault), ""), "link"))
         if any(fault.issues[0].anchor for fault in group.faults):
@@ -263,7 +263,7 @@ def _places(tree: MapNode, pages: PageColumns) -> Iterator[tuple[MapNode | None,
         yield node, name
         if node is None or not node.children:
             continue
-        children = [child.page for child in node.children if child.page != OTHERS]
+        children = [child.page for child in node.children if child.page != OTHER_PAGES]
         names = labels(
             [pages.url[page] for page in children], [pages.title[page] for page in children], pages.title[node.page]
         )

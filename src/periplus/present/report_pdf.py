@@ -8,7 +8,7 @@ from importlib.resources import files
 from urllib.parse import urlsplit
 
 from periplus.extras import extra_needed
-from periplus.model.audit import CausedBy, Fault, Severity
+from periplus.model.audit import Fault, Severity, SharedCause
 from periplus.model.results import BrokenLink, IssueGroup, ReportData, SitesReport
 from periplus.model.visit import State
 from periplus.present.issues import place_of
@@ -109,7 +109,7 @@ def _kind(group: IssueGroup) -> JsonObject:
     count = count_of(group.total, "cause") + f", on {count_of(group.pages, 'page')}"
     return {
         "title": group.kind.title, "why": group.kind.why, "remedy": group.kind.remedy, "severity": group.severity.value,
-        "count": count_of(group.pages, "page") if group.kind.caused_by is CausedBy.PAGE else count,
+        "count": count_of(group.pages, "page") if group.kind.caused_by is SharedCause.PAGE else count,
     }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def _causes(group: IssueGroup, address: Callable[[str], str]) -> JsonObject:
     causes = [
         {
             "cause": address(fault.cause), "detail": address(fault.detail), "first": _first(fault, address),
-            "pages": "" if group.kind.caused_by is CausedBy.PAGE else count_of(fault.pages, "page"),
+            "pages": "" if group.kind.caused_by is SharedCause.PAGE else count_of(fault.pages, "page"),
         }
         for fault in named
     ]  # fmt: skip

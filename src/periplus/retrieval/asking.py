@@ -16,7 +16,7 @@ import numpy as np
 import tantivy
 
 from periplus.document.words import (
-    folded,
+    fold_form,
     forms,
     is_run,
 )
@@ -24,7 +24,7 @@ from periplus.model.arrays import Ints
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
 from periplus.retrieval.index import (
-    COMMITTED,
+    COMMIT_FILE,
     FOLDER,
     FORMS,
     HOST,
@@ -35,7 +35,7 @@ from periplus.retrieval.index import (
     SITE,
     TWIN,
     YEAR,
-    joined,
+    join_indexes,
     open_index,
 )
 from periplus.retrieval.matching import NEVER, Matcher
@@ -47,13 +47,13 @@ from periplus.retrieval.query import (
     Query,
     Word,
     asked_words,
-    narrowed,
     only_asks,
     parse,
-    parted,
     pieces_of,
+    resolve_conditions,
+    split_conditions,
 )
-from periplus.retrieval.vectors import fused
+from periplus.retrieval.vectors import fuse
 from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
 from periplus.values import frozen
@@ -69,9 +69,9 @@ TIMES = 10  # a suggestion must be this many times as frequent as the typed word
 MOST_TERMS = 20_000  # terms with the same beginning that are examined
 
 
-def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
+def suggest_query(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     """The query with corrected spelling; empty if no word has a better spelling."""
-    other = _joined(searcher, query, text)
+    other = _join_words(searcher, query, text)
     if other != text:
         return other
     for word in asked_words(query.root):
@@ -84,7 +84,7 @@ def suggested(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     return other if other != text else ""
 
 
-def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
+def _join_words(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     """The query with two adjacent words joined where the pages write them so: `data base` -> `database`."""
     for one, other in pairwise(asked_words(query.root)):
         joined = "".join([*forms(one.text), *forms(other.text)])
@@ -96,7 +96,7 @@ def _joined(searcher: tantivy.Searcher, query: Query, text: str) -> str:
 
 def _split_word(searcher: tantivy.Searcher, form: str) -> str:
     """Splits a word that no page has into two that pages have: `filesystem` -> `file system`; empty if impossible."""
-    if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + folded(form))):
+    if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + fold_form(form))):
         return ""
     return " ".join(halves(form, lambda one: searcher.doc_freq(FORMS, one)))
 
@@ -114,7 +114,7 @@ def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)
         for joint in joints
         if form.endswith(joint, 0, place) and place - len(joint) >= LEAST_CHARS
     ]
-    rated = [(min(max(pages(one), pages("~" + folded(one))) for one in two), two) for two in cuts]
+    rated = [(min(max(pages(one), pages("~" + fold_form(one))) for one in two), two) for two in cuts]
     least, words = max(rated, default=(0, ()))
     return words if least >= KNOWN_PAGES else ()
 
@@ -128,14 +128,14 @@ def _correction(searcher: tantivy.Searcher, form: str) -> str:
     """A more frequent word close to this one; empty if there is none."""
     if len(form) < LEAST_CHARS or is_run(form) or not form.isalpha():
         return ""
-    plain = folded(form)
+    plain = fold_form(form)
     here = max(searcher.doc_freq(FORMS, spelling) for spelling in (form, plain, "~" + plain))
     if here >= KNOWN_PAGES:
         return ""
     best: tuple[int, int, str] = (-9, 0, "")
     for beginning in (plain[:SAME_BEGINNING], "~" + plain[:SAME_BEGINNING]):
         for term, pages in searcher.terms_with_prefix(FORMS, beginning, None, MOST_TERMS):
-            best = max(best, _rated(plain, term.removeprefix("~"), pages))
+            best = max(best, _rate_spelling(plain, term.removeprefix("~"), pages))
     for term in _one_edit(plain):  # also catches edits in the first letters
         pages = max(searcher.doc_freq(FORMS, term), searcher.doc_freq(FORMS, "~" + term))
         if pages:
@@ -143,12 +143,12 @@ def _correction(searcher: tantivy.Searcher, form: str) -> str:
     return best[2] if best[2] and best[1] >= TIMES * here and best[2] != plain else ""
 
 
-def _rated(plain: str, term: str, pages: int) -> tuple[int, int, str]:
+def _rate_spelling(plain: str, term: str, pages: int) -> tuple[int, int, str]:
     if abs(len(term) - len(plain)) > MOST_EDITS or len(set(term).symmetric_difference(plain)) > 2 * MOST_EDITS:
         return (-9, 0, "")
     most = MOST_EDITS if len(plain) >= TWO_EDITS_FROM else 1
-    edits = distance(plain, folded(term), most)
-    return (-edits, pages, folded(term)) if 0 < edits <= most else (-9, 0, "")
+    edits = distance(plain, fold_form(term), most)
+    return (-edits, pages, fold_form(term)) if 0 < edits <= most else (-9, 0, "")
 
 
 def _one_edit(word: str) -> set[str]:
@@ -185,7 +185,7 @@ def _excluding(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
 
 
-LOOKED_AT = 200  # matches that are re-ranked, and among which duplicates are folded
+RERANK_MATCHES = 200  # matches that are re-ranked, and among which duplicates are folded
 LANGUAGES = 5  # languages whose stems are looked up; words of other languages are found by spelling
 FACET_VALUES = 10
 ENOUGH = 10  # with fewer pages that have all words, pages with some of the words are added
@@ -196,7 +196,7 @@ JOINTS = ("", "s", "es", "n", "en", "er", "e")  # linking elements of compounds,
 FEW = 3  # with fewer matches a spelling correction is suggested
 _FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
-_Scored = tuple[float, tantivy.DocAddress]
+_ScoredAddress = tuple[float, tantivy.DocAddress]
 Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # rank of each page, 0 to 1
 PagesWith = Callable[[str, str], Sequence[UrlId]]  # (column, condition) -> pages that satisfy it
 Holds = Callable[[Sequence[UrlId]], Iterable[UrlId]]  # filters pages by the conditions of the query
@@ -219,10 +219,10 @@ def _read(index: tantivy.Index) -> tantivy.Index:
     return index
 
 
-def _committed(folder: Path) -> tuple[int, int]:
+def _commit_state(folder: Path) -> tuple[int, int]:
     """Changes with each commit, because the engine replaces the file (inode and modification time)."""
     try:
-        state = (folder / FOLDER / COMMITTED).stat()
+        state = (folder / FOLDER / COMMIT_FILE).stat()
     except OSError:  # no index, or it is being rebuilt
         return 0, 0
     return state.st_ino, state.st_mtime_ns
@@ -243,10 +243,10 @@ class Searcher:
 
     def refresh(self) -> bool:
         """Loads a newer commit. Returns whether there was one."""
-        stamp = tuple(map(_committed, self._folders))
+        stamp = tuple(map(_commit_state, self._folders))
         if stamp == self._stamp:
             return False
-        self._index = self._opened()
+        self._index = self._open_index()
         self._stamp = stamp
         self._searcher = self._index.searcher()
         self._matcher = Matcher(
@@ -254,7 +254,7 @@ class Searcher:
         )
         return True
 
-    def _opened(self) -> tantivy.Index:
+    def _open_index(self) -> tantivy.Index:
         """The index; for several folders a merged one."""
         if len(self._folders) == 1:
             index = open_index(self._folders[0])
@@ -263,7 +263,7 @@ class Searcher:
             return _read(index)
         for _ in range(OPENED_AGAIN):
             with tempfile.TemporaryDirectory(prefix="periplus-search-") as place:
-                self._origins = joined(self._folders, Path(place))
+                self._origins = join_indexes(self._folders, Path(place))
                 index = open_index(Path(place))
                 with contextlib.suppress(ValueError):  # a file is missing because its index was written to
                     if index is not None:
@@ -319,27 +319,27 @@ class Searcher:
         If these are few, also pages with some of the words, each with the words that it lacks.
 
         near: ranks pages by their vectors. Both rankings are fused; filters and signs of the query apply to both.
-        pages_with: see `query.narrowed`.
+        pages_with: see `query.resolve_conditions`.
         """
-        query = narrowed(parse(text), pages_with)
+        query = resolve_conditions(parse(text), pages_with)
         return (
             self._search_words(query, text, window, rank)
             if near is None
-            else self._search_fused(query, text, window, rank, near)
+            else self._search_hybrid(query, text, window, rank, near)
         )
 
     def _search_words(self, query: Query, text: str, window: MatchWindow, rank: Rank) -> Matches:
         """As `search`, without vectors."""
         if query.root is None:
             return Matches(0, (), (), query.notes or ("the query is empty",), "")
-        most = max(LOOKED_AT, window.offset + window.limit)
+        most = max(RERANK_MATCHES, window.offset + window.limit)
         wanting = self._build_queries(query.root, ())
         total, hits = self._run(wanting.whole, most)
         if total < ENOUGH and (nowhere := self._unknown_words(wanting.words)):
             wanting = self._build_queries(query.root, nowhere)
             total, hits = self._run(wanting.whole, most)
-        whole, others = total, list[_Scored]()
-        suggestion = suggested(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
+        whole, others = total, list[_ScoredAddress]()
+        suggestion = suggest_query(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
         asked = wanting.whole
         if whole < ENOUGH and wanting.some is not None:
             asked = wanting.some
@@ -353,13 +353,13 @@ class Searcher:
         words = wanting.words if others or wanting.nowhere else ()
         return Matches(total, self._with_missing(matches, words), facets, notes, suggestion)
 
-    def _search_fused(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
+    def _search_hybrid(self, query: Query, text: str, window: MatchWindow, rank: Rank, near: Near) -> Matches:
         """Fuses the keyword ranking, if there are words, with the vector ranking.
 
-        total counts the pages among the first LOOKED_AT if the keyword search finds fewer.
+        total counts the pages among the first RERANK_MATCHES if the keyword search finds fewer.
         """
-        most = max(LOOKED_AT, window.offset + window.limit)
-        _, rest = parted(query.root) if query.root is not None else ((), ())
+        most = max(RERANK_MATCHES, window.offset + window.limit)
+        _, rest = split_conditions(query.root) if query.root is not None else ((), ())
         holding = self._matcher.query(All(rest), (), All(rest))
         by_vector = near(most, lambda pages: self._filter_pages(holding, pages))
         by_words = Matches(0, (), (), query.notes, "")
@@ -371,7 +371,7 @@ class Searcher:
         # A page that the keyword search folded into a duplicate counts as that duplicate
         shown = {twin: match.url_id for match in by_words.matches for twin in match.twins}
         order = [*dict.fromkeys(shown.get(page, page) for page, _ in by_vector)]
-        both = fused([list(by_id), order])
+        both = fuse([list(by_id), order])
         matches = [by_id.get(page, Match(page, 0.0, ()))._replace(score=score) for page, score in both]
         chosen = tuple(matches[window.offset : window.offset + window.limit])
         return replace(by_words, total=max(by_words.total, len(matches)), matches=chosen)
@@ -388,13 +388,13 @@ class Searcher:
 
     def _build_queries(self, root: Node, nowhere: Sequence[Word]) -> _WordQueries:
         """Builds the queries. nowhere: words that no page has; they are not required."""
-        words, rest = parted(root)
+        words, rest = split_conditions(root)
         present = tuple(word for word in words if word not in nowhere) or words
         telling = tuple(word for word in present if not self._is_common(word)) or present
         helpful = [word for word in present if word not in telling]
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
         pieces = [piece for word in (*telling, *nowhere) for piece in self._pieces(word)]
-        pieces += self._joined(telling)
+        pieces += self._compounds(telling)
         some = None
         if pieces and asked_words(All(rest)):
             some = self._matcher.query(All(rest), [*pieces, *helpful], root)
@@ -409,7 +409,7 @@ class Searcher:
             return pieces
         return (*pieces, *map(Word, halves(read[0], self._matcher.pages, JOINTS)))
 
-    def _joined(self, words: Sequence[Word]) -> list[Word]:
+    def _compounds(self, words: Sequence[Word]) -> list[Word]:
         """Compounds of adjacent words of the query."""
         if COMPOUNDING.isdisjoint(self.languages):
             return []
@@ -443,11 +443,13 @@ class Searcher:
             for match in matches
         )
 
-    def _run(self, asked: tantivy.Query, most: int) -> tuple[int, list[_Scored]]:
+    def _run(self, asked: tantivy.Query, most: int) -> tuple[int, list[_ScoredAddress]]:
         answer = self._searcher.search(asked, most)
         return int(answer.count), list(answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
-    def _rank_and_fold(self, whole: Sequence[_Scored], some: Sequence[_Scored], rank: Rank) -> list[Match]:
+    def _rank_and_fold(
+        self, whole: Sequence[_ScoredAddress], some: Sequence[_ScoredAddress], rank: Rank
+    ) -> list[Match]:
         """Pages with all words first, then the rest; each group by score and rank.
 
         Pages with equal text are folded into the best. A URL that is in several indexes counts once, with its best

@@ -9,14 +9,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 from periplus.errors import StoreError
-from periplus.retrieval.index import ASKED, COMMITTED, FILE, FOLDER, STATE, translated
+from periplus.retrieval.index import COMMIT_FILE, FILE, FOLDER, SEARCH_REQUEST_FILE, STATE, translate_errors
 
 # A commit consists of files that never change and `meta.json`, which names them. The engine deletes a file only after a
 # newer `meta.json` no longer names it. If `meta.json` is the same before and after linking, the set of links is
 # complete.
 
 SEGMENT_ENDINGS = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm", ".del")  # files that never change
-MANAGED = ".managed.json"  # the engine's list of files that it may delete
+MANAGED_FILE = ".managed.json"  # the engine's list of files that it may delete
 TRIES = 10  # a concurrent merge causes only a few retries
 
 
@@ -26,23 +26,23 @@ def linked_files(folder: Path, target: Path) -> dict[str, Path]:
     Returns them by name. Raises StoreError.
     """
     where = folder / FOLDER
-    with translated(folder):
+    with translate_errors(folder):
         for _ in range(TRIES):
-            meta = (where / COMMITTED).read_bytes()
+            meta = (where / COMMIT_FILE).read_bytes()
             names = engine_files(where, meta)
             with contextlib.suppress(FileNotFoundError):  # the commit has changed too; retried below
                 for name in names:
                     (target / name).unlink(missing_ok=True)
                     (target / name).hardlink_to(where / name)
-            if (where / COMMITTED).read_bytes() == meta:
+            if (where / COMMIT_FILE).read_bytes() == meta:
                 break
         else:
             raise StoreError(f"the search index in {where} changes faster than it can be published: try again")
         if (where / FILE).exists():
             names.append(shutil.copyfile(where / FILE, target / FILE).name)
-        (target / COMMITTED).write_bytes(meta)
-        (target / MANAGED).write_text(json.dumps([*names, COMMITTED]), "utf-8")
-        return {name: target / name for name in (*names, COMMITTED, MANAGED)}
+        (target / COMMIT_FILE).write_bytes(meta)
+        (target / MANAGED_FILE).write_text(json.dumps([*names, COMMIT_FILE]), "utf-8")
+        return {name: target / name for name in (*names, COMMIT_FILE, MANAGED_FILE)}
 
 
 def engine_files(where: Path, meta: bytes) -> list[str]:
@@ -60,12 +60,12 @@ def replace_files(folder: Path, names: Collection[str], arrived: Path) -> None:
     It has no metadata until `write_state`. For the index's only writer.
     """
     where = folder / FOLDER
-    with translated(folder):
+    with translate_errors(folder):
         where.mkdir(exist_ok=True)
         (where / STATE).unlink(missing_ok=True)
-        for name in sorted(names, key=lambda name: name == COMMITTED):
+        for name in sorted(names, key=lambda name: name == COMMIT_FILE):
             if (arrived / name).exists():
                 (arrived / name).replace(where / name)
         for path in where.iterdir():
-            if path.name not in names and path.name != ASKED:
+            if path.name not in names and path.name != SEARCH_REQUEST_FILE:
                 path.unlink()

@@ -27,7 +27,7 @@ import zstandard
 from xxhash import xxh3_64_intdigest
 
 from periplus.children import private_files
-from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, folded, forms, shown_forms, table
+from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, fold_form, forms, shown_forms, table
 from periplus.errors import StoreError
 from periplus.model.arrays import Floats, Ints
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, TEXT_PARTS, BlockKind, Blocks, Part, Position
@@ -59,7 +59,7 @@ _NAME = re.compile(r"(?<![\w.:])(?=\w*[a-z][A-Z]|\w*\w[._:]+\w)[\w.:]+")  # in a
 _VALUE = re.compile(r"[=\[<(].*", re.DOTALL)
 _DOTS = re.compile(r"(?<=\w)(?:\.|::)(?=\w)")
 _AROUND = " \t\n¶-:;,.\"'`“”"
-MOST_DEFINED = 2_000  # blocks per page
+MOST_DEFINITIONS = 2_000  # blocks per page
 _MENUS = frozenset(
     POSITION_CODES[position] for position in (Position.NAV, Position.FOOTER, Position.HEADER, Position.ASIDE)
 )
@@ -107,7 +107,7 @@ class Draft(NamedTuple):
     spellings: str  # separated by blanks, each once
 
 
-def drafted(page: PageToIndex, cutter: TextCutter) -> Draft:
+def draft_page(page: PageToIndex, cutter: TextCutter) -> Draft:
     """Cuts the page into terms. cutter: made with the separator BETWEEN."""
     cutter.begin_page()
     of_block = BlockTexts(page.blocks)
@@ -211,7 +211,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     chosen = [at for at, place in enumerate(places) if place in defining] if defining else []
     shares = blocks.shares
     names = set[str]()
-    for at in chosen[:MOST_DEFINED]:
+    for at in chosen[:MOST_DEFINITIONS]:
         text = of_block(at)
         if not len(shares) or 0 < shares[at] <= len(text) // 2:  # otherwise an entry of an index that links elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
@@ -236,7 +236,7 @@ def defined_name(text: str) -> str:
 
 def whole_name(text: str) -> str:
     """Normalised title: its words without case and diacritics."""
-    return folded(" ".join(forms(text)))[:NAME_CHARS] if len(text) <= 4 * NAME_CHARS else ""
+    return fold_form(" ".join(forms(text)))[:NAME_CHARS] if len(text) <= 4 * NAME_CHARS else ""
 
 
 def labels(page: PageToIndex) -> Iterator[tuple[str, str]]:
@@ -375,9 +375,9 @@ def _unpack(data: bytes) -> Draft:
 
 FOLDER = "search"
 STATE = "periplus.json"
-ASKED = "asked"  # a file; its mtime is the time of the last search that lacked pages during a crawl
-ASKED_S = 60.0  # for this long after a search new pages are committed as they come
-COMMITTED = "meta.json"  # written by the engine with each commit
+SEARCH_REQUEST_FILE = "asked"  # a file; its mtime is the time of the last search that lacked pages during a crawl
+FRESH_SEARCH_S = 60.0  # for this long after a search new pages are committed as they come
+COMMIT_FILE = "meta.json"  # written by the engine with each commit
 LOCK = "search.lock"  # beside the index, locked by its writer; the file is empty and is never deleted
 VERSION = 3  # of fields and terms: an index with another version is rebuilt
 HEAP_BYTES = 96_000_000  # the engine writes a segment when it has collected this much
@@ -437,7 +437,7 @@ def open_index(folder: Path) -> tantivy.Index | None:
     return _register_analysers(index)
 
 
-def joined(folders: Sequence[Path], into: Path) -> list[int]:
+def join_indexes(folders: Sequence[Path], into: Path) -> list[int]:
     """Creates in `into` an index that links to the segments of several collections' indexes.
 
     The engine then computes statistics over all of them. Returns the position of its folder for each segment. Folders
@@ -452,7 +452,7 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
         if read_state(folder) is None:
             continue
         with contextlib.suppress(OSError):  # rebuilt at this moment
-            meta = json.loads((own / COMMITTED).read_bytes())
+            meta = json.loads((own / COMMIT_FILE).read_bytes())
             for segment in meta["segments"]:
                 name = uuid.UUID(int=len(segments))  # a copied collection has the same segment names as its original
                 for path in own.glob(f"{uuid.UUID(segment['segment_id']).hex}.*"):
@@ -460,7 +460,7 @@ def joined(folders: Sequence[Path], into: Path) -> list[int]:
                 segments.append(segment | {"segment_id": str(name)})
                 origins.append(origin)
     if meta:
-        (place / COMMITTED).write_text(json.dumps(meta | {"segments": segments}), "utf-8")
+        (place / COMMIT_FILE).write_text(json.dumps(meta | {"segments": segments}), "utf-8")
     return origins
 
 
@@ -488,7 +488,7 @@ class IndexWriter:
                 index, state = _create_empty(folder), IndexState(collection, NOTHING)
                 write_state(folder, state)
             self._state, self._cutter = state, TextCutter(BETWEEN)
-            with translated(folder):
+            with translate_errors(folder):
                 # One engine thread: it writes while this thread cuts words
                 self._writer = index.writer(HEAP_BYTES, 1)
                 self._drafts = held.enter_context(contextlib.closing(Drafts(folder)))
@@ -501,23 +501,23 @@ class IndexWriter:
         return self._state.position
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self._state.settled
 
     def put(self, pages: Iterable[PageToIndex]) -> None:
         """Indexes the pages, replacing earlier versions."""
         for page in pages:
             self._drafts.forget(page.url_id)
-            self._put(drafted(page, self._cutter), page.anchors)
+            self._put(draft_page(page, self._cutter), page.anchors)
 
     def keep(self, pages: Iterable[PageToIndex]) -> None:
-        """Cuts pages into terms and keeps the drafts, as far as there is space. Anchor texts follow in `put_kept`."""
+        """Cuts pages into terms and keeps the drafts, as far as there is space. Anchor texts follow in `put_draft`."""
         for page in pages:
             self._drafts.forget(page.url_id)
             if not self._drafts.is_full:
-                self._drafts.keep(drafted(page, self._cutter))
+                self._drafts.keep(draft_page(page, self._cutter))
 
-    def put_kept(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
+    def put_draft(self, url_id: UrlId, anchors: Sequence[str]) -> bool:
         """Indexes a page from its draft, replacing an earlier version. anchors: anchor texts of links to it.
 
         False: there is no draft; call `put` instead.
@@ -529,7 +529,7 @@ class IndexWriter:
 
     def _put(self, draft: Draft, anchors: Sequence[str]) -> None:
         self._queued_bytes += _size_bytes(draft)
-        with translated(self._folder):
+        with translate_errors(self._folder):
             self._writer.delete_documents_by_term(ID, draft.url_id)
             self._writer.add_document(document(draft, anchors))
             if self._queued_bytes > QUEUED_BYTES:
@@ -537,20 +537,20 @@ class IndexWriter:
                 self._queued_bytes = 0
 
     def remove(self, ids: Iterable[UrlId]) -> None:
-        with translated(self._folder):
+        with translate_errors(self._folder):
             for url_id in ids:
                 self._writer.delete_documents_by_term(ID, url_id)
                 self._drafts.forget(url_id)
 
     def clear(self) -> None:
         """Removes every page."""
-        with translated(self._folder):
+        with translate_errors(self._folder):
             self._writer.delete_all_documents()
         self.commit(NOTHING)
 
     def commit(self, position: tuple[int, int], *, settled: bool = False) -> None:
         """Commits all changes and then stores position and settled."""
-        with translated(self._folder):
+        with translate_errors(self._folder):
             self._writer.commit()
             self._queued_bytes = 0
             self._state = IndexState(self._state.collection, position, settled)
@@ -558,14 +558,14 @@ class IndexWriter:
 
     def close(self) -> None:
         """Waits for the engine's threads; uncommitted changes are lost."""
-        with self._held, translated(self._folder):
+        with self._held, translate_errors(self._folder):
             self._writer.wait_merging_threads()
 
 
 def _create_empty(folder: Path) -> tantivy.Index:
     """A new index in place of the existing one."""
     where = folder / FOLDER
-    with translated(folder):
+    with translate_errors(folder):
         shutil.rmtree(where, ignore_errors=True)
         where.mkdir(parents=True, exist_ok=True)
         return _register_analysers(tantivy.Index(schema(), str(where)))
@@ -573,7 +573,7 @@ def _create_empty(folder: Path) -> tantivy.Index:
 
 def ask(folder: Path, now: float) -> bool:
     """Asks the indexing process to commit soon, because of a search. False if that was already requested."""
-    path = folder / FOLDER / ASKED
+    path = folder / FOLDER / SEARCH_REQUEST_FILE
     earlier = is_asked(folder, now)
     with contextlib.suppress(OSError):  # no index yet, or a read-only disk
         path.touch()
@@ -582,9 +582,9 @@ def ask(folder: Path, now: float) -> bool:
 
 
 def is_asked(folder: Path, now: float) -> bool:
-    """Whether there was a search within the last ASKED_S seconds."""
+    """Whether there was a search within the last FRESH_SEARCH_S seconds."""
     try:
-        return abs(now - (folder / FOLDER / ASKED).stat().st_mtime) < ASKED_S
+        return abs(now - (folder / FOLDER / SEARCH_REQUEST_FILE).stat().st_mtime) < FRESH_SEARCH_S
     except OSError:
         return False
 
@@ -623,7 +623,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def translated(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Translates errors of the engine and the disk to StoreError."""
     try:
         yield

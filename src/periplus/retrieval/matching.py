@@ -9,7 +9,7 @@ from dataclasses import replace
 import tantivy
 
 from periplus.document.language import is_beyond_latin
-from periplus.document.words import asked_terms, folded, forms, is_run, script_languages, table
+from periplus.document.words import asked_terms, fold_form, forms, is_run, script_languages, table
 from periplus.model.web import UrlId
 from periplus.retrieval.index import (
     ADDRESS,
@@ -46,7 +46,7 @@ from periplus.retrieval.query import (
     asked_words,
     asks_for,
     only_asks,
-    parted,
+    split_conditions,
 )
 from periplus.settings import Searching
 from periplus.values import frozen
@@ -81,7 +81,7 @@ class Matcher:
 
         helpful: optional words that raise the score. asked: the whole query, for exact titles and definitions.
         """
-        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._unscored(self._only(IS, NOINDEX)))]
+        shown = () if asks_for(asked, IS) else [(tantivy.Occur.MustNot, self._filter(self._only(IS, NOINDEX)))]
         extra = [
             *map(self._word, helpful),
             *self._whole_titles(asked),
@@ -99,9 +99,9 @@ class Matcher:
 
     def _outside_menus(self, root: Node) -> list[tuple[tantivy.Occur, tantivy.Query]]:
         """At least one of several words must occur outside of menus: menus alone are not a match."""
-        words, _ = parted(root)
+        words, _ = split_conditions(root)
         several = [self._word(replace(word, within=CONTENT)) for word in words] if len(words) > 1 else []
-        return [(tantivy.Occur.Must, self._unscored(either(several)))] if several else []
+        return [(tantivy.Occur.Must, self._filter(any_of(several)))] if several else []
 
     def holds(self, word: Word, ids: Sequence[UrlId]) -> tantivy.Query:
         """The pages among ids that have a word."""
@@ -113,7 +113,7 @@ class Matcher:
         """Pages with these ids, all with the same score: 100,000 take 0.1 s."""
         if not pages:
             return tantivy.Query.empty_query()
-        return self._unscored(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
+        return self._filter(tantivy.Query.term_set_query(self.schema, ID, list(pages)))
 
     def _node(self, node: Node) -> tantivy.Query:
         match node:
@@ -122,12 +122,12 @@ class Matcher:
             case Phrase(text, within):
                 return self._phrase(forms(text), within, 1.0)
             case Only(field, value):
-                return self._unscored(self._only(field, value))
+                return self._filter(self._only(field, value))
             case Among(pages):
                 return self.among(pages)
             case During(after, before):
                 low, high = NEVER if after is None else int(after), EVER if before is None else int(before)
-                return self._unscored(
+                return self._filter(
                     tantivy.Query.range_query(self.schema, WHEN, tantivy.FieldType.Integer, low, high, True, False)
                 )
             case Not():
@@ -135,7 +135,7 @@ class Matcher:
             case All(items):
                 return self._all(items)
             case Any(items):
-                return either(map(self._node, items))
+                return any_of(map(self._node, items))
 
     def _all(self, items: Iterable[Node]) -> tantivy.Query:
         clauses = [
@@ -144,10 +144,10 @@ class Matcher:
             for item in items
         ]  # fmt: skip
         if all(isinstance(item, Not) for item in items):  # a query of exclusions only excludes from all pages
-            clauses.append((tantivy.Occur.Must, self._unscored(tantivy.Query.all_query())))
+            clauses.append((tantivy.Occur.Must, self._filter(tantivy.Query.all_query())))
         return tantivy.Query.boolean_query(clauses)
 
-    def _unscored(self, query: tantivy.Query) -> tantivy.Query:
+    def _filter(self, query: tantivy.Query) -> tantivy.Query:
         """A filter: does not affect the score."""
         return tantivy.Query.const_score_query(query, 0.0)
 
@@ -170,21 +170,21 @@ class Matcher:
             return self._phrase(read, word.within, 1.0, prefix=word.prefix)
         form = read[0]
         if word.prefix:
-            return either(self._prefix_queries(form, word.within))
+            return any_of(self._prefix_queries(form, word.within))
         spelled = [] if word.within else self._spelling_queries(form, exact=word.exact)
         exact = word.exact and not word.within
         fields = [field for field in _WITHIN[word.within] if not (exact and field == NAVIGATION)]
-        by_place = [self._weighed(self._term(field, term), field) for field in fields for term in self._terms(form)]
+        by_place = [self._weigh(self._term(field, term), field) for field in fields for term in self._terms(form)]
         if not exact:
-            return either([*by_place, *spelled])
+            return any_of([*by_place, *spelled])
         return tantivy.Query.boolean_query(
-            [(tantivy.Occur.Must, either(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
+            [(tantivy.Occur.Must, any_of(spelled)), *((tantivy.Occur.Should, query) for query in by_place)]
         )
 
     def _terms(self, form: str) -> list[str]:
         """The stem of a form in each language, each once; and the folded form, for addresses and unknown languages."""
         terms = [term for language in self._languages_of(form) for term in asked_terms(form, language)[:1]]
-        return list(dict.fromkeys([*terms, folded(form)]))
+        return list(dict.fromkeys([*terms, fold_form(form)]))
 
     def _languages_of(self, form: str) -> Sequence[str]:
         """Languages of the pages; plus those of the form's script if no page has one of them: a Russian title on an
@@ -200,7 +200,7 @@ class Matcher:
 
         If the index has several of these, pages with the exact spelling come first.
         """
-        plain = folded(form)
+        plain = fold_form(form)
         others = ["~" + plain] if form == plain else [plain, "~" + plain]
         spellings = [(form, 1.0), *([] if exact else [(other, 0.5) for other in others])]
         weight, boosted = self.weights.weight_spelling, tantivy.Query.boost_query
@@ -215,9 +215,9 @@ class Matcher:
         return marked > 0 if form == plain else self.pages(plain) > 0 or marked > self.pages(form)
 
     def _prefix_queries(self, form: str, within: str) -> list[tantivy.Query]:
-        pattern = re.escape(folded(form)) + ".*"
+        pattern = re.escape(fold_form(form)) + ".*"
         fields = _WITHIN[within]
-        queries = [self._weighed(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
+        queries = [self._weigh(tantivy.Query.regex_query(self.schema, field, pattern), field) for field in fields]
         if not within:
             queries.append(tantivy.Query.regex_query(self.schema, FORMS, f"{re.escape(form)}.*|~{pattern}"))
         return queries
@@ -225,8 +225,8 @@ class Matcher:
     def _phrase(self, read: Sequence[str], within: str, share: float, *, prefix: bool = False) -> tantivy.Query:
         """Consecutive forms in one field. With prefix, the last is the beginning of a word."""
         rows = dict.fromkeys(self._phrase_terms(read, language) for language in [*self._languages_of(read[0]), ""])
-        return either(
-            self._weighed(self._adjacent(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
+        return any_of(
+            self._weigh(self._adjacent(field, terms, prefix=prefix, is_sign=is_run(read[0])), field, share)
             for terms in rows
             for field in (_WITHIN[within] if terms else ())
         )
@@ -285,14 +285,14 @@ class Matcher:
         weight = self.weights.weight_phrase
         share = weight * (len(plain) - 1)  # two words may be adjacent by chance, ten are not
         beside = [
-            self._weighed(self._adjacent(field, terms), field, share)
+            self._weigh(self._adjacent(field, terms), field, share)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, ANCHOR, HEADING, TEXT)
         ]
         asked = [word for word in plain if not only_asks(word, self.languages)]
         read = [form for word in asked for form in forms(word.text)]
         return beside + [
-            self._weighed(self._adjacent(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
+            self._weigh(self._adjacent(field, terms, apart=NEAR_WORDS), field, weight * NEAR_SHARE)
             for terms in dict.fromkeys(self._phrase_terms(read, language) for language in self.languages)
             for field in (TITLE, HEADING, TEXT)
             if len(asked) > 1
@@ -301,7 +301,7 @@ class Matcher:
     def _term(self, field: str, term: str) -> tantivy.Query:
         return tantivy.Query.term_query(self.schema, field, term, "freq")
 
-    def _weighed(self, query: tantivy.Query, field: str, share: float = 1.0) -> tantivy.Query:
+    def _weigh(self, query: tantivy.Query, field: str, share: float = 1.0) -> tantivy.Query:
         weights = self.weights
         weight = {
             TITLE: weights.weight_title, ANCHOR: weights.weight_anchor, HEADING: weights.weight_heading,
@@ -311,7 +311,7 @@ class Matcher:
         return tantivy.Query.boost_query(query, weight * share)
 
 
-def either(queries: Iterable[tantivy.Query]) -> tantivy.Query:
+def any_of(queries: Iterable[tantivy.Query]) -> tantivy.Query:
     several = list(queries)
     if len(several) == 1:
         return several[0]

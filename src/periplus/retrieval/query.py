@@ -25,7 +25,7 @@ MOST_TOKENS = 64  # tokens per query: longer ones are slow and not typed by peop
 DEEPEST = 20  # nesting of parentheses
 # Operators that restrict words to a field
 WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})
-INDEXED = frozenset({"site", "language", "type", "is"})  # fields that are labels of the index
+INDEX_FIELDS = frozenset({"site", "language", "type", "is"})  # fields that are labels of the index
 
 
 @frozen
@@ -48,7 +48,7 @@ class Phrase:
 
 @frozen
 class Only:
-    """Pages with this value of a field of INDEXED, or whose column matches: `narrowed` resolves columns to pages."""
+    """Pages with this value of a field of INDEX_FIELDS, or whose column matches (see `resolve_conditions`)."""
 
     field: str
     value: str
@@ -136,25 +136,25 @@ class _Parser:
     def query(self) -> Query:
         roots: list[Node] = []
         while self._place < len(self._tokens):
-            node = self._either(0)
+            node = self._any(0)
             if node is not None:
                 roots.append(node)
             if self._kind() == "close":
                 self._notes.append("a closing parenthesis without an opening one was ignored")
                 self._place += 1
-        return Query(_grouped(All, roots), tuple(dict.fromkeys(self._notes)))
+        return Query(_group(All, roots), tuple(dict.fromkeys(self._notes)))
 
     def _kind(self) -> str:
         return self._tokens[self._place][0] if self._place < len(self._tokens) else ""
 
-    def _either(self, depth: int) -> Node | None:
+    def _any(self, depth: int) -> Node | None:
         groups: list[Node] = []
         while True:
             group = self._all(depth)
             if group is not None:
                 groups.append(group)
             if self._kind() != "either":
-                return _grouped(Any, groups)
+                return _group(Any, groups)
             if group is None:
                 self._notes.append("an OR with nothing before it was ignored")
             self._place += 1
@@ -170,7 +170,7 @@ class _Parser:
             item = self._item(depth)
             if item is not None:
                 items.append(item)
-        return _grouped(All, items)
+        return _group(All, items)
 
     def _item(self, depth: int) -> Node | None:
         kind, text = self._tokens[self._place]
@@ -199,7 +199,7 @@ class _Parser:
         if depth >= DEEPEST:
             self._notes.append(f"parentheses deeper than {DEEPEST} were ignored")
             return None
-        node = self._either(depth + 1)
+        node = self._any(depth + 1)
         if self._kind() == "close":
             self._place += 1
         else:
@@ -217,7 +217,7 @@ class _Parser:
             return self._phrase(value, field) if kind == "phrase" else self._word(value, field)
         if field in ("after", "before", "date"):
             return self._date(name, field, value)
-        return Only(field, value.strip().lower() if field in INDEXED else value.strip())
+        return Only(field, value.strip().lower() if field in INDEX_FIELDS else value.strip())
 
     def _date(self, name: str, field: str, value: str) -> Node | None:
         span = span_of(value)
@@ -242,7 +242,7 @@ class _Parser:
         return Word(bare, prefix=bare != text, within=within)
 
 
-def _grouped(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
+def _group(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
     """The items as one node; nested groups of the same kind are flattened."""
     flat: list[Node] = []
     for item in items:
@@ -271,30 +271,30 @@ def span_of(text: str) -> tuple[float, float] | None:
         return None
 
 
-def narrowed(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) -> Query:
+def resolve_conditions(query: Query, pages_with: Callable[[str, str], Sequence[UrlId]]) -> Query:
     """The query with each column condition resolved to the pages that satisfy it.
 
     pages_with: called with column and value; a condition for which it raises UsageError is ignored with a note.
     """
     notes: list[str] = []
 
-    def resolved(node: Node) -> Node | None:
+    def resolve(node: Node) -> Node | None:
         match node:
-            case Only(field, value) if field not in INDEXED:
+            case Only(field, value) if field not in INDEX_FIELDS:
                 try:
                     return Among(tuple(pages_with(field, value)))
                 except UsageError as error:
                     notes.append(f"{field}:{value} was ignored: {error}")
                     return None
             case Not(item):
-                inner = resolved(item)
+                inner = resolve(item)
                 return Not(inner) if inner is not None else None
             case All(items) | Any(items):
-                return _grouped(type(node), [inner for inner in map(resolved, items) if inner is not None])
+                return _group(type(node), [inner for inner in map(resolve, items) if inner is not None])
             case _:
                 return node
 
-    root = resolved(query.root) if query.root is not None else None
+    root = resolve(query.root) if query.root is not None else None
     return Query(root, (*query.notes, *notes))
 
 
@@ -362,7 +362,7 @@ def only_asks(word: Word | Phrase, languages: Iterable[str]) -> bool:
     return is_plain and any(word.text.lower() in ASKING_WORDS.get(language, ()) for language in languages)
 
 
-def parted(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
+def split_conditions(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
     """(optional words, mandatory conditions).
 
     Mandatory are phrases, words with a sign or a field, and all filters; a page may lack plain words if no page has all

@@ -17,7 +17,7 @@ from periplus.document.words import (
     algorithm_of,
     ascii_line,
     asked_terms,
-    folded,
+    fold_form,
     form_marker,
     forms,
     is_run,
@@ -84,7 +84,7 @@ class Highlighter:
                     continue
                 prefix = not isinstance(word, Phrase) and word.prefix and at == len(read) - 1
                 terms = frozenset(term for language in languages for term in asked_terms(form, language))
-                self._terms.append(QueryTerms(form, folded(form), terms, prefix, len(self._terms)))
+                self._terms.append(QueryTerms(form, fold_form(form), terms, prefix, len(self._terms)))
         self._plain = {word.plain: word.place for word in reversed(self._terms)}  # the first of equal words
         self._answering = {term: word.place for word in reversed(self._terms) for term in word.terms}
         self._prefixes = [word for word in self._terms if word.prefix]
@@ -155,7 +155,7 @@ class Highlighter:
 
     def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
         """Adds the likely matches in the blocks of one language to the counts."""
-        whole, begins = page.folded(algorithm)
+        whole, begins = page.fold(algorithm)
         for place, stretches in self._stretches_of(algorithm):
             for stretch in stretches:
                 starts = list(islice(_occurrences(stretch, whole), MOST_OCCURRENCES))
@@ -166,7 +166,7 @@ class Highlighter:
     def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
         """As `_count`, but looks up each form; only for the first READ_THROUGH blocks."""
         groups = own[:READ_THROUGH].tobytes()
-        read = form_marker(algorithm).marked(BlockTexts(page.blocks), groups)
+        read = form_marker(algorithm).mark_forms(BlockTexts(page.blocks), groups)
         begins = np.array([match.start() for match in _BEGIN.finditer(read)])
         numbers = np.flatnonzero(own[:READ_THROUGH])
         for word in self._terms:
@@ -174,7 +174,7 @@ class Highlighter:
             counts[word.place, numbers] += np.bincount(places, minlength=len(numbers))
 
     def _stretches_of(self, algorithm: str) -> list[tuple[int, tuple[str, ...]]]:
-        """For each word, by position: substrings of which every matching form has one, as `PageLines.folded` writes
+        """For each word, by position: substrings of which every matching form has one, as `PageLines.fold` writes
         them.
         """
         if algorithm not in self._stretches:
@@ -202,7 +202,7 @@ class Highlighter:
 
     def _judge(self, form: str, language: str) -> int:
         """The position of the query word that the form matches; -1 if none."""
-        bare = folded(form)
+        bare = fold_form(form)
         named = self._plain.get(bare, NOWHERE)
         named = min([named, *(word.place for word in self._prefixes if bare.startswith(word.plain))])
         if named < NOWHERE:
@@ -306,7 +306,7 @@ class PageLines:
         """Histogram of the lengths of content blocks, indexed as LENGTHS."""
         return np.bincount(np.minimum(self.lengths[self.is_content], LENGTHS[-1]), minlength=len(LENGTHS))
 
-    def folded(self, algorithm: str) -> tuple[str, Ints]:
+    def fold(self, algorithm: str) -> tuple[str, Ints]:
         """(the lines folded to lower-case ASCII, comparable with stems; offsets of all lines but the first)."""
         codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
         if algorithm not in _SUFFIX_STEMMERS:  # as `_fold_digraphs`
@@ -344,7 +344,7 @@ def _plain_codes() -> Unsigned8:
     """
     codes = np.full(_LATIN_END + 1, 1, np.uint8)
     for code in (*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2070)):
-        letter = folded(plain(chr(code)))[:1]
+        letter = fold_form(plain(chr(code)))[:1]
         codes[code] = ord(letter) if letter and letter.isascii() else ord(" ")
     return codes
 

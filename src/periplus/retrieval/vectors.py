@@ -105,7 +105,7 @@ def unit(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
     return made / np.float32(length)
 
 
-def fused(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:
+def fuse(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:
     """Reciprocal rank fusion of several rankings: the sum of 1 / (RRF_K + rank), ranks from 1.
 
     Descending; ties in the order of the earlier list.
@@ -117,7 +117,7 @@ def fused(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:
     return sorted(sums.items(), key=lambda item: -item[1])
 
 
-def opened(folder: Path) -> Vectors | None:
+def open_vectors(folder: Path) -> Vectors | None:
     """The vectors of a collection, or None. Raises StoreError if they are damaged."""
     place = folder / FOLDER
     try:
@@ -293,7 +293,7 @@ def _batches(path: Path) -> Iterator[Any]:
                 yield batch.slice(start, BLOCK_ROWS)
 
 
-def parsed(text: str) -> list[float]:
+def parse_vector(text: str) -> list[float]:
     """Parses a vector as programs print it: a JSON array, or numbers separated by blanks, commas or line breaks.
 
     Raises UsageError.

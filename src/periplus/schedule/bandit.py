@@ -54,7 +54,7 @@ class Yields:
     forecasts: Floats
 
     @classmethod
-    def none(cls, worlds: int, sites: int) -> Yields:
+    def zeros(cls, worlds: int, sites: int) -> Yields:
         shape = (worlds, sites)
         return cls(
             pages=np.zeros(shape, np.int64),
@@ -95,9 +95,9 @@ class Yields:
         forecasts: Floats = np.array([[own, rewards], [lately, beyond], [-lately, -beyond]]) * holds[:, None]
         return forecasts
 
-    def grown(self, sites: int) -> Yields:
+    def grow(self, sites: int) -> Yields:
         """A copy with room for `sites` sites; new sites have zero counts."""
-        more = Yields.none(len(self.pages), sites - self.pages.shape[1])
+        more = Yields.zeros(len(self.pages), sites - self.pages.shape[1])
         joined = {name: np.concatenate([getattr(self, name), getattr(more, name)], axis=1) for name in _BY_SITE}
         return dataclasses.replace(self, **joined)
 
@@ -117,7 +117,7 @@ class Yields:
 
 
 Unit = Literal["page", "host", "domain"]
-CLICKED = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
+CLICK_LINKS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class Turns:
     scores: Floats | None = field(default=None, repr=False)
 
     @classmethod
-    def none(cls, worlds: int) -> Turns:
+    def zeros(cls, worlds: int) -> Turns:
         return cls(np.zeros(worlds, np.int64), np.zeros(worlds, np.int64))
 
 
@@ -355,7 +355,7 @@ def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
     return rule
 
 
-def rule_named(name: str, budget: int, sites: int) -> ChoiceRule:
+def parse_rule(name: str, budget: int, sites: int) -> ChoiceRule:
     """The rule of a name in `rules`, or r2:N, r3:N, quantum:N with a number. Raises UsageError for other names."""
     kind, _, number = name.partition(":")
     with_number = {"r2": r2, "r3": r3, "quantum": quantum}
@@ -389,7 +389,7 @@ class SitePolicy:
     novelty: Novelty
     seed: int
     cost: Literal["pages", "seconds"] = "pages"
-    yields: Yields = field(default_factory=lambda: Yields.none(1, 16), repr=False)
+    yields: Yields = field(default_factory=lambda: Yields.zeros(1, 16), repr=False)
     places: dict[SiteKey, int] = field(default_factory=dict, repr=False)  # column of each site in `yields`
     recent: dict[SiteKey, deque[float]] = field(default_factory=dict, repr=False)  # rewards of each site's last pages
     _seconds: Floats = field(default_factory=lambda: np.zeros(16), repr=False)
@@ -431,7 +431,7 @@ class SitePolicy:
         place = self.places.setdefault(site, len(self.places))
         if place >= len(self._scores):
             size = 2 * len(self._scores)
-            self.yields = self.yields.grown(size)
+            self.yields = self.yields.grow(size)
             self._seconds, self._scores = (
                 np.concatenate([old, np.zeros(size - len(old))]) for old in (self._seconds, self._scores)
             )

@@ -7,8 +7,8 @@ Invariants:
 (1) a URL is an alias only of a page that was fetched, so no URL is invented;
 (2) unconfirmed findings are not applied;
 (3) URLs that were skipped because of a finding are returned when it is refuted;
-(4) one in PROBED of the URLs that a finding would skip is fetched, so that wrong findings are refuted; the choice is a
-    hash of the URL, so a resumed crawl probes the same URLs;
+(4) one in PROBE_INTERVAL of the URLs that a finding would skip is fetched, so that wrong findings are refuted; the
+    choice is a hash of the URL, so a resumed crawl probes the same URLs;
 (5) memory is bounded; forgotten data costs additional fetches, but no pages.
 """
 
@@ -35,11 +35,11 @@ CONFIRMATIONS = 5  # as in `analyse.equivalences`
 KNOWN_CONFIRMATIONS = 3  # for session and campaign parameters, as in the trap detector
 TEXTS = 2  # different texts among the confirming pairs, since log-in forms are all equal
 PLACES_FOR_SITE = 3  # confirmed places, after which one pair is enough elsewhere on the site
-PROBED = 24  # one of so many URLs that would be skipped is fetched
+PROBE_INTERVAL = 24  # one of so many URLs that would be skipped is fetched
 PAGES = 32_768  # remembered per site: about 10 MB of URLs
-COMPARED = 4  # latest pages of equal text that a new page is compared with
+COMPARISON_PAGES = 4  # latest pages of equal text that a new page is compared with
 MOST_FINDINGS = 256  # suspected per site; with more, parameters are arbitrary
-SKIPPED = 100_000  # URLs kept in memory per finding; the store has all of them by the finding's name
+MOST_SKIPPED_URLS = 100_000  # URLs kept in memory per finding; the store has all of them by the finding's name
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class AliasLearner:
         if not reasons:
             return AliasTarget(url)
         for finding in reasons:
-            if len(finding.skipped) < SKIPPED:
+            if len(finding.skipped) < MOST_SKIPPED_URLS:
                 finding.skipped[url] = None
         return AliasTarget(page, tuple(finding.name for finding in reasons))
 
@@ -103,7 +103,7 @@ class AliasLearner:
             self._pages[url] = text_digest or self._pages.get(url, b"")
             return ()
         alike = self._alike.setdefault(text_digest, [])
-        suspects = [apart for page in alike[-COMPARED:] if (apart := differences_between(page, url))]
+        suspects = [apart for page in alike[-COMPARISON_PAGES:] if (apart := differences_between(page, url))]
         self._remember(url, text_digest, alike)
         retracted = self._book(url, text_digest)
         for apart in suspects:
@@ -116,7 +116,7 @@ class AliasLearner:
     def _remember(self, url: Url, digest: bytes, alike: list[Url]) -> None:
         self._pages[url] = digest
         alike.append(url)
-        del alike[:-COMPARED]
+        del alike[:-COMPARISON_PAGES]
         if len(self._pages) > PAGES:
             oldest = next(iter(self._pages))
             self._alike.pop(self._pages.pop(oldest), None)
@@ -196,7 +196,7 @@ class AliasLearner:
             was = finding.confirmed
             if not self._weigh(finding, url, digest) and was:
                 refuted.append(finding)
-        refuted += self._refute_applied(url, digest)
+        refuted += self._refute_findings(url, digest)
         if not refuted:
             return ()
         self._reindex()
@@ -205,7 +205,7 @@ class AliasLearner:
             finding.skipped.clear()
         return retractions
 
-    def _refute_applied(self, url: Url, digest: bytes) -> list[_Finding]:
+    def _refute_findings(self, url: Url, digest: bytes) -> list[_Finding]:
         """Refutes findings of other places that would map this page to a page of different text."""
         held = list(self._holding(url))
         page = self._fetched.get(self._key(url, held)) if held else None
@@ -245,4 +245,4 @@ class AliasLearner:
 
 def _is_probe(url: Url) -> bool:
     """Whether a URL is always fetched, to test the findings."""
-    return xxhash.xxh32_intdigest(path_and_query(url).encode()) % PROBED == 0
+    return xxhash.xxh32_intdigest(path_and_query(url).encode()) % PROBE_INTERVAL == 0

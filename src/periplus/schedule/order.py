@@ -37,7 +37,7 @@ _DIGITS = re.compile(r"\d+")
 
 # Words of paths and anchors by what they add to ln(1 + new links): rounded means over the manuals, and a few further
 # words for lists of links on other kinds of sites, in the languages of the first users.
-_ADDED = {
+_MORE_LIST_WORDS = {
     1.0: "changelog",
     0.5: (
         "releasenotes community contributing new version links references bibliography resources partners ссылки odkazy"
@@ -50,7 +50,7 @@ _ADDED = {
     0.2: "help about mailing plugins tutorial guide howto contributor appendix",
     -0.15: "sample search genindex modindex methods class node controller demo",
 }
-PROMISING = {word: added for added, words in _ADDED.items() for word in words.split()}
+PROMISING = {word: added for added, words in _MORE_LIST_WORDS.items() for word in words.split()}
 
 
 @frozen

@@ -55,7 +55,7 @@ cdef class LineMemory:
     cdef Py_ssize_t _next(self, const unsigned char[::1] chars, Py_ssize_t at, Py_ssize_t end) except -1
 
 
-cdef unsigned int joined(unsigned int key, unsigned int word) noexcept
-cdef unsigned int mixed(unsigned int key) noexcept
+cdef unsigned int append_word(unsigned int key, unsigned int word) noexcept
+cdef unsigned int mix_bits(unsigned int key) noexcept
 @cython.locals(names=KeySet, memory=LineMemory, at=Py_ssize_t)
 cpdef tuple calendar()

@@ -197,17 +197,17 @@ class LineMemory:
                     continue
             if kind > WORD and self.value and self.place - NEAR < self.value < self.place + NEAR:
                 continue
-            whole = joined(whole, word)
+            whole = append_word(whole, word)
             if kind == DAY:
                 days += 1
             else:
-                undated = joined(undated, word)
+                undated = append_word(undated, word)
                 if kind == WORD:
                     self.words += 1
-                    letters = joined(letters, word)
+                    letters = append_word(letters, word)
                 else:
                     self.figures += 1
-            pair = mixed(joined(former, word))
+            pair = mix_bits(append_word(former, word))
             if not pair & PAIR_MASK and self.count < MOST_PAIRS:
                 self.pairs[self.count] = pair
                 self.count += 1
@@ -216,7 +216,7 @@ class LineMemory:
             whole = undated
         else:
             self.figures += days
-        self.line, self.letters = mixed(whole), mixed(letters)
+        self.line, self.letters = mix_bits(whole), mix_bits(letters)
         return at
 
     def adds(self, addresses: bytes) -> bool:
@@ -226,7 +226,7 @@ class LineMemory:
             key = SEED
             for at in range(len(address)):
                 key = ((key ^ address[at]) * PRIME) & MASK_32
-            is_new |= not self._meet((mixed(key) + ADDRESS) & MASK_32)
+            is_new |= not self._meet((mix_bits(key) + ADDRESS) & MASK_32)
         return is_new
 
     def _next(self, chars: Sequence[int], at: int, end: int) -> int:
@@ -274,12 +274,12 @@ class LineMemory:
         return new
 
 
-def joined(key: int, word: int) -> int:
+def append_word(key: int, word: int) -> int:
     """The key of a sequence of words (key) with another word appended."""
     return ((key << 5 | key >> 27) ^ word) * PRIME & MASK_32
 
 
-def mixed(key: int) -> int:
+def mix_bits(key: int) -> int:
     """The finalizer of MurmurHash3: each bit of the result depends on all bits of the key."""
     key = (key ^ key >> 16) * MIX_1 & MASK_32
     key = (key ^ key >> 13) * MIX_2 & MASK_32

@@ -21,7 +21,7 @@ from periplus.model.survey import Unit
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.model.webometrics import Campaign
-from periplus.schedule.bandit import CLICKED, Novelty, SitePolicy, rule_named
+from periplus.schedule.bandit import CLICK_LINKS, Novelty, SitePolicy, parse_rule
 from periplus.schedule.bandit import Unit as RewardUnit
 from periplus.schedule.order import PageOrder, Sighting
 from periplus.settings import Scope, Settings
@@ -32,8 +32,8 @@ from periplus.urls.units import root_of, unit_finder
 
 ITEMS = ("page", "host", "domain")
 WITHIN = ("breadth", "learned")
-MOST_LEARNED = 1_000  # up to so many sites, the order within is learned by default: each takes half a megabyte
-MOST_HELD = 128  # hosts leased at a time: each commit writes the state of all, and each choice compares them
+MOST_SITES_LEARNING = 1_000  # up to so many sites, the order within is learned by default: each takes half a megabyte
+MOST_HOSTS = 128  # hosts leased at a time: each commit writes the state of all, and each choice compares them
 COMPANION_PAGES = 10  # of a companion before the next one: the front page and pages linked there have the backlinks
 REST = 8  # choices for which a site rests after a failure: about as many seconds as the wait before a retry
 
@@ -41,7 +41,7 @@ REST = 8  # choices for which a site rests after a failure: about as many second
 # The plan -------------------------------------------------------------------------------------------------------------
 
 
-def checked(campaign: Campaign) -> Campaign:
+def check_campaign(campaign: Campaign) -> Campaign:
     """The campaign unchanged, if it is valid. Raises UsageError."""
     if campaign.item not in ITEMS:
         raise UsageError(f"a survey counts links by {', '.join(ITEMS)}, not by {campaign.item!r}")
@@ -49,7 +49,7 @@ def checked(campaign: Campaign) -> Campaign:
         raise UsageError(f"the order within a site is {' or '.join(WITHIN)}, not {campaign.within!r}")
     if campaign.pages < 0 or campaign.at_once < 0:
         raise UsageError("pages and at-once must not be negative; 0 means no limit of pages, and at-once by the budget")
-    rule_named(campaign.rule, campaign.pages, max(len(campaign.units), 1))
+    parse_rule(campaign.rule, campaign.pages, max(len(campaign.units), 1))
     if campaign.least_pages < 0 or campaign.read_companions < 0:
         raise UsageError("the least pages of a site and the pages of companions must not be negative")
     if campaign.read_companions and campaign.read_companions >= campaign.pages:
@@ -78,7 +78,7 @@ def target_pages(campaign: Campaign) -> int:
 
 def within_of(campaign: Campaign) -> str:
     """The order within a site: as set, else by the number of sites."""
-    return campaign.within or ("learned" if len(campaign.units) <= MOST_LEARNED else "breadth")
+    return campaign.within or ("learned" if len(campaign.units) <= MOST_SITES_LEARNING else "breadth")
 
 
 def start_of(unit: Unit) -> Url:
@@ -144,8 +144,8 @@ class UnitScope:
     def rule_for(self, url: Url) -> str:
         return "of no site of the survey" if self._is_outside(url) else self._base.rule_for(url)
 
-    def refused(self, url: Url) -> str:
-        return self._base.refused(url)
+    def exclusion_reason(self, url: Url) -> str:
+        return self._base.exclusion_reason(url)
 
     def site_of(self, url: Url) -> SiteKey:
         host = site_key(url)
@@ -320,7 +320,7 @@ class SurveyPolicy:
     scope: UnitScope
     orders: PageOrders | None  # None: pages by depth
     window: int
-    most_held: int = MOST_HELD
+    most_hosts: int = MOST_HOSTS
     record: YieldRecord = field(default_factory=YieldRecord)
     mark: int = 0
     # number of requested pages by companion, the strongest first; companions are read after companions_from pages of
@@ -338,9 +338,9 @@ class SurveyPolicy:
             site = self.site_of(host.host)  # the store may have assigned the host before its site joined the survey
             rests = self._rests.get(site, (0, 0))[1] > self._asked
             groups[rests].append(host if host.site == site else dataclasses.replace(host, site=site))
-        return [host_id for group in groups if group for host_id in self._ranked(group, most)][:most]
+        return [host_id for group in groups if group for host_id in self._rank_hosts(group, most)][:most]
 
-    def _ranked(self, hosts: list[ReadyHost], most: int) -> Sequence[int]:
+    def _rank_hosts(self, hosts: list[ReadyHost], most: int) -> Sequence[int]:
         # the store may return the same hosts in another order when a survey is continued
         hosts.sort(key=lambda host: (self.scope.order.get(host.site, -1), host.host))
         rank = {site: (pages // COMPANION_PAGES, place) for place, (site, pages) in enumerate(self.companions.items())}
@@ -383,13 +383,13 @@ class SurveyPolicy:
         """The yield of a companion's page is the number of survey sites that it links to."""
         self.companions[site] += visit.asked
         if self.orders is not None:
-            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICKED}
+            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICK_LINKS}
             self.orders.learn(visit, len((ends & self.scope.sites) - self.companions.keys()))
 
     def _book(self, site: SiteKey, visit: PageVisit) -> None:
         new = 0
         if visit.asked:
-            new = self.book(site, [link.target for link in visit.links if link.kind in CLICKED], visit.took_s)
+            new = self.book(site, [link.target for link in visit.links if link.kind in CLICK_LINKS], visit.took_s)
         if self.orders is not None:
             self.orders.learn(visit, new)
 
@@ -417,7 +417,7 @@ def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
     companions = scope.site_of_unit[len(campaign.units) :]
     cost: Literal["pages", "seconds"] = "pages" if campaign.pages else "seconds"
     novelty = Novelty(cast(RewardUnit, campaign.item), scope.site_of)  # checked when the campaign was made
-    rule = rule_named(campaign.rule, target_pages(campaign), max(len(scope.sites) - len(companions), 1))
+    rule = parse_rule(campaign.rule, target_pages(campaign), max(len(scope.sites) - len(companions), 1))
     rule = dataclasses.replace(rule, first=max(rule.first, campaign.least_pages))
     sites = SitePolicy(rule, novelty, campaign.seed, cost)
     for site in scope.order:  # all at once: the staleness of scores must not depend on when sites were discovered
@@ -429,7 +429,7 @@ def survey_policy(campaign: Campaign, settings: Settings) -> SurveyPolicy:
         scope,
         PageOrders(scope, settings.scope.max_depth, units) if learned else None,
         (campaign.at_once or 1) if campaign.pages else 0,
-        max(MOST_HELD, 4 * settings.politeness.concurrency),
+        max(MOST_HOSTS, 4 * settings.politeness.concurrency),
         companions=dict.fromkeys(companions, 0),
         companions_from=target_pages(campaign),
     )

@@ -46,7 +46,7 @@ from periplus.urls.url_patterns import ROOT, is_paging, plain, url_patterns
 FIFTH = 5  # pages with content that allow one page without; and one of so many pages without must link to more
 ALIKE = 3  # windows of pages with equal text, or of redirects
 SCRIPT = 2  # number of the narrowest patterns, which may be one script: of parameters, of a path, of a folder
-GENERATIONS_CREDITED = 4  # an archive's years lead to months, months to days, days to stories
+CREDIT_GENERATIONS = 4  # an archive's years lead to months, months to days, days to stories
 CONFIRMATIONS = 3  # pairs of equal texts under two values of a well-known session name before it is ignored
 # the same if only the value looks like a session id: a few log-in forms in a row may be equal by chance
 GUESS_CONFIRMATIONS = 8
@@ -58,7 +58,7 @@ GENERATION = 1 << 17  # keys of lines remembered per host, in two generations: 2
 _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4",
     ".webm", ".ogg", ".pdf",
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
-_FOLLOWED = link_codes(FOLLOWED_KINDS)
+_FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
 # feeds, translations, next and previous: no evidence of an endless series
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
@@ -101,11 +101,11 @@ _NO_SERIES = _Series()
 
 
 class Lesson(NamedTuple):
-    """The result of a page. vouched_for: URLs that were doubtful before and are listed now."""
+    """The result of a page. confirmed_urls: URLs that were doubtful before and are listed now."""
 
     fresh: bool
     candidates: tuple[Candidate, ...]
-    vouched_for: tuple[Url, ...] = ()
+    confirmed_urls: tuple[Url, ...] = ()
 
 
 class _Answer(NamedTuple):
@@ -139,7 +139,7 @@ class _Sessions:
             counts = self._alike if before == digest else self._different
             counts[bare.names] = counts.get(bare.names, 0) + 1
 
-    def refused(self, url: Url, refusal: str | None) -> str | None:
+    def postponement_reason(self, url: Url, refusal: str | None) -> str | None:
         """Why a URL is postponed, or None. refusal: the reason by its series; a session parameter explains more."""
         bare = plain(url)
         if not bare.names:
@@ -191,7 +191,7 @@ class TrapDetector:
         if not self._window:
             return None
         refusal = self._refusal(url, doubt, last=last)
-        return self._sessions.refused(url, refusal) if "?" in url or ";" in url or "/(" in url else refusal
+        return self._sessions.postponement_reason(url, refusal) if "?" in url or ";" in url or "/(" in url else refusal
 
     def _refusal(self, url: Url, doubt: int, *, last: bool) -> str | None:
         if not self._series:
@@ -226,13 +226,13 @@ class TrapDetector:
         brings = max(self._new_text(url, document), WORDS * self._shows_resource(document))
         if brings == WORDS or (not doubt and document.media_type in _FEEDS):
             lesson = self._book(url, doubt, candidates, _Answer(brings))
-            return lesson._replace(vouched_for=self._listed_by(url, document))
+            return lesson._replace(confirmed_urls=self._confirm_urls(url, document))
         links, text = document.links, "" if document.needs_script else document.digests.text.hex()[:8]
         return self._book(
             url, doubt, candidates, _Answer(brings, text, set(links.targets_of(_COMPANIONS)), links.targets)
         )
 
-    def redirected(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> Lesson:
+    def record_redirect(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> Lesson:
         """Records a redirect as a page without lines; it is credited with the content of its target."""
         home = root_of(url)
         if not self._window or not any(candidate.url.startswith(home) for candidate in candidates):
@@ -276,7 +276,7 @@ class TrapDetector:
         """Records the URLs that a page links to, and returns the ones that it does not list."""
         own, path, lists = url_patterns(url), url.partition("?")[0], answer.linked is None
         # if this worker has held the host since its first page, all candidates are new
-        known = self._past.seen([new.url_id for new in named]) if self._is_resumed else frozenset()
+        known = self._past.stored_urls([new.url_id for new in named]) if self._is_resumed else frozenset()
         doubted, listed, bred = set[UrlId](), set[str](), set[str]()
         for new in named:
             patterns = url_patterns(new.url)
@@ -358,7 +358,7 @@ class TrapDetector:
         text = document.text
         written = text.lower().encode() if text.isascii() else _lower().fold(text.encode("utf-8", "replace"))
         address = unquote_to_bytes(url.partition("//")[2].partition("/")[2])
-        return self._lines.read(written, _lower().fold(address), _counted(document.blocks), MAX_LINES)
+        return self._lines.read(written, _lower().fold(address), _content_lines(document.blocks), MAX_LINES)
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether the links have a new image or file. Ignores query strings, which often only defeat caches."""
@@ -367,13 +367,13 @@ class TrapDetector:
         resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
         return bool(resources and self._lines.adds("\n".join(sorted(resources)).encode("utf-8", "replace")))
 
-    def _listed_by(self, url: Url, document: Document) -> tuple[Url, ...]:
+    def _confirm_urls(self, url: Url, document: Document) -> tuple[Url, ...]:
         """The URLs remembered as doubtful that a page lists; they are doubtful no longer."""
         if not self._doubts:
             return ()
         links, path, cleared = document.links, url.partition("?")[0], dict[Url, None]()
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
-            if kind not in _FOLLOWED or nofollow or target.partition("?")[0] == path:
+            if kind not in _FOLLOWED_CODES or nofollow or target.partition("?")[0] == path:
                 continue
             if self._doubts.pop(identity := url_id(target), None):
                 self._changed_doubts[identity] = 0
@@ -386,7 +386,7 @@ class TrapDetector:
 
     def _credit_sources(self, key: str) -> None:
         """Credits the series of pages without content that led to a page with content, over several generations."""
-        for _ in range(GENERATIONS_CREDITED):
+        for _ in range(CREDIT_GENERATIONS):
             former = self._of(key)
             key, former.led_from = former.led_from, ""  # each source is credited once
             if key not in self._series:
@@ -402,7 +402,7 @@ class TrapDetector:
             del self._series[key]
 
 
-def _counted(blocks: Blocks) -> bytes:
+def _content_lines(blocks: Blocks) -> bytes:
     """By line of a text: 0 if its block consists of links only, else 1; empty: all lines count."""
     if not blocks.shares:
         return b""

@@ -23,7 +23,7 @@ class SiteTurns:
 
     quantum: int  # pages
     window: None = None
-    most_held: int = 0
+    most_hosts: int = 0
     reads_text: bool = False
     mark: int = 0
 
@@ -51,7 +51,7 @@ class GivenPages:
             yield url
             self._given.pop(host, None)  # the caller asks for another page because this one is not in the store's queue
 
-    def visited(self, url: Url) -> None:
+    def remove(self, url: Url) -> None:
         host = host_key(url)
         if self._given.get(host) == url:
             del self._given[host]

@@ -38,7 +38,7 @@ DICTIONARY_BYTES = 1 << 24  # maximum size of a dictionary; the usual size is 11
 _ZSTD = b"\x28\xb5\x2f\xfd"
 MANIFEST_BYTES = 1 << 24  # of a WACZ file's manifest, or of one line of its pages
 # RuntimeError: encrypted zip entry; its subclass NotImplementedError: unsupported compression
-_BROKEN = (EOFError, OSError, RuntimeError, zlib.error, zstandard.ZstdError, struct.error, zipfile.BadZipFile)
+_READ_ERRORS = (EOFError, OSError, RuntimeError, zlib.error, zstandard.ZstdError, struct.error, zipfile.BadZipFile)
 _ZIP_HEAD, _ZIP_NAME_LENGTHS = 30, 26  # size of a local file header; offset of the name length in it
 RECORDS = re.compile(r"\.w?arc(\.gz|\.zst)?$")
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
@@ -54,24 +54,24 @@ class ArchiveFile:
     def __str__(self) -> str:
         return "/".join((str(self.path), *self.inner))
 
-    def opened(self, stack: ExitStack) -> BinaryIO:
+    def open(self, stack: ExitStack) -> BinaryIO:
         """Opens the file until the stack is closed. Raises OSError, BadZipFile, KeyError."""
         file: Any = stack.enter_context(self.path.open("rb"))
         for name in self.inner:
             file = stack.enter_context(stack.enter_context(zipfile.ZipFile(file)).open(name))
         return file  # type: ignore[no-any-return]
 
-    def opened_for_places(self, stack: ExitStack) -> BinaryIO:
+    def open_seekable(self, stack: ExitStack) -> BinaryIO:
         """Opens the file for random access. An uncompressed zip entry is read directly from the zip file, since
         `zipfile` reads everything before a seek position. Checksums are not verified.
         """
         if len(self.inner) != 1:
-            return self.opened(stack)
+            return self.open(stack)
         file = stack.enter_context(self.path.open("rb"))
         with zipfile.ZipFile(file) as package:
             entry = package.getinfo(self.inner[0])
         if entry.compress_type != zipfile.ZIP_STORED:
-            return self.opened(stack)
+            return self.open(stack)
         file.seek(entry.header_offset + _ZIP_NAME_LENGTHS)
         name_length, extra_length = struct.unpack("<HH", file.read(4))
         start = entry.header_offset + _ZIP_HEAD + name_length + extra_length
@@ -102,7 +102,7 @@ def archive_files(path: Path) -> tuple[ArchiveFile, ...]:
                     with package.open(name) as file, zipfile.ZipFile(file) as inner:
                         names = filter(RECORDS.search, inner.namelist())
                         files += [ArchiveFile(path, (name, each)) for each in names]
-    except _BROKEN as error:
+    except _READ_ERRORS as error:
         raise UsageError(f"{path} is a damaged zip file: {error}") from None
     if not files:
         raise UsageError(f"{path} is a zip file but not a WACZ file: it has no archive/*.warc.gz")
@@ -113,7 +113,7 @@ def main_page(path: Path) -> str:
     """Main page of a WACZ file, or its first page; empty if there is none or for other files. Never raises."""
     if not zipfile.is_zipfile(path):
         return ""
-    with suppress(*_BROKEN, ValueError, KeyError), zipfile.ZipFile(path) as package:
+    with suppress(*_READ_ERRORS, ValueError, KeyError), zipfile.ZipFile(path) as package:
         with package.open("datapackage.json") as file:
             manifest = json.loads(file.read(MANIFEST_BYTES))
         for name in ("mainPageUrl", "mainPageURL"):  # spelling of the specification, and of py-wacz
@@ -143,17 +143,17 @@ class ArchiveReader:
         self.count = 0
         with ExitStack() as stack:
             try:
-                file = source.opened(stack) if place is None else source.opened_for_places(stack)
+                file = source.open(stack) if place is None else source.open_seekable(stack)
             except OSError as error:
                 raise UsageError(f"cannot read the archive {source}: {error.strerror or error}") from None
-            except (*_BROKEN, KeyError) as error:
+            except (*_READ_ERRORS, KeyError) as error:
                 raise UsageError(f"cannot read the archive {source}: {error}") from None
             try:
                 member, skip = place or MemberPlace(0)
-                self._stream = io.BufferedReader(_Steps(_inflated(file, member, self._starts)), 1 << 16)
+                self._stream = io.BufferedReader(_Steps(_inflate(file, member, self._starts)), 1 << 16)
                 self._skip(skip)
                 start = self._stream.peek(9)[:9]
-            except _BROKEN as error:
+            except _READ_ERRORS as error:
                 raise UsageError(f"{source} is not a web archive, or is damaged at the beginning: {error}") from None
             is_arc = start == b"filedesc:" or (place is not None and start[:4] == b"http")
             if not start.startswith(b"WARC/") and not is_arc:
@@ -185,7 +185,7 @@ class ArchiveReader:
             while (record := self._next()) is not None:
                 self.count += 1
                 yield record
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             self.damage = (
                 f"{self._source} ends in the middle of a record, or is damaged, after {self.count} records: "
                 f"{error or 'unexpected end'}"
@@ -327,7 +327,7 @@ class _Window(io.RawIOBase):
         return self._file.tell() - self._start
 
 
-def _inflated(file: BinaryIO, member: int, starts: deque[tuple[int, int]]) -> Iterator[bytes]:
+def _inflate(file: BinaryIO, member: int, starts: deque[tuple[int, int]]) -> Iterator[bytes]:
     """Yields the decompressed content of a file, starting at the byte position of a member. The first bytes of the file
     determine the compression.
 
@@ -422,11 +422,11 @@ def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
     ]
     headers = Headers(tuple(fields), line.strip())
     if "chunked" in headers.get("transfer-encoding").lower():
-        body = unchunked(body)
+        body = decode_chunks(body)
     return int(status_line["code"]), headers, body
 
 
-def unchunked(body: bytes) -> bytes:
+def decode_chunks(body: bytes) -> bytes:
     """Decodes a chunked body (RFC 9112, 7.1). A body that is not chunked is returned unchanged, since many archives
     store chunked responses decoded.
     """

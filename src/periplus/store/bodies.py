@@ -14,15 +14,15 @@ import zstandard
 from periplus.errors import StoreError
 from periplus.model.page import APART, BLOCK_KINDS, PARTS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
-from periplus.store.corruption import reported, restored, second_restored
+from periplus.store.corruption import decompress, decompress_second, translate_errors
 from periplus.values import Pairs
 
 LEVEL = 3  # level 6 takes four times as long and saves a tenth
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
 DICTIONARY_BYTES = 112_640
-PAGES_SAMPLED = 100  # sample per site for a dictionary; twice as many saved 1 % and took twice the time
-TRIED_AGAIN = 4  # a site without a dictionary is retried with so many times the pages
-PAGES_TRIED = 20  # to compare sizes with and without a new dictionary
+SAMPLE_PAGES = 100  # sample per site for a dictionary; twice as many saved 1 % and took twice the time
+RETRY_GROWTH = 4  # a site without a dictionary is retried with so many times the pages
+TRIAL_PAGES = 20  # to compare sizes with and without a new dictionary
 SAMPLE_BYTES = 16_384  # of each page; longer samples improved the ratio by less than 1 %
 
 
@@ -40,7 +40,7 @@ class BodyCodec:
 
     def add(self, dictionary_id: int, data: bytes) -> None:
         """Adds a dictionary. Raises StoreError if it is invalid."""
-        with reported():
+        with translate_errors():
             dictionary = zstandard.ZstdCompressionDict(data)
             dictionary.precompute_compress(level=LEVEL)
         self._writers[dictionary_id] = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
@@ -62,13 +62,13 @@ class BodyCodec:
 
     def unpack(self, data: bytes, dictionary_id: int | None) -> bytes:
         """Decompresses data. Raises StoreError if it is damaged."""
-        return restored(data, self._plain_reader if dictionary_id is None else self._readers[dictionary_id])
+        return decompress(data, self._plain_reader if dictionary_id is None else self._readers[dictionary_id])
 
     def unpack_body(self, data: bytes, dictionary_id: int | None, text: bytes | None) -> bytes:
         """Decompresses a body: a frame of its own, or the second piece of its text's frame. Raises StoreError."""
         if data.startswith(zstandard.FRAME_HEADER):  # a second piece never starts so: it would be a block of 390 KB
             return self.unpack(data, dictionary_id)
-        return second_restored(text or b"", data, self._plain_reader)
+        return decompress_second(text or b"", data, self._plain_reader)
 
 
 def train(bodies: Sequence[bytes]) -> bytes:
@@ -90,7 +90,7 @@ def dictionary_for(pages: Sequence[tuple[bytes, bytes]]) -> bytes:
     data = train([body for body, _ in pages])
     if not data:
         return b""
-    codec, sample = BodyCodec(), pages[:: max(1, len(pages) // PAGES_TRIED)]
+    codec, sample = BodyCodec(), pages[:: max(1, len(pages) // TRIAL_PAGES)]
     codec.add(0, data)
     apart = sum(len(codec.pack(body, 0)) + len(codec.pack(text, None)) for body, text in sample)
     joined = sum(sum(map(len, codec.pack_page(text, body))) for body, text in sample)
@@ -153,7 +153,7 @@ def header_fields(data: bytes, names: Collection[str]) -> Pairs:
 
 
 def _head_lines(data: bytes) -> list[str]:
-    with reported():
+    with translate_errors():
         head = zlib.decompressobj(wbits=-15, zdict=_WORDS).decompress(data[1:], HEAD_BYTES)
     return head.decode("latin-1").split("\n")
 
@@ -191,8 +191,8 @@ def pack_blocks(blocks: Blocks) -> bytes:
 
 def unpack_blocks(data: bytes, text: str) -> Blocks:
     """Inverse of `pack_blocks`. text: the text of the blocks. Raises StoreError."""
-    raw = restored(data, _reader)
-    with reported():
+    raw = decompress(data, _reader)
+    with translate_errors():
         return _blocks_of(raw, text)
 
 
@@ -245,14 +245,14 @@ def _check(blocks: Blocks, count: int) -> None:
         raise ValueError("the columns of the blocks are inconsistent")
 
 
-def pack_sent(body: bytes) -> bytes:
+def pack_original(body: bytes) -> bytes:
     """Compresses the original bytes of a rendered page, which are mostly few."""
     return _writer.compress(body)
 
 
-def unpack_sent(data: bytes) -> bytes:
-    """Inverse of `pack_sent`. Raises StoreError if the data is damaged."""
-    return restored(data, _reader)
+def unpack_original(data: bytes) -> bytes:
+    """Inverse of `pack_original`. Raises StoreError if the data is damaged."""
+    return decompress(data, _reader)
 
 
 def pack_parts(parts: Sequence[Part]) -> bytes:
@@ -261,23 +261,23 @@ def pack_parts(parts: Sequence[Part]) -> bytes:
 
 
 def unpack_parts(data: bytes) -> tuple[Part, ...]:
-    with reported():
+    with translate_errors():
         return tuple(map(PARTS.__getitem__, data))
 
 
 def _bytes_of(column: memoryview[int]) -> bytes:
     """Serialises a column: item type, then little-endian numbers; empty for an empty column."""
-    return column.format.encode() + _swapped(column).tobytes() if column else b""
+    return column.format.encode() + _swap_bytes(column).tobytes() if column else b""
 
 
 def _numbers_of(section: bytes) -> memoryview[int]:
     """Inverse of `_bytes_of`."""
     if section[:1] not in (b"", b"B", b"H", b"I"):
         raise ValueError("not a column of numbers")
-    return _swapped(memoryview(section)[1:].cast(section[:1].decode() or "B"))  # type: ignore[call-overload]  # of three
+    return _swap_bytes(memoryview(section)[1:].cast(section[:1].decode() or "B"))  # type: ignore[call-overload]  # of three
 
 
-def _swapped(column: memoryview[int]) -> memoryview[int]:
+def _swap_bytes(column: memoryview[int]) -> memoryview[int]:
     """Converts between little-endian and the machine's byte order."""
     if sys.byteorder == "little":
         return column

@@ -39,7 +39,7 @@ MOST_TWINS = 8  # records with the digest of a revisit to try
 _INDEXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 # positions of (offset, file) in CDX lines with 11 and 9 fields
 _CDX_PLACES = {11: (9, 10), 9: (7, 8)}
-_TRUNCATED = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
+_TRUNCATION_CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 _INSERT = "INSERT INTO capture VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TABLE = """CREATE TABLE capture (
     key TEXT NOT NULL, url TEXT NOT NULL, taken REAL NOT NULL, status INTEGER NOT NULL, digest TEXT NOT NULL,
@@ -118,7 +118,7 @@ class FileArchive:
         if answer is None or answer[0] == 304:  # 304: the response to a conditional request
             return None
         status, headers, body = answer
-        cut = _TRUNCATED.get(source.fields.get("warc-truncated", ""), Cut.NONE)
+        cut = _TRUNCATION_CUTS.get(source.fields.get("warc-truncated", ""), Cut.NONE)
         if source.is_cut or len(body) > self._limits.body_bytes:
             body, cut = body[: self._limits.body_bytes], Cut.BODY_LIMIT
         address = record.fields.get("warc-ip-address", "")
@@ -182,7 +182,7 @@ class FileArchive:
                 if any(file.inner for file in files):
                     with zipfile.ZipFile(path) as package:
                         names = [name for name in package.namelist() if name.endswith(_INDEXES)]
-                    indexes += [ArchiveFile(path, (name,)).opened for name in names]
+                    indexes += [ArchiveFile(path, (name,)).open for name in names]
 
     def _read_indexes(self, indexes: Sequence[Callable[[ExitStack], BinaryIO]]) -> set[int]:
         """Reads the indexes; returns the numbers of the files that they list."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STORIES = "stories.read"  # page data for stories: api.story_pages
-ALIGNED = 64  # bytes
+ALIGNMENT_BYTES = 64  # bytes
 
 
 class SpilledColumn:
@@ -65,7 +65,7 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
         with draft.open("wb") as out:
             out.write(json.dumps({"version": version, **head, "arrays": listed}).encode() + b"\n")
             for values in columns.values():
-                out.write(b"\0" * (-out.tell() % ALIGNED))
+                out.write(b"\0" * (-out.tell() % ALIGNMENT_BYTES))
                 values.tofile(out)
                 _free_memory(values)
         draft.replace(file)
@@ -81,7 +81,7 @@ def _free_memory(values: NDArray[Any]) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def opened(file: Path, version: int) -> ColumnFile | None:
+def open_columns(file: Path, version: int) -> ColumnFile | None:
     """Opens a file with memory-mapped columns; None if it is missing, truncated or of another version."""
     try:
         with file.open("rb") as lines:
@@ -90,7 +90,7 @@ def opened(file: Path, version: int) -> ColumnFile | None:
                 return None
             place, columns = lines.tell(), {}
             for name, kind_name, count in head["arrays"]:
-                place += -place % ALIGNED
+                place += -place % ALIGNMENT_BYTES
                 kind = np.dtype(kind_name)
                 columns[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
                 place += count * kind.itemsize

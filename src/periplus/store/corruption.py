@@ -16,7 +16,7 @@ FED_BYTES = 4_096  # decompressed at a time: at most 130 MB, for frames without 
 
 
 @contextlib.contextmanager
-def reported() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translates all errors of unpacking, for any bytes, into StoreError."""
     try:
         yield
@@ -38,9 +38,9 @@ def reported() -> Iterator[None]:
         ) from error
 
 
-def restored(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
+def decompress(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
     """Decompresses a zstd frame, or the first piece of a frame. Raises StoreError."""
-    with reported():
+    with translate_errors():
         size = zstandard.get_frame_parameters(data).content_size
         if size == zstandard.CONTENTSIZE_UNKNOWN:
             return next(_pieces((data,), reader.decompressobj()))
@@ -49,10 +49,10 @@ def restored(data: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
         return reader.decompress(data)
 
 
-def second_restored(first: bytes, second: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
+def decompress_second(first: bytes, second: bytes, reader: zstandard.ZstdDecompressor) -> bytes:
     """Decompresses the second and last piece of a zstd frame. Raises StoreError."""
     frame = reader.decompressobj()
-    with reported():
+    with translate_errors():
         *_, content = _pieces((first, second), frame)
         if not frame.eof:
             raise ValueError("an incomplete frame")

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from periplus.document.dates import machine_date
 from periplus.model.frontier import (
-    PRIORITY_NONE,
+    PRIORITY_WITHOUT_DEPTH,
     HostRow,
     Lease,
     PatternRecord,
@@ -25,7 +25,7 @@ from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason, State, StateTally
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
-from periplus.store.corruption import reported
+from periplus.store.corruption import translate_errors
 from periplus.store.dialect import Dialect, Row, Statements
 from periplus.store.ledger_tables import shard_of_origin
 from periplus.store.notes import note
@@ -73,19 +73,19 @@ class CrawlReads(RunReads, Protocol):
         """The store's clock: the caller's time, or the database's own."""
 
     def robots(self, origin: Origin) -> StoredRobots | None:
-        def stored(statements: Statements) -> StoredRobots | None:
+        def read(statements: Statements) -> StoredRobots | None:
             dialect = statements.dialect
             find = f"SELECT origin, status, cause, body, fetched, expires FROM robots WHERE {dialect.here}origin = ?"
-            rows = statements.rows(find, dialect.placed(shard_of_origin(statements, origin), origin))
+            rows = statements.rows(find, dialect.shard_values(shard_of_origin(statements, origin), origin))
             return StoredRobots(*rows[0]) if rows else None
 
-        return self.read(stored)
+        return self.read(read)
 
     def trap_memory(self, lease: Lease) -> TrapMemory:
-        def stored(statements: Statements) -> TrapMemory:
+        def read(statements: Statements) -> TrapMemory:
             dialect, rows = statements.dialect, statements.rows
             here = f"WHERE {dialect.here}host_id = ?"
-            host = dialect.placed(dialect.shard_of(lease.site), lease.host_id)
+            host = dialect.shard_values(dialect.shard_of(lease.site), lease.host_id)
             records = rows(f"SELECT record FROM family {here} ORDER BY key", host)
             shown = rows(f"SELECT first, keys FROM shown {here} ORDER BY first", host)
             doubts = rows(f"SELECT url_id, doubt FROM doubtful {here} ORDER BY url_id", host)
@@ -93,21 +93,21 @@ class CrawlReads(RunReads, Protocol):
             patterns = tuple(PatternRecord(*json.loads(record)) for (record,) in records)
             return TrapMemory(patterns, lines, tuple((UrlId(url), doubt) for url, doubt in doubts))
 
-        return self.read(stored)
+        return self.read(read)
 
-    def seen(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        def stored(statements: Statements) -> frozenset[UrlId]:
+    def stored_urls(self, lease: Lease, urls: Sequence[UrlId]) -> frozenset[UrlId]:
+        def read(statements: Statements) -> frozenset[UrlId]:
             shard = statements.dialect.shard_of(lease.site)
             return frozenset(UrlId(row[0]) for row in statements.at("id", "url", "id", [(shard, url) for url in urls]))
 
-        return self.read(stored)
+        return self.read(read)
 
-    def shown(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
+    def stored_content(self, lease: Lease, url_id: UrlId) -> Sequence[str]:
         """Stored content of a page of the leased host: fields, text, and link targets, sorted."""
 
-        def stored(statements: Statements) -> list[str]:
+        def read(statements: Statements) -> list[str]:
             dialect = statements.dialect
-            here = dialect.placed(dialect.shard_of(lease.site), url_id)
+            here = dialect.shard_values(dialect.shard_of(lease.site), url_id)
             page = (
                 "SELECT media_type, language, title, description, h1, canonical, robots, text"
                 f" FROM page LEFT JOIN body b ON {dialect.beside('b', 'page')}b.id = body_id"
@@ -118,7 +118,7 @@ class CrawlReads(RunReads, Protocol):
             shown = BodyCodec().unpack(text, None).decode() if text else ""
             return [*fields, shown, *sorted(target for (target,) in statements.rows(links, here))]
 
-        return self.read(stored)
+        return self.read(read)
 
     def texts(self, site: SiteKey, most: int) -> Iterator[tuple[Url, bytes]]:
         """(URL, digest of its text) of the last `most` fetched pages of the site, oldest first."""
@@ -132,13 +132,13 @@ class CrawlReads(RunReads, Protocol):
                 f" WHERE {dialect.here_of('s')}s.key = ? AND u.reason IN ('ok', 'noindex')"
                 " ORDER BY p.fetched DESC, u.id LIMIT ?"
             )
-            return statements.rows(find, (*dialect.placed(dialect.shard_of(site), site), most))
+            return statements.rows(find, (*dialect.shard_values(dialect.shard_of(site), site), most))
 
         for text, digest in reversed(self.read(latest)):
             yield Url(text), digest
 
     def counts(self) -> RunCounts:
-        def counted(statements: Statements) -> RunCounts:
+        def read(statements: Statements) -> RunCounts:
             rows = statements.rows
             tallies = {name: int(value) for name, value in rows("SELECT name, sum(value) FROM tally GROUP BY name")}
             by_reason = {
@@ -157,9 +157,9 @@ class CrawlReads(RunReads, Protocol):
             fetched, wire_bytes = fetched + sums.get("fetched", 0), wire_bytes + sums.get("wire_bytes", 0)
             return RunCounts(tallies.get("known", 0), waiting, fetched, wire_bytes, by_reason)
 
-        return self.read(counted)
+        return self.read(read)
 
-    def never_asked(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
+    def unrequested_urls(self, reasons: Sequence[Reason]) -> Iterator[tuple[Url, int | None, bool]]:
         """(URL, depth, in sitemap) of the URLs with one of these reasons. The reasons must not be those of fetched
         URLs.
         """
@@ -168,7 +168,7 @@ class CrawlReads(RunReads, Protocol):
         def following(statements: Statements) -> list[Row]:
             dialect = statements.dialect
             place = f"{dialect.shard}id"
-            behind = last or dialect.placed(-1, _FIRST_ID)
+            behind = last or dialect.shard_values(-1, _FIRST_ID)
             find = (
                 f"SELECT {place}, text, depth, in_sitemap FROM url WHERE ({place}) > ({', '.join('?' * len(behind))})"
                 f" AND reason IN ({', '.join('?' * len(reasons))}) ORDER BY {place} LIMIT {READ_AT_ONCE}"
@@ -203,7 +203,7 @@ def hosts_at_work(statements: Statements, most: int, now: float, *, doubles: boo
     """
     dialect = statements.dialect
     less = _DOUBLES.format(
-        beside_url=dialect.beside("u", "q"), beside_host=dialect.beside("q", "h"), priority=PRIORITY_NONE
+        beside_url=dialect.beside("u", "q"), beside_host=dialect.beside("q", "h"), priority=PRIORITY_WITHOUT_DEPTH
     )
     find = (
         f"SELECT key, pending - {0 if doubles else less}, fetched, next_at, waits_for, lease_by IS NOT NULL"
@@ -314,7 +314,7 @@ def pages_statement(dialect: Dialect) -> str:
 def page_of(row: Row, codec: BodyCodec) -> PageBlocks:
     """Converts a row of `pages_statement`. Raises StoreError if the text is damaged."""
     url_id, url, site_id, reason, body_id, packed_text, packed_blocks, parts, *fields = row
-    with reported():
+    with translate_errors():
         text = "" if packed_text is None else codec.unpack(packed_text, None).decode()
     blocks = blocks_of(text, packed_blocks)
     return PageBlocks(

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import Block, Coded, UrlPlaces, WholeRows
+from periplus.model.dataset import Block, CodedColumn, UrlPlaces, WholeRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
-from periplus.store.corruption import reported
+from periplus.store.corruption import translate_errors
 from periplus.values import frozen
 
 # URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
@@ -52,10 +52,10 @@ class Numbering:
     @classmethod
     def load(cls, folder: Path) -> Numbering:
         """Memory-maps the arrays, so that several processes share them. Raises OSError, ValueError."""
-        return cls(*(_loaded(folder / f"{field.name}.npy") for field in fields(cls)))
+        return cls(*(_load(folder / f"{field.name}.npy") for field in fields(cls)))
 
 
-def _loaded(path: Path) -> NDArray[Any]:
+def _load(path: Path) -> NDArray[Any]:
     try:
         return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
     except ValueError:  # an empty array cannot be mapped
@@ -134,7 +134,10 @@ def _links(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[B
     links = links[(links[:, 0] >= 0) & (links[:, 1] >= 0)]
     if len(links):
         columns = links[np.lexsort([links[:, column] for column in (4, 3, 2, 1, 0)])].T
-        kinds, positions = Coded(columns[2].astype(np.int8), LINK_KINDS), Coded(columns[3].astype(np.int8), POSITIONS)
+        kinds, positions = (
+            CodedColumn(columns[2].astype(np.int8), LINK_KINDS),
+            CodedColumn(columns[3].astype(np.int8), POSITIONS),
+        )
         yield columns[0], columns[1], kinds, positions, columns[4], columns[5], columns[6], columns[7]
 
 
@@ -150,7 +153,7 @@ def _text_and_content(
     codec: BodyCodec, packed_text: bytes, packed_blocks: bytes | None, packed_parts: bytes | None
 ) -> tuple[str, str | None]:
     """(text, content); content is None if the blocks are not classified yet."""
-    with reported():
+    with translate_errors():
         text = codec.unpack(packed_text, None).decode()
     if packed_parts is None:
         return text, None

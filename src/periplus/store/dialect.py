@@ -49,7 +49,7 @@ class Dialect:
 
     @property
     def here(self) -> str:
-        """Prefix of the conditions on one row; `placed` supplies its value."""
+        """Prefix of the conditions on one row; `shard_values` supplies its value."""
         return "shard = ? AND " if self.has_shards else ""
 
     def here_of(self, table: str) -> str:
@@ -63,7 +63,7 @@ class Dialect:
     def shard_of(self, site: SiteKey) -> int:
         return shard_of(site) if self.has_shards else 0
 
-    def placed(self, shard: int, *values: object) -> tuple[object, ...]:
+    def shard_values(self, shard: int, *values: object) -> tuple[object, ...]:
         """The values, with the shard in front if the database has shards."""
         return (shard, *values) if self.has_shards else values
 
@@ -109,7 +109,7 @@ class Statements(Protocol):
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
         """Executes the statement and returns the number of changed rows."""
 
-    def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    def change_rows(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Executes the statement once per row of values."""
 
     def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:

@@ -22,7 +22,7 @@ from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
 from periplus.urls.canonical import url_id
-from periplus.urls.parts import WebPart, part_named
+from periplus.urls.parts import WebPart, parse_part
 
 T = TypeVar("T")
 LEFT_ASIDE: Final = frozenset({Reason.SCOPE, Reason.RESOURCE})  # not sent, as no part fetches them
@@ -92,7 +92,7 @@ def messages_read(lines: Iterable[str]) -> Messages:
 def part_in(statements: Statements) -> WebPart | None:
     """The part of a split crawl that the collection is, or None if the crawl is not split."""
     text = note(statements, PART)
-    return part_named(text) if text else None
+    return parse_part(text) if text else None
 
 
 def peer(statements: Statements, part: int, identity: str) -> str:

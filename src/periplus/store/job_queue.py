@@ -13,8 +13,8 @@ from periplus.masking import masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
 from periplus.store.dialect import Database, Dialect, Statements
 
-DIED_TOO_OFTEN = "given up: all of its runners died"
-DIED = "its runner died; it is queued again"
+GIVEN_UP_NOTE = "given up: all of its runners died"
+RUNNER_DIED_NOTE = "its runner died; it is queued again"
 _OPEN = "state IN ('queued', 'running')"
 _MINE = "WHERE id = ? AND epoch = ? AND state = 'running'"
 # running jobs first, then queued jobs by turn, then ended jobs, latest first
@@ -130,7 +130,7 @@ class JobQueue:
         A job with too many dead runners fails instead.
         """
 
-        def claimed(statements: Statements) -> Job | None:
+        def claim_job(statements: Statements) -> Job | None:
             _end_dead_leases(statements, now)
             next_job = (
                 "SELECT id FROM job WHERE state = 'queued' AND run_at <= ? ORDER BY priority DESC, id LIMIT 1"
@@ -144,7 +144,7 @@ class JobQueue:
             rows = statements.rows(update, (runner, now + lease_s, now, now))
             return _JobRow(*rows[0]).job() if rows else None
 
-        return self.database.run(claimed)
+        return self.database.run(claim_job)
 
     def beat(self, job: Job, progress: JobProgress, now: float, lease_s: float) -> bool:
         """Renews the lease and stores the progress. False: stop, as the job is cancelled or leased elsewhere."""
@@ -166,7 +166,7 @@ class JobQueue:
         )
         values = (state.value, state.value, _note(note), state.value, now, now + wait_s, job.id, job.epoch)
 
-        def finished(statements: Statements) -> bool:
+        def finish_job(statements: Statements) -> bool:
             rows = statements.rows(update, values)
             if rows and state is JobState.DONE:
                 order = _JobRow(*rows[0]).job().order
@@ -174,7 +174,7 @@ class JobQueue:
                     _add(statements, replace(order, command=order.then[0], then=order.then[1:], run_at=now), now)
             return bool(rows)
 
-        return self.database.run(finished)
+        return self.database.run(finish_job)
 
     def cancel(self, job_id: int, now: float) -> Job:
         """Cancels a queued job at once and a running job at its next beat; an ended job stays unchanged.
@@ -182,13 +182,13 @@ class JobQueue:
         Raises StoreError if the job does not exist.
         """
 
-        def cancelled(statements: Statements) -> Job:
+        def cancel_job(statements: Statements) -> Job:
             end = "UPDATE job SET state = 'cancelled', ended = ?, note = 'cancelled' WHERE id = ? AND state = 'queued'"
             statements.change(end, (now, job_id))
             statements.change("UPDATE job SET cancel_asked = 1 WHERE id = ? AND state = 'running'", (job_id,))
             return _job(statements, job_id)
 
-        return self.database.run(cancelled)
+        return self.database.run(cancel_job)
 
     def job(self, job_id: int) -> Job:
         return self.database.read(lambda statements: _job(statements, job_id))
@@ -224,7 +224,7 @@ class JobQueue:
         Missed periods are not made up.
         """
 
-        def ticked(statements: Statements) -> list[Job]:
+        def queue_due_jobs(statements: Statements) -> list[Job]:
             due = f"WHERE next_at <= ? AND paused = 0 ORDER BY id{statements.dialect.for_update}"
             schedules = _schedules(statements, due, (now,))
             for schedule in schedules:
@@ -232,7 +232,7 @@ class JobQueue:
                 statements.change("UPDATE schedule SET next_at = ? WHERE id = ?", values)
             return [_add(statements, schedule.order, now) for schedule in schedules]
 
-        return self.database.run(ticked)
+        return self.database.run(queue_due_jobs)
 
     def schedules(self) -> Sequence[Schedule]:
         return self.database.read(lambda statements: _schedules(statements, "ORDER BY id"))
@@ -250,7 +250,7 @@ class JobQueue:
             raise StoreError(f"there is no schedule {schedule_id}; see `periplus jobs list`")
 
 
-def _wanted(dialect: Dialect) -> str:
+def _is_wanted(dialect: Dialect) -> str:
     """SQL condition: open jobs that are not to be cancelled."""
     return f"{_OPEN} AND {dialect.is_false.format('cancel_asked')}"
 
@@ -259,7 +259,7 @@ def _add(statements: Statements, order: JobOrder, now: float) -> Job:
     dialect = statements.dialect
     upsert = (
         f"INSERT INTO job ({', '.join(_OrderRow._fields)}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)"
-        f" ON CONFLICT ({dialect.of_long_text.format('command')}) WHERE {_wanted(dialect)} DO UPDATE SET"
+        f" ON CONFLICT ({dialect.of_long_text.format('command')}) WHERE {_is_wanted(dialect)} DO UPDATE SET"
         f" priority = {dialect.greatest}(job.priority, excluded.priority),"
         f" run_at = {dialect.least}(job.run_at, excluded.run_at),"
         f" next = CASE WHEN excluded.next = '[]' THEN job.next ELSE excluded.next END RETURNING {_JOB}"
@@ -277,7 +277,7 @@ def _end_dead_leases(statements: Statements, now: float) -> None:
         " ended = CASE WHEN cancel_asked <> 0 OR attempt >= most_attempts THEN ? ELSE ended END"
         f" WHERE id IN ({dead})"
     )
-    statements.change(update, (DIED_TOO_OFTEN, DIED, now, now))
+    statements.change(update, (GIVEN_UP_NOTE, RUNNER_DIED_NOTE, now, now))
 
 
 def _job(statements: Statements, job_id: int) -> Job:

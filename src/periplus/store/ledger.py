@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from periplus.model.frontier import (
     FIRST_INTERVAL_S,
-    PRIORITY_NONE,
+    PRIORITY_WITHOUT_DEPTH,
     READ,
     Batch,
     Candidate,
@@ -328,7 +328,7 @@ class Ledger:
         elif is_alias:  # a known URL keeps its state
             enters = False
         else:
-            enters = self._update_known(url, candidate, reopen=reopen)
+            enters = self._update_url(url, candidate, reopen=reopen)
         if is_alias and url.reason == reason:
             alias = (candidate.page, candidate.rule, int(candidate.learned))
             self.aliases.append(AliasRow(host.shard, candidate.url_id, *alias))
@@ -347,7 +347,7 @@ class Ledger:
         self.sums.tallies["reason:" + reason] += 1
         return url
 
-    def _update_known(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
+    def _update_url(self, url: UrlRow, candidate: Candidate, *, reopen: bool) -> bool:
         """Updates a known URL. Returns whether it is to be queued."""
         before = UrlState(url.reason, url.depth, bool(url.in_sitemap))
         after, enters = updated_state(before, candidate, reopen=reopen)
@@ -397,7 +397,7 @@ class Ledger:
         self._enqueue_page(url, url.host, Request(Url(url.text)))
 
     def _enqueue_page(self, url: UrlRow, host: HostRef, request: Request) -> None:
-        priority = PRIORITY_NONE if url.depth is None else url.depth
+        priority = PRIORITY_WITHOUT_DEPTH if url.depth is None else url.depth
         self._enqueue(host, priority, url.id, request, 0.0, request.purpose.value)
 
     def send(self, side_request: SideRequest) -> None:

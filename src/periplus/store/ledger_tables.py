@@ -20,9 +20,9 @@ from periplus.urls.scope import site_key
 from periplus.values import Row
 
 _URL = "id, text, host_id, reason, depth, rule, status, in_sitemap, first_seen, visited"
-_CHANGED = "id, reason, depth, rule, status, in_sitemap, visited"
+_CHANGED_COLUMNS = "id, reason, depth, rule, status, in_sitemap, visited"
 _NEW_URL = attrgetter("shard", *_URL.split(", "))
-_CHANGED_URL = attrgetter("shard", *_CHANGED.split(", "))
+_CHANGED_URL = attrgetter("shard", *_CHANGED_COLUMNS.split(", "))
 _PAST_URL = attrgetter("reason", "rule", "status", "depth")
 _TEXT = FIELDS.index("text_md5")
 
@@ -108,7 +108,7 @@ class LedgerTables:
             f"DELETE FROM alias WHERE {dialect.here}learned = 1 AND url_id IN ({of_site})"
             f" AND {dialect.position}('; ' || rule || '; ', '; ' || ? || '; ') > 0 RETURNING url_id"
         )
-        url_ids = sorted(row[0] for row in self._statements.rows(drop, dialect.placed(shard, site, finding)))
+        url_ids = sorted(row[0] for row in self._statements.rows(drop, dialect.shard_values(shard, site, finding)))
         self.load((shard, url_id) for url_id in url_ids)
         for url in (self.ledger.urls[url_id] for url_id in url_ids):
             self.ledger.restate(url, Reason.WAITING, "")
@@ -133,9 +133,9 @@ class LedgerTables:
             if url.first_seen < self._run_started and self._past[url.id][:3] != _PAST_URL(url)[:3]
         ]
         statements.upsert("url_history", "url_id, run_id, reason, rule, status, depth", past)
-        statements.update("url", _CHANGED, [_CHANGED_URL(url) for url in changed])
+        statements.update("url", _CHANGED_COLUMNS, [_CHANGED_URL(url) for url in changed])
         respelled = f"UPDATE url SET text = ? WHERE {dialect.here}id = ?"
-        statements.change_each(respelled, [(text, *dialect.placed(*page)) for page, text in ledger.respelled])
+        statements.change_rows(respelled, [(text, *dialect.shard_values(*page)) for page, text in ledger.respelled])
         statements.upsert("alias", _columns(AliasRow), ledger.aliases)
         statements.delete("doubtful", "url_id", sorted(set(ledger.vouched)))
         self._write_pages()
@@ -171,7 +171,7 @@ class LedgerTables:
         statements.insert("rendering", rows.RENDERING_COLUMNS, ledger.renderings)
         for page in ledger.validators:
             update = f"UPDATE page SET {page.column} = ? WHERE {dialect.here}url_id = ? AND {page.column} <> ?"
-            statements.change(update, (page.value, *dialect.placed(page.shard, page.url_id), page.value))
+            statements.change(update, (page.value, *dialect.shard_values(page.shard, page.url_id), page.value))
 
     def _write_visits(self) -> None:
         """Inserts visits in order, since the order identifies the latest."""
@@ -181,7 +181,7 @@ class LedgerTables:
             statements.insert("visit", rows.VISIT_COLUMNS, [(visit.shard, *visit.row) for visit in visits])
             return
         for visit in visits:
-            values = dialect.placed(visit.shard, *visit.row)
+            values = dialect.shard_values(visit.shard, *visit.row)
             marks = ", ".join("?" * len(values))
             insert = f"INSERT INTO visit ({dialect.shard}{rows.VISIT_COLUMNS}) VALUES ({marks}) RETURNING id"
             visit_id = statements.rows(insert, values)[0][0]
@@ -214,8 +214,8 @@ class LedgerTables:
         rows_shown = [(*host, lines.first, lines.keys) for host, lines in shown]
         statements.upsert("shown", "host_id, first, keys", rows_shown, key="host_id, first", update="keys")
         passed = f"DELETE FROM shown WHERE {dialect.here}host_id = ? AND first + length(keys) / 4 <= ?"
-        past = [(*dialect.placed(*host), lines.needed_from) for host, lines in shown if lines.needed_from]
-        statements.change_each(passed, past)
+        past = [(*dialect.shard_values(*host), lines.needed_from) for host, lines in shown if lines.needed_from]
+        statements.change_rows(passed, past)
 
     def drop(self, host: HostRef, given_up: GivenUp) -> None:
         """Drops the queued entries of an origin that is given up, until a new run.
@@ -226,9 +226,9 @@ class LedgerTables:
         statements, dialect, sums = self._statements, self._statements.dialect, self.ledger.sums
         text = f"coalesce(text, (SELECT u.text FROM url u WHERE {dialect.beside('u', 'queue')}u.id = queue.url_id))"
         listed = f"FROM queue WHERE {dialect.here}host_id = ? AND substr({text}, 1, 5) = ?"
-        values = (*dialect.placed(*host), given_up.origin[:5])
+        values = (*dialect.shard_values(*host), given_up.origin[:5])
         waiting = f"reason = 'waiting' AND {dialect.here}id IN (SELECT url_id {listed} AND purpose = 'page')"
-        places = (*dialect.placed(host.shard), *values)
+        places = (*dialect.shard_values(host.shard), *values)
         if not dialect.has_triggers:
             statements.change(
                 f"INSERT INTO url_history ({dialect.shard}url_id, run_id, reason, rule, status, depth)"
@@ -252,7 +252,7 @@ class LedgerTables:
         visit_rows = [(host.shard, *visit_row(self.ledger.run_id, 0, visit)) for visit in visits]
         statements.insert("visit", rows.VISIT_COLUMNS, visit_rows)
         less = f"UPDATE host SET pending = pending - ? WHERE {dialect.here}id = ?"
-        statements.change(less, (len(entries), *dialect.placed(*host)))
+        statements.change(less, (len(entries), *dialect.shard_values(*host)))
 
 
 def forget_entries(statements: Statements, host: HostRef, stale: Sequence[tuple[int, int]]) -> None:
@@ -260,7 +260,7 @@ def forget_entries(statements: Statements, host: HostRef, stale: Sequence[tuple[
     dialect = statements.dialect
     dropped = statements.delete("queue", "host_id, priority, seq", [(*host, *entry) for entry in stale])
     less = f"UPDATE host SET pending = pending - ? WHERE {dialect.here}id = ?"
-    statements.change(less, (len(dropped), *dialect.placed(*host)))
+    statements.change(less, (len(dropped), *dialect.shard_values(*host)))
 
 
 def shard_of_origin(statements: Statements, origin: Origin) -> int:

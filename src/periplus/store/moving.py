@@ -117,7 +117,7 @@ def _short(value: object) -> object:
     return xxhash.xxh3_128_digest(value) if isinstance(value, bytes) and len(value) > LONG_BYTES else value
 
 
-def summed(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
+def sum_rows(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
     """Yields the rows and adds them to a sum, without their first `skip` values."""
     for row in rows:
         total.add(row[skip:])
@@ -144,13 +144,13 @@ def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:
     types = tuple(_TYPES[kind] for kind in kinds)
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
 
-    def made(row: Row) -> Row:
+    def make(row: Row) -> Row:
         # these are texts
         if tuple(map(type, row)) == types and not any("\0" in row[place] for place in texts):  # type: ignore[operator]
             return row
         return tuple(None if value is None else make(value) for make, value in zip(makers, row, strict=True))
 
-    return made
+    return make
 
 
 def clean(value: object) -> str:

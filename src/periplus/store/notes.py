@@ -39,7 +39,7 @@ def change_note(statements: Statements, name: str, changed: Callable[[str], str]
     return text
 
 
-def put_chosen(statements: Statements, batch: Batch) -> None:
+def put_chosen_pages(statements: Statements, batch: Batch) -> None:
     """Stores the pages chosen in advance. Call it within a transaction."""
     if batch.chosen is not None:
         put_note(statements, CHOSEN_NOTE, "\n".join(batch.chosen))

@@ -63,7 +63,7 @@ class PageLink(NamedTuple):
         return self[:4]
 
 
-Stored = dict[LinkKey, PageLink]
+StoredLinks = dict[LinkKey, PageLink]
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:
@@ -85,7 +85,7 @@ def _words(anchor: str, fragments: str, times: int) -> str:
     return anchor if times == 1 and not fragments else f"\t{times} {fragments}\t{anchor}"
 
 
-def parted(text: str) -> tuple[str, str, int]:
+def split_words(text: str) -> tuple[str, str, int]:
     """Parses an element of `words` into (anchor, fragments, times)."""
     if not text.startswith("\t"):
         return text, "", 1
@@ -112,16 +112,16 @@ def _row(source: int, links: Sequence[PageLink]) -> LinksRow[Sequence[int]]:
 def rows_of(source: int, links: Iterable[PageLink]) -> list[LinksRow[Sequence[int]]]:
     """Rows for the links of one page."""
     rows = []
-    for _, alike in groupby(sorted(links, key=_SEEN), _SEEN):
+    for _, alike in groupby(sorted(links, key=_seen_times), _seen_times):
         while block := list(islice(alike, LINKS_AT_MOST)):
             rows.append(_row(source, block))
     return rows
 
 
-_SEEN = itemgetter(7, 8)
+_seen_times = itemgetter(7, 8)
 
 
-def unpacked(row: LinksRow[Any], targets: Iterable[int]) -> Iterator[PageLink]:
+def unpack_links(row: LinksRow[Any], targets: Iterable[int]) -> Iterator[PageLink]:
     """Yields the links of a row. Raises ValueError if its columns are inconsistent."""
     columns = (
         targets,
@@ -131,7 +131,7 @@ def unpacked(row: LinksRow[Any], targets: Iterable[int]) -> Iterator[PageLink]:
         json.loads(row.words),
     )
     for target, kind, position, bars, text in zip(*columns, strict=True):
-        yield PageLink(target, kind, position, bars, *parted(text), row.first_seen, row.last_seen)
+        yield PageLink(target, kind, position, bars, *split_words(text), row.first_seen, row.last_seen)
 
 
 # commits -------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def new_and_seen_pages(changes: LinkChanges) -> tuple[Sequence[NewLinks], list[P
     return list(new.values()), [PageChange(page, ending.pop(page.source, ())) for page in pages]
 
 
-def merged_links(change: PageChange, now: float, stored: Stored) -> tuple[Stored, list[PageLink]]:
+def merged_links(change: PageChange, now: float, stored: StoredLinks) -> tuple[StoredLinks, list[PageLink]]:
     """(current links of the page, closed links). Links that stay keep first_seen."""
     links = dict(stored)
     for row in link_rows(change.page, now):

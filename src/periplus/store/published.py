@@ -65,7 +65,7 @@ def published_set(text: bytes | None) -> PublishedSet | None:
         return None
 
 
-def published(storage: ObjectStorage, name: str) -> PublishedSet | None:
+def current_set(storage: ObjectStorage, name: str) -> PublishedSet | None:
     """Reads the current set of that name. Raises StoreError."""
     return published_set(_with_retries(partial(storage.get, f"{name}.json")))
 
@@ -97,7 +97,7 @@ def publish(
         file = PublishedFile(file_name, f"{name}-{token}-{file_name}", source.stat().st_size, _digest(source))
         _with_retries(partial(storage.upload, file.stored_as, source))
         made.append(file)
-    retired, over = _unnamed(storage, name, {file.stored_as for file in made}, now)
+    retired, over = _unreferenced_objects(storage, name, {file.stored_as for file in made}, now)
     if not still_alone():
         raise StoreError("the connection that held the right to publish was lost, and nothing was published: try again")
     current = PublishedSet(token, dict(note), tuple(made), retired)
@@ -108,11 +108,11 @@ def publish(
     return current
 
 
-def _unnamed(
+def _unreferenced_objects(
     storage: ObjectStorage, name: str, named: Collection[str], now: float
 ) -> tuple[dict[str, float], list[str]]:
     """(unreferenced objects, with the time when they were first found; objects to delete)."""
-    earlier = published(storage, name)
+    earlier = current_set(storage, name)
     since = earlier.retired if earlier else {}
     there = [stored_as for stored_as, _ in storage.sizes("") if stored_as.startswith(f"{name}-")]
     first_seen = {stored_as: since.get(stored_as, now) for stored_as in there if stored_as not in named}

@@ -12,7 +12,7 @@ from periplus.model.frontier import Completion
 from periplus.model.page import LINK_KINDS, POSITIONS, Document, Link, LinkKind, Links, Position, Rendering
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_sent
+from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_original
 from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
@@ -239,7 +239,7 @@ def rendering_row(shard: int, source: int, rendering: Rendering) -> Row:
         rendering.shift,
         rendering.sent_digest,
         rendering.sent_size,
-        pack_sent(rendering.sent),
+        pack_original(rendering.sent),
         rendering.screenshot or None,
     )
 
@@ -274,7 +274,9 @@ def redirect_link(shard: int, source: int, redirect: Redirected) -> NewLinks:
     return NewLinks(shard, source, Links.of([link]), [url_id(redirect.target)])
 
 
-def packed(completion: Completion, storage: Storage, codec: BodyCodec, dictionary: int | None) -> PackedBody | None:
+def pack_completion(
+    completion: Completion, storage: Storage, codec: BodyCodec, dictionary: int | None
+) -> PackedBody | None:
     """Compresses the body and text of a completion; None if there is nothing to store.
 
     dictionary: id of a dictionary in the codec, or None.

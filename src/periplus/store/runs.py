@@ -16,10 +16,10 @@ from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
 
 # A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.
-PAUSED = "paused"  # key in meta; value: time of the pause
-IS_PAUSED = f"EXISTS (SELECT 1 FROM meta WHERE name = '{PAUSED}')"
+PAUSE_KEY = "paused"  # key in meta; value: time of the pause
+IS_PAUSED = f"EXISTS (SELECT 1 FROM meta WHERE name = '{PAUSE_KEY}')"
 # A collection that moved away can be read but not crawled.
-MOVED = "moved"  # key in meta; value: the new place
+NEW_PLACE_KEY = "moved"  # key in meta; value: the new place
 _SUM = (
     "{0} + CAST((SELECT coalesce(sum(c.value), 0) FROM run_count c WHERE c.run_id = r.id AND c.name = '{0}') AS bigint)"
 )
@@ -31,27 +31,27 @@ def is_paused(statements: Statements) -> bool:
 
 
 def pause(statements: Statements, now: float) -> None:
-    statements.change("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (PAUSED, repr(now)))
+    statements.change("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (PAUSE_KEY, repr(now)))
 
 
 def resume(statements: Statements) -> bool:
     """Ends a pause. Returns whether there was one."""
-    return statements.change("DELETE FROM meta WHERE name = ?", (PAUSED,)) > 0
+    return statements.change("DELETE FROM meta WHERE name = ?", (PAUSE_KEY,)) > 0
 
 
 def mark(statements: Statements, place: str) -> None:
     """Marks the collection as moved to a place."""
-    put_note(statements, MOVED, place)
+    put_note(statements, NEW_PLACE_KEY, place)
 
 
 def unmark(statements: Statements) -> None:
     """Removes the mark after a failed move."""
-    put_note(statements, MOVED, "")
+    put_note(statements, NEW_PLACE_KEY, "")
 
 
 def refuse(statements: Statements, *, unless: str = "") -> None:
     """Raises StoreError if the collection has moved. unless: accept this place, the target of an interrupted move."""
-    place = note(statements, MOVED)
+    place = note(statements, NEW_PLACE_KEY)
     if place and place != unless:
         use = "; delete it by `DROP SCHEMA`" if statements.dialect.has_shards else ", to be read"
         raise StoreError(f"this collection moved to {place}: crawl there. The old copy is unchanged{use}.")
@@ -154,4 +154,4 @@ def _restate(statements: Statements, run_id: int, now: tuple[str, str, str], the
     part, its_part = ("part, ", "0, ") if dialect.has_shards else ("", "")
     add = f"ON CONFLICT ({part}name) DO UPDATE SET value = tally.value + excluded.value"
     changes = [(name, change) for name, change in tallies.items() if change]
-    statements.change_each(f"INSERT INTO tally ({part}name, value) VALUES ({its_part}?, ?) {add}", changes)
+    statements.change_rows(f"INSERT INTO tally ({part}name, value) VALUES ({its_part}?, ?) {add}", changes)

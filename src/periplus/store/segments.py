@@ -117,11 +117,11 @@ class FolderStorage:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._name, self._file = "", -1
-        with _translated(folder):
+        with _translate_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, data: bytes, at: int) -> None:
-        with _translated(self._folder / name):
+        with _translate_errors(self._folder / name):
             self._hold(name, new=at == 0)
             if os.fstat(self._file).st_size != at:
                 raise StoreError(
@@ -154,29 +154,29 @@ class FolderStorage:
             os.close(folder)
 
     def read(self, name: str, start: int, length: int) -> bytes:
-        with _translated(self._folder / name), (self._folder / name).open("rb", buffering=0) as file:
+        with _translate_errors(self._folder / name), (self._folder / name).open("rb", buffering=0) as file:
             return os.pread(file.fileno(), length, start)
 
     def open(self, name: str) -> BinaryIO:
-        with _translated(self._folder / name):
+        with _translate_errors(self._folder / name):
             return (self._folder / name).open("rb")
 
     def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
-        with _translated(self._folder):
+        with _translate_errors(self._folder):
             yield from sorted((path.name, path.stat().st_size) for path in self._folder.glob(f"*{ending}"))
 
     def delete(self, name: str) -> None:
-        with _translated(self._folder / name):
+        with _translate_errors(self._folder / name):
             (self._folder / name).unlink(missing_ok=True)
 
     def get(self, name: str) -> bytes | None:
-        with _translated(self._folder / name), contextlib.suppress(FileNotFoundError):
+        with _translate_errors(self._folder / name), contextlib.suppress(FileNotFoundError):
             return (self._folder / name).read_bytes()
         return None
 
     def put(self, name: str, data: bytes) -> None:
         draft = self._folder / f".{name}.{os.getpid()}"
-        with _translated(self._folder / name):
+        with _translate_errors(self._folder / name):
             with draft.open("wb") as file:
                 file.write(data)
                 _sync(file)
@@ -184,12 +184,16 @@ class FolderStorage:
             self._sync_folder()
 
     def upload(self, name: str, path: Path) -> None:
-        with _translated(self._folder / name), path.open("rb") as source, (self._folder / name).open("wb") as file:
+        with (
+            _translate_errors(self._folder / name),
+            path.open("rb") as source,
+            (self._folder / name).open("wb") as file,
+        ):
             shutil.copyfileobj(source, file, FILE_BLOCK_BYTES)
             _sync(file)
 
     def download(self, name: str, path: Path) -> None:
-        with _translated(self._folder / name):
+        with _translate_errors(self._folder / name):
             shutil.copyfile(self._folder / name, path)
 
     def file(self, name: str) -> Path | None:
@@ -209,17 +213,17 @@ class BucketStorage:
     def __init__(self, system: AbstractFileSystem, folder: str) -> None:
         self._system, self._folder = system, folder.rstrip("/")
         self._missing: set[str] = set()  # names that were waited for
-        with _translated(folder):
+        with _translate_errors(folder):
             system.makedirs(self._folder, exist_ok=True)
 
     def write(self, name: str, data: bytes, at: int) -> None:
         assert at == 0
-        with _translated(self._path(name)):
+        with _translate_errors(self._path(name)):
             self._system.pipe_file(self._path(name), data)
 
     def read(self, name: str, start: int, length: int) -> bytes:
         path = self._path(name)
-        with _translated(path):
+        with _translate_errors(path):
             for wait_s in () if name in self._missing else UNSEEN_S:
                 with contextlib.suppress(FileNotFoundError):
                     return bytes(self._system.cat_file(path, start=start, end=start + length))
@@ -228,11 +232,11 @@ class BucketStorage:
             return bytes(self._system.cat_file(path, start=start, end=start + length))
 
     def open(self, name: str) -> BinaryIO:
-        with _translated(self._path(name)):
+        with _translate_errors(self._path(name)):
             return cast(BinaryIO, self._system.open(self._path(name), "rb"))
 
     def sizes(self, ending: str = ENDING) -> Iterator[tuple[str, int]]:
-        with _translated(self._folder):
+        with _translate_errors(self._folder):
             self._system.invalidate_cache(self._folder)
             entries = self._system.ls(self._folder, detail=True)
             yield from sorted(
@@ -242,11 +246,11 @@ class BucketStorage:
             )
 
     def delete(self, name: str) -> None:
-        with _translated(self._path(name)), contextlib.suppress(FileNotFoundError):
+        with _translate_errors(self._path(name)), contextlib.suppress(FileNotFoundError):
             self._system.rm_file(self._path(name))
 
     def get(self, name: str) -> bytes | None:
-        with _translated(self._path(name)), contextlib.suppress(FileNotFoundError):
+        with _translate_errors(self._path(name)), contextlib.suppress(FileNotFoundError):
             return bytes(self._system.cat_file(self._path(name)))
         return None
 
@@ -254,11 +258,11 @@ class BucketStorage:
         self.write(name, data, 0)
 
     def upload(self, name: str, path: Path) -> None:
-        with _translated(self._path(name)):
+        with _translate_errors(self._path(name)):
             self._system.put_file(str(path), self._path(name))
 
     def download(self, name: str, path: Path) -> None:
-        with _translated(self._path(name)):
+        with _translate_errors(self._path(name)):
             self._system.get_file(self._path(name), str(path))
 
     def file(self, name: str) -> Path | None:
@@ -299,7 +303,7 @@ def _errors() -> tuple[type[BaseException], ...]:
 
 
 @contextlib.contextmanager
-def _translated(place: Path | str) -> Iterator[None]:
+def _translate_errors(place: Path | str) -> Iterator[None]:
     try:
         yield
     except StoreError:
@@ -410,9 +414,9 @@ class SegmentReader:
             url, block = _record(zlib.decompress(data, 31))
             answer = http_answer(block)
         except (zlib.error, ValueError) as error:
-            raise _damaged(place, str(error)) from None
+            raise _damage_error(place, str(error)) from None
         if answer is None:
-            raise _damaged(place, "it is not an HTTP response")
+            raise _damage_error(place, "it is not an HTTP response")
         return url, original(answer[1]), answer[2]
 
 
@@ -426,7 +430,7 @@ def _record(data: bytes) -> tuple[Url, bytes]:
         raise ValueError(f"a record without {missing}") from None
 
 
-def _damaged(place: RecordPlace, why: str) -> StoreError:
+def _damage_error(place: RecordPlace, why: str) -> StoreError:
     return StoreError(
         f"the segment {place.segment} is damaged at byte {place.start}: {why}. Restore it from a "
         "copy, or fetch the page again."
@@ -501,7 +505,7 @@ def swept(storage: ObjectStorage, claimed: Iterable[RecordPlace]) -> Iterator[Se
 
 def _state(storage: ObjectStorage, name: str, size_bytes: int, claimed: frozenset[tuple[int, int]]) -> SegmentState:
     records = orphans = orphan_bytes = present = end = 0
-    with _translated(name), storage.open(name) as file:
+    with _translate_errors(name), storage.open(name) as file:
         for start, length in members(file):
             end = start + length
             if not start:  # the header record

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from periplus.model.frontier import ASKED_AGAIN, PRIORITY_NONE, READ, Candidate, Task
+from periplus.model.frontier import ASKED_AGAIN, PRIORITY_WITHOUT_DEPTH, READ, Candidate, Task
 from periplus.model.visit import Cut, Purpose, Reason, Request
 from periplus.model.web import Url, UrlId
 
@@ -17,24 +17,24 @@ FIELDS = (
     "text_chars", "body_md5", "text_md5", "body_id",
 )  # fmt: skip
 # a page counts as changed if one of these differs
-COMPARED = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
-UNREAD = COMPARED | {"size", "etag", "last_modified_field"}  # if there is no text to compare
+COMPARED_FIELDS = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
+UNREAD = COMPARED_FIELDS | {"size", "etag", "last_modified_field"}  # if there is no text to compare
 
 
 def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
     """Whether a page has changed. before, after: the values of FIELDS, in order."""
-    compared = COMPARED if after[FIELDS.index("text_chars")] else UNREAD
+    compared = COMPARED_FIELDS if after[FIELDS.index("text_chars")] else UNREAD
     return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
 
 
 # pages with a complete body, which can be compared with others
-MERGED = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
+MERGEABLE_REASONS = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
 HAS_TEXT = "p.text_chars > 0 AND u.reason <> 'needs-script'"  # the bytes contain the page's text
 # condition on a visit `v`: a later attempt may succeed, see `acquire.politeness.may_pass`
 MAY_PASS = "(v.outcome = 'failed' OR v.status IN (408, 425, 429) OR v.status BETWEEN 500 AND 599)"
-UNFOLLOWED = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known only from links that are not followed
-RAISED = UNFOLLOWED | {Reason.DEPTH}  # queued as soon as a better link is found
-NEVER_ASKED = {
+UNFOLLOWED_REASONS = frozenset({Reason.NOFOLLOW, Reason.RESOURCE})  # known only from links that are not followed
+RAISABLE_REASONS = UNFOLLOWED_REASONS | {Reason.DEPTH}  # queued as soon as a better link is found
+UNREQUESTED_REASONS = {
     Reason.NOT_ARCHIVED,
     Reason.SCOPE,
     Reason.TRAP,
@@ -45,12 +45,12 @@ NEVER_ASKED = {
     Reason.PRIVATE,
 }
 # a new run may queue these; DELETED only if named as a start
-REOPENED = RAISED | NEVER_ASKED | {Reason.DELETED, Reason.ALIVE}
+REOPENABLE_REASONS = RAISABLE_REASONS | UNREQUESTED_REASONS | {Reason.DELETED, Reason.ALIVE}
 RECHECK = "recheck"  # purpose of a refresh, instead of `page`: the URL keeps its reason until the response
 # a site whose hosts all fail or wait longer than this (Crawl-delay) does not block other sites
 RIVAL_WAIT_S = 2.0
 UNKNOWN_DEPTH = "found before its site belonged to the survey: its depth is not known yet"  # rules of URLs
-REMOVED = "its site was removed from the survey"
+SITE_REMOVED_RULE = "its site was removed from the survey"
 BARRIER_POLL_S = 0.2  # poll interval of a host that waits until its site's current depth is finished on other hosts
 # the same bytes would be truncated again
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})
@@ -68,14 +68,14 @@ def updated_state(before: UrlState, candidate: Candidate, *, reopen: bool) -> tu
     """Updates a known URL that is found again. Returns its state, and whether it is to be queued."""
     reason, depth, in_sitemap = before
     in_sitemap = in_sitemap or candidate.in_sitemap
-    unfollowed = reason in UNFOLLOWED
-    if candidate.reason in UNFOLLOWED and not unfollowed:
+    unfollowed = reason in UNFOLLOWED_REASONS
+    if candidate.reason in UNFOLLOWED_REASONS and not unfollowed:
         return UrlState(reason, depth, in_sitemap), False  # depth counts only followed links
     nearer = candidate.depth is not None and (depth is None or candidate.depth < depth)
     now_depth = candidate.depth if nearer else depth
     if candidate.reason is not Reason.WAITING:
         return UrlState(reason, now_depth, in_sitemap), False
-    if reason in (REOPENED if reopen else RAISED) or (reason == Reason.TRAP and candidate.vouched):
+    if reason in (REOPENABLE_REASONS if reopen else RAISABLE_REASONS) or (reason == Reason.TRAP and candidate.vouched):
         return UrlState(Reason.WAITING.value, candidate.depth if unfollowed else now_depth, in_sitemap), True
     return UrlState(reason, now_depth, in_sitemap), nearer and reason == Reason.WAITING and depth is None
 
@@ -129,10 +129,10 @@ class TaskQuery(NamedTuple):
     now: float
 
 
-Held = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the stored body
+StoredVersion = tuple[bytes, str, str]  # (digest, ETag, Last-Modified) of the stored body
 
 
-def chosen(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], Held]) -> Choice:
+def choose_tasks(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, str], StoredVersion]) -> Choice:
     """Chooses up to `most` entries of one priority, in order. held: called for entries of a refresh."""
     choice, twins = Choice([], [], None), set(query.twins)
     soonest: float | None = None
@@ -157,12 +157,12 @@ def chosen(query: TaskQuery, entries: Iterable[TaskRow], held: Callable[[int, st
                     query.host_id, entry.priority, entry.seq, UrlId(entry.url_id), request, recheck, digest, entry.doubt
                 )
             )
-            if entry.priority >= PRIORITY_NONE and entry.url_id:
+            if entry.priority >= PRIORITY_WITHOUT_DEPTH and entry.url_id:
                 twins.add(entry.url_id)
     return choice._replace(soonest=soonest)
 
 
-def held_body(reason: str, row: tuple[bytes, str, str, str] | None) -> Held:
+def held_body(reason: str, row: tuple[bytes, str, str, str] | None) -> StoredVersion:
     """Validators for a conditional request. row: (digest, ETag, Last-Modified, cut) of the page.
 
     Empty if a 304 would be useless: the page is gone, or was truncated by accident.

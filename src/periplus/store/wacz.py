@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from periplus.model.collection import Exchange
 from periplus.model.visit import Cut
-from periplus.store.warc import IndexLines, WarcFiles, WarcTarget, Written, draft_of, record_id, write_records
+from periplus.store.warc import IndexLines, WarcFiles, WarcStatistics, WarcTarget, draft_of, record_id, write_records
 from periplus.values import frozen
 
 # Source: https://specs.webrecorder.net/wacz/1.1.1/. Compressed files are stored without deflate, so that readers can
@@ -41,7 +41,7 @@ class WaczNote:
     page_of: Callable[[Exchange], tuple[str, str]]  # returns title and text of a page, each may be empty
 
 
-def write_wacz(archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNote) -> Written:
+def write_wacz(archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNote) -> WarcStatistics:
     """Writes the exchanges in order as one WACZ file, which is renamed when it is complete.
 
     archive.path: of the WACZ file. Raises OSError; then the file does not exist.
@@ -56,15 +56,17 @@ def write_wacz(archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNot
     return replace(written, files=(archive.path,), size_bytes=archive.path.stat().st_size)
 
 
-def _write_entries(package: _Package, archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNote) -> Written:
+def _write_entries(
+    package: _Package, archive: WarcTarget, exchanges: Iterable[Exchange], note: WaczNote
+) -> WarcStatistics:
     inner = replace(archive, path=Path("data.warc.gz"))
     files = WarcFiles(inner, lambda path: package.entry(f"archive/{path.name}", zipfile.ZIP_STORED))
     with closing(IndexLines()) as lines, tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as pages:
         try:
-            written = write_records(inner, _listed(exchanges, note, pages), files, lines)
+            written = write_records(inner, _list_pages(exchanges, note, pages), files, lines)
         finally:
             files.end()  # an open entry would hide the original error
-        _write_index(package, lines.sorted())
+        _write_index(package, lines.sort())
         pages.seek(0)
         with package.entry("pages/pages.jsonl", zipfile.ZIP_DEFLATED) as out:
             head = {"format": "json-pages-1.0", "id": "pages", "title": "Pages", "hasText": True}
@@ -75,7 +77,7 @@ def _write_entries(package: _Package, archive: WarcTarget, exchanges: Iterable[E
     return written
 
 
-def _listed(exchanges: Iterable[Exchange], note: WaczNote, out: TextIO) -> Iterator[Exchange]:
+def _list_pages(exchanges: Iterable[Exchange], note: WaczNote, out: TextIO) -> Iterator[Exchange]:
     """Yields the exchanges and writes those that are pages with bytes to pages.jsonl."""
     for exchange in exchanges:
         is_page = exchange.purpose == "page" and exchange.outcome == "fetched" and exchange.cut != Cut.NOT_WANTED

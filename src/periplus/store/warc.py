@@ -29,11 +29,11 @@ from periplus.values import frozen
 
 SOFTWARE = "periplus"
 CRAWLER = "x-crawler-"
-CHANGED = ("content-encoding", "transfer-encoding", "content-length")
+CHANGED_FIELDS = ("content-encoding", "transfer-encoding", "content-length")
 REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 RESPONSE_TYPE = "application/http;msgtype=response"
 PURPOSE = "Periplus-Purpose"  # field of records that are not pages: robots, sitemap, ...
-_TRUNCATED = {
+_TRUNCATION_NAMES = {
     Cut.SHORT: "disconnect",
     Cut.TIME_LIMIT: "time",
     Cut.BODY_LIMIT: "length",
@@ -148,7 +148,7 @@ def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tup
         fields += [("WARC-Profile", REVISIT + "server-not-modified"), ("WARC-Refers-To-Target-URI", exchange.url)]
     else:
         block += payload
-    if truncated := _truncated(exchange):
+    if truncated := _truncation(exchange):
         fields.append(("WARC-Truncated", truncated))
     fields += [("WARC-Payload-Digest", digest), ("Content-Type", RESPONSE_TYPE)]
     identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
@@ -172,10 +172,10 @@ def _head_fields(exchange: Exchange, info_id: str) -> Fields:
     return fields
 
 
-def _truncated(exchange: Exchange) -> str:
+def _truncation(exchange: Exchange) -> str:
     """Why the body is truncated, or empty."""
     if exchange.cut and not (exchange.cut == Cut.NOT_WANTED and exchange.body):  # a stored part is complete
-        return _TRUNCATED.get(Cut(exchange.cut), "unspecified")
+        return _TRUNCATION_NAMES.get(Cut(exchange.cut), "unspecified")
     return (
         "unspecified"
         if exchange.body is None and exchange.outcome != "unchanged" and exchange.headers.get("content-length") != "0"
@@ -188,7 +188,7 @@ def _http_head(exchange: Exchange, length: int) -> bytes:
     line = exchange.headers.status_line
     if not line.startswith("HTTP/1."):
         line = f"HTTP/1.1 {exchange.status} "
-    fields = [(CRAWLER + name if name in CHANGED else name, value) for name, value in exchange.headers.fields]
+    fields = [(CRAWLER + name if name in CHANGED_FIELDS else name, value) for name, value in exchange.headers.fields]
     lines = [line, *(f"{name}: {_line(value)}" for name, value in fields), f"content-length: {length}", "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace")
 
@@ -263,7 +263,7 @@ class WarcTarget:
 
 
 @frozen
-class Written:
+class WarcStatistics:
     """Statistics of a written archive."""
 
     files: tuple[Path, ...]
@@ -318,7 +318,7 @@ def draft_of(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
-def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Path | None = None) -> Written:
+def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Path | None = None) -> WarcStatistics:
     """Writes the exchanges in order.
 
     index: path of a CDXJ file. Raises OSError; then no file has its final name.
@@ -335,13 +335,13 @@ def write_archive(archive: WarcTarget, exchanges: Iterable[Exchange], index: Pat
                 draft_of(path).unlink(missing_ok=True)
         if index:
             with index.open("w", encoding="utf-8", newline="\n") as out:
-                out.writelines(lines.sorted())
+                out.writelines(lines.sort())
     return written
 
 
 def write_records(
     archive: WarcTarget, exchanges: Iterable[Exchange], files: WarcFiles, lines: IndexLines | None
-) -> Written:
+) -> WarcStatistics:
     """Writes the records of the exchanges and closes the last file. lines: receives the index."""
     captures: dict[int, FirstRecord] = {}
     responses = revisits = failures = conversions = run_id = 0
@@ -368,7 +368,7 @@ def write_records(
     if not files.paths:
         files.begin()
     files.end()
-    return Written(tuple(files.paths), responses, revisits, failures, conversions, files.total)
+    return WarcStatistics(tuple(files.paths), responses, revisits, failures, conversions, files.total)
 
 
 def _line_of(record: WarcRecord, file_name: str, offset: int, length: int) -> str:
@@ -394,7 +394,7 @@ class IndexLines:
     def add(self, line: str) -> None:
         self._connection.execute("INSERT INTO line VALUES (?)", (line,))
 
-    def sorted(self) -> Iterator[str]:
+    def sort(self) -> Iterator[str]:
         return (line for (line,) in self._connection.execute("SELECT text FROM line ORDER BY text"))
 
     def close(self) -> None:

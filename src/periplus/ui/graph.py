@@ -159,7 +159,7 @@ def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Aro
 
     Raises UsageError for a URL that the index does not know; NoCollection, StoreError.
     """
-    with reading.opened(folder, READ_S) as connection:
+    with reading.open_reader(folder, READ_S) as connection:
         if not request.url:
             starts = [start for run in runs.run_records(connection) for start in run.starts]
             if not starts:
@@ -180,7 +180,7 @@ def neighbours_of(
 
     web: of the request's grouping. Raises UsageError for a URL that the index does not know.
     """
-    url = listing.resolved(connection, request.url)
+    url = listing.resolve_url(connection, request.url)
     place = inlinks.place_of(index, url_id(url))
     if place < 0:
         raise UsageError(

@@ -30,7 +30,7 @@ from periplus.jobs.setting_fields import (
     with_login,
 )
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.model.visit import FETCHED, Reason, State, urls_by_state
+from periplus.model.visit import FETCHED_REASONS, Reason, State, urls_by_state
 from periplus.present.charts import Area, write_areas
 from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
@@ -113,7 +113,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None
-    read = sum(tally.urls for tally in moment.status.counts if tally.reason in FETCHED)
+    read = sum(tally.urls for tally in moment.status.counts if tally.reason in FETCHED_REASONS)
     if read and moment.state not in ("", "running", "paused"):
         overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
     values: dict[str, object] = {

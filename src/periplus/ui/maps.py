@@ -18,7 +18,7 @@ from periplus.api.collection import Collection
 from periplus.api.site import Site
 from periplus.errors import UsageError
 from periplus.jobs.forms import choice, whole
-from periplus.model.results import OTHERS, MapNode, PageColumns
+from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.web import Url
 from periplus.present.charts import COLOURS, FORMS
 from periplus.present.wording import labels, without_site_name
@@ -143,14 +143,14 @@ def _named(nodes: Sequence[MapNode], facts: PageColumns, parent: str) -> list[tu
 
 
 def _names(nodes: Sequence[MapNode], facts: PageColumns, parent: str) -> list[str]:
-    own = [node for node in nodes if node.page != OTHERS]
+    own = [node for node in nodes if node.page != OTHER_PAGES]
     names = iter(labels([facts.url[node.page] for node in own], [facts.title[node.page] for node in own], parent))
-    return [f"and {node.pages:,} more" if node.page == OTHERS else next(names) for node in nodes]
+    return [f"and {node.pages:,} more" if node.page == OTHER_PAGES else next(names) for node in nodes]
 
 
 def _place(node: MapNode, facts: PageColumns, label: str) -> TreeLine:
     step = "open" if node.children else "leaf"
-    if node.page == OTHERS:
+    if node.page == OTHER_PAGES:
         return TreeLine("leaf", label=label, pages=node.pages, size_bytes=node.size_bytes)
     page = facts.page(node.page)
     return TreeLine(

@@ -45,14 +45,14 @@ class Maps:
 
     def at_hand(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with reading.opened(folder) as connection:
+        with reading.open_reader(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
-            is_small = stored_tables.urls_seen(connection) <= SMALL_URLS
+            is_small = stored_tables.count_urls(connection) <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with reading.opened(folder) as connection:
+        with reading.open_reader(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
 
         def make() -> Site:
@@ -133,7 +133,7 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     table = SURVEY_LINKS.get(choice.kind)
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
-    with reading.opened(folder) as connection:
+    with reading.open_reader(folder) as connection:
         key = (folder.resolve(), stored_tables.version(connection), stored_survey.note(connection, PLAN), choice)
     return LazyTable(table, key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
 
@@ -154,7 +154,7 @@ class Surveys:
 
         Raises UsageError, NoCollection, StoreError.
         """
-        with self._counted.lock, reading.opened(folder) as connection:
+        with self._counted.lock, reading.open_reader(folder) as connection:
             plan, marks = stored_survey.note(connection, PLAN), schema.marks(connection)
             campaign = campaign_from(plan, folder)
             order = replace(order, title=campaign.title, item=campaign.item)
@@ -186,4 +186,4 @@ class Surveys:
 
     def _stored(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
-        return self._tables.get_or_make(key, lambda: stored_tables.computed((lazy.table, lazy.rows())))
+        return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))

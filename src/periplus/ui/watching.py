@@ -249,7 +249,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     with Collection(folder, time_limit_s=READ_S) as collection:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
-    with reading.opened(folder, READ_S) as connection:
+    with reading.open_reader(folder, READ_S) as connection:
         run_id, began = (run.id, run.started) if run else (0, 0.0)
         if (run_id, began) != (watch.run_id, watch.began):
             watch.began = began
@@ -332,7 +332,7 @@ class SurveyWatchers:
     def look(self, folder: Path) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
         watch = self._watches.get_or_make(folder.resolve(), _SurveyWatch)
-        with watch.lock, reading.opened(folder) as connection:
+        with watch.lock, reading.open_reader(folder) as connection:
             plan = survey.note(connection, PLAN)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
                 began = time.monotonic()

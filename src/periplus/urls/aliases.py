@@ -101,8 +101,8 @@ def differences_between(url: Url, other: Url) -> frozenset[Difference] | None:
     a, b = shape(url), shape(other)
     if a.host != b.host or a.path != b.path:
         return None
-    differences = {Difference("parameter", name) for name in _changed(a.pairs, b.pairs)}
-    differences |= {Difference("path-parameter", name) for name in _changed(a.path_parameters, b.path_parameters)}
+    differences = {Difference("parameter", name) for name in _changed_names(a.pairs, b.pairs)}
+    differences |= {Difference("path-parameter", name) for name in _changed_names(a.path_parameters, b.path_parameters)}
     if not differences and a.pairs != b.pairs:
         differences.add(ORDER)
     elif differences and a.pairs != b.pairs:
@@ -120,7 +120,7 @@ def differences_between(url: Url, other: Url) -> frozenset[Difference] | None:
     return frozenset(differences) or None
 
 
-def _changed(a: Pairs, b: Pairs) -> set[str]:
+def _changed_names(a: Pairs, b: Pairs) -> set[str]:
     """Names with different values in a and b."""
     if a == b:
         return set()
@@ -224,7 +224,7 @@ class Merger(NamedTuple):
     why: str
 
 
-def merged(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> list[Merger]:
+def find_aliases(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf) -> list[Merger]:
     """Finds aliases among fetched pages; sorted by URL. starts: of the crawl.
 
     Pages are the same (1) if their bytes are equal and their URLs differ only in scheme, `www.` or index file; (2) if
@@ -334,7 +334,7 @@ def _oddity(page: AliasPage, doors: Set[tuple[str, bool]]) -> Row:
     )
 
 
-def cores_shared(urls: Iterable[Url]) -> set[Url]:
+def urls_with_twin(urls: Iterable[Url]) -> set[Url]:
     """The URLs that share host and path with another one, without regard to differences: only these can be aliases."""
     first: dict[tuple[str, str], Url] = {}
     shared: set[Url] = set()

@@ -51,7 +51,7 @@ def canonical(text: str, base: Url | None = None) -> Url:
     2.3.4) are invalid. Idempotent. Raises InvalidUrl, and nothing else, for any text that is not an http or https URL.
     Source: URL Living Standard, 4.4 and 4.5, as implemented by ada-url 4.
     """
-    return _parsed(text, base)[0]
+    return _parse(text, base)[0]
 
 
 def start_urls(texts: Iterable[str]) -> tuple[Url, ...]:
@@ -78,21 +78,21 @@ def resolve(href: str, base: Url) -> tuple[Url, str]:
 
     Raises InvalidUrl, and nothing else, for any text. base must be canonical.
     """
-    return _resolve_plain(href, base) or _parsed(href, base)
+    return _resolve_plain(href, base) or _parse(href, base)
 
 
-def _parsed(text: str, base: Url | None) -> tuple[Url, str]:
+def _parse(text: str, base: Url | None) -> tuple[Url, str]:
     try:
         whole = ada_url.join_url(base or _NOWHERE, text)
     except ValueError:  # also raised for lone surrogates
-        raise InvalidUrl(f"{_shown(text)} is not a URL; write one like https://example.org/") from None
+        raise InvalidUrl(f"{_printable(text)} is not a URL; write one like https://example.org/") from None
     if not whole.startswith(("https://", "http://")):
-        raise InvalidUrl(f"{_shown(text)} is not an http or https URL; only these are fetched")
+        raise InvalidUrl(f"{_printable(text)} is not an http or https URL; only these are fetched")
     url, _, fragment = whole.partition("#")
     if "@" in url:
         url = _without_userinfo(url)
     if url.find("/", 8) > _LONGEST_ORIGIN:
-        raise InvalidUrl(f"{_shown(text)} has a host name longer than DNS allows")
+        raise InvalidUrl(f"{_printable(text)} has a host name longer than DNS allows")
     return Url(url), fragment
 
 
@@ -102,7 +102,7 @@ def _without_userinfo(url: str) -> str:
     return url[:start] + url[url.rfind("@", start, end) + 1 :] if "@" in url[start:end] else url
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """For messages: short, and escaped for printing."""
     return ascii(text if len(text) <= 200 else text[:200] + "...")
 
@@ -173,18 +173,18 @@ def identity(url: Url) -> Url:
     if authority.endswith(".") or ".:" in authority:
         authority = hosts.host_key(url)
         authority = authority.removesuffix(":443" if url[4] == "s" else ":80")
-    return Url(url[:start] + authority + _ESCAPE.sub(_normalised, url[end:]))
+    return Url(url[:start] + authority + _ESCAPE.sub(_normalise_escape, url[end:]))
 
 
 # Escapes to normalise: with lower-case digits, and of unreserved characters (RFC 3986, 2.3). Skipping all others saves
 # 9 us per URL.
 _ESCAPE = re.compile("%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|[57][0-9A]|5F|7E)")
-_UNRESERVED = re.compile("[A-Za-z0-9._~-]")
+_UNRESERVED_CHARACTER = re.compile("[A-Za-z0-9._~-]")
 
 
-def _normalised(escape: re.Match[str]) -> str:
+def _normalise_escape(escape: re.Match[str]) -> str:
     char = chr(int(escape[0][1:], 16))
-    return char if _UNRESERVED.match(char) else escape[0].upper()
+    return char if _UNRESERVED_CHARACTER.match(char) else escape[0].upper()
 
 
 def url_id(url: Url) -> UrlId:

@@ -47,7 +47,9 @@ def _is_of(capture: Capture, url: Url) -> bool:
         return False
 
 
-_KEPT = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("%", "")  # characters that are not escaped
+_UNESCAPED_CHARACTERS = (
+    "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("%", "")
+)  # characters that are not escaped
 # Session ids in ASP.NET paths and in queries, which the Wayback Machine removes from its keys.
 _PATH_SESSION = re.compile(r"/\((?:[0-9a-z]{24}|(?:[a-z]\([0-9a-z]{24}\))+)\)(?=/[^?]+\.aspx)")
 _QUERY_SESSION = re.compile(
@@ -66,20 +68,20 @@ def capture_key(url: str) -> str:
     host = re.sub(r"^www\d*\.", "", (parts.hostname or "").rstrip("."))
     place = host if ":" in host else ",".join(reversed(host.split(".")))
     port = f":{parts.port}" if parts.port and parts.port != {"http": 80, "https": 443}.get(parts.scheme) else ""
-    path = _PATH_SESSION.sub("", _resolved(_escaped(parts.path))).rstrip("/") or "/"
-    query = _QUERY_SESSION.sub("", _escaped(parts.query))
+    path = _PATH_SESSION.sub("", _resolve_dots(_escape(parts.path))).rstrip("/") or "/"
+    query = _QUERY_SESSION.sub("", _escape(parts.query))
     return f"{place}{port}){path}{'?' + '&'.join(sorted(query.split('&'))) if query else ''}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Unescapes until nothing changes, then escapes once, in lower case."""
     data = text.encode("utf-8", "replace")
     while (bare := unquote_to_bytes(data)) != data:
         data = bare
-    return quote_from_bytes(data, _KEPT).lower()
+    return quote_from_bytes(data, _UNESCAPED_CHARACTERS).lower()
 
 
-def _resolved(path: str) -> str:
+def _resolve_dots(path: str) -> str:
     """A path without dot segments and double slashes."""
     places: list[str] = []
     for place in path.split("/"):

@@ -54,7 +54,7 @@ class FileNames:
 
     def __init__(self, taken: tuple[str, ...] = ()) -> None:
         """taken: paths that are not used for URLs."""
-        self._files = {_folded(path) for path in taken}
+        self._files = {_fold_case(path) for path in taken}
         self._folders: set[str] = set()
 
     def of(self, url: Url, media_type: str) -> str:
@@ -68,7 +68,7 @@ class FileNames:
             path = f"{stem}~{_digest(url)}{ending[:20]}"
             if self._is_taken(path):  # a folder of the path has the name of a file
                 path = f"{path.split('/')[0]}~/{_digest(url)}{ending[:20]}"
-        folded = _folded(path)
+        folded = _fold_case(path)
         self._files.add(folded)
         while "/" in folded:
             folded = folded.rpartition("/")[0]
@@ -76,7 +76,7 @@ class FileNames:
         return path
 
     def _is_taken(self, path: str) -> bool:
-        folded = _folded(path)
+        folded = _fold_case(path)
         if folded in self._files or folded in self._folders:
             return True
         while "/" in folded:
@@ -128,7 +128,7 @@ def _safe(name: str) -> str:
     return "_" + safe if _DEVICES.match(safe) or safe.startswith(("~", "-", "=")) else safe
 
 
-def _folded(path: str) -> str:
+def _fold_case(path: str) -> str:
     return unicodedata.normalize("NFC", path.casefold())
 
 

@@ -59,7 +59,7 @@ def parts_of(path: str) -> tuple[str, ...] | None:
     """The parts of a file's path, from a URL's path; None: no file can have this name."""
     names = []
     for segment in path.split("/"):
-        name = os.fsdecode(_decoded(segment))
+        name = os.fsdecode(_decode(segment))
         if name in (".", "..") or "/" in name or "\0" in name:
             return None
         if name:
@@ -67,11 +67,11 @@ def parts_of(path: str) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _decoded(segment: str) -> bytes:
+def _decode(segment: str) -> bytes:
     return unquote(segment, "utf-8", "surrogateescape").encode("utf-8", "surrogateescape")
 
 
-def paths_shown(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], str]:
+def path_formatter(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], str]:
     """A function that replaces URLs of local files in a text by paths, such as `docs/guide/a b.html#top`.
 
     Paths are relative to `here`, and absolute for folders that are not below it. Without folders the text is unchanged.

@@ -14,7 +14,7 @@ from periplus.model.web import HostKey, Origin, Url
 # The only module that compares hosts. Functions with a `Url` argument rely on its canonical form (host in lower case, a
 # path, no userinfo) and use string operations only, since they run for every link: 0.2 to 0.4 us.
 
-HOSTS_REMEMBERED = 65_536  # cache size: about 20 MB of text at most; a crawl has far fewer hosts at a time
+HOST_CACHE_SIZE = 65_536  # cache size: about 20 MB of text at most; a crawl has far fewer hosts at a time
 
 
 def _authority(url: Url) -> str:
@@ -70,7 +70,7 @@ def without_www(host: str) -> str:
     return host if _is_public_suffix(rest.partition(":")[0]) else rest
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOST_CACHE_SIZE)
 def is_ip(host: str) -> bool:
     """Whether the host is an IP address: IPv4, or IPv6 with or without brackets."""
     try:
@@ -89,7 +89,7 @@ def _suffixes(encoded: bool) -> PublicSuffixList:
     return PublicSuffixList(accept_encoded_idn=encoded)
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOST_CACHE_SIZE)
 def registered_domain(host: str) -> str:
     """The registered domain: `example.co.uk` for `a.b.example.co.uk`. IP addresses, public suffixes and single labels
     (`localhost`) are returned unchanged. Source: publicsuffix.org, unknown top level domains by its rule `*`."""
@@ -105,7 +105,7 @@ def _registries(encoded: bool) -> PublicSuffixList:
     return PublicSuffixList(accept_encoded_idn=encoded, only_icann=True)
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOST_CACHE_SIZE)
 def registry_suffix(host: str) -> str:
     """The registry's suffix of a host name: `ac.uk` for `www.inf.ed.ac.uk`, `io` for `ann.github.io`.
 
@@ -117,7 +117,7 @@ def registry_suffix(host: str) -> str:
     return _registries("xn--" in name).publicsuffix(name) or ""
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOST_CACHE_SIZE)
 def _is_public_suffix(name: str) -> bool:
     return not is_ip(name) and _suffixes("xn--" in name).privatesuffix(name) is None
 
@@ -140,14 +140,14 @@ def is_named(host: HostKey, names: frozenset[str]) -> bool:
 
 
 @cache
-def _suffixes_listed() -> PublicSuffixList:
+def _explicit_suffixes() -> PublicSuffixList:
     """The list without the rule `*`, by which unknown top level domains are suffixes."""
     return PublicSuffixList(accept_unknown=False)
 
 
 def is_listed_suffix(name: str) -> bool:
     """Whether the name is in the public suffix list: `com`, `co.uk`, `github.io`, but not `intranet`."""
-    return _suffixes_listed().publicsuffix(name) == name
+    return _explicit_suffixes().publicsuffix(name) == name
 
 
 def _without_dot(host: str) -> str:

@@ -81,9 +81,9 @@ def _fields_problem(fields: str, addressed: bool) -> str | None:
     for field in filter(None, fields.split("&")):
         name, equals, value = field.partition("=")
         if not equals:
-            return f"the header field {_shown(name)} has no value"
+            return f"the header field {_printable(name)} has no value"
         if not _HEADER_NAME.fullmatch(unquote_to_bytes(name).decode("latin-1")):
-            return f"{_shown(name)} is not a valid name of a header field"
+            return f"{_printable(name)} is not a valid name of a header field"
         if (
             name.lower() in _ADDRESS_HEADERS
             and value
@@ -99,9 +99,9 @@ def address_problem(address: str) -> str | None:
         return "an address is empty: there is an extra comma"
     local, at, domain = address.rpartition("@")
     if not at:
-        return f"{_shown(address)} has no @"
+        return f"{_printable(address)} has no @"
     if not local or not domain:
-        return f"{_shown(address)} has nothing {'before' if not local else 'after'} the @"
+        return f"{_printable(address)} has nothing {'before' if not local else 'after'} the @"
     if not _LOCAL.fullmatch(local):
         what = (
             "a semicolon instead of a comma between addresses"
@@ -110,11 +110,11 @@ def address_problem(address: str) -> str | None:
             if "@" in local
             else "a character that is not allowed before the @"
         )
-        return f"{_shown(address)} has {what}"
+        return f"{_printable(address)} has {what}"
     if not _DOMAIN.fullmatch(domain):
-        return f"{_shown(domain)} is not a domain name"
+        return f"{_printable(domain)} is not a domain name"
     if len(local.encode("utf-8", "replace")) > LOCAL_BYTES or _domain_is_too_long(domain):
-        return f"{_shown(address)} is too long for a mail address"
+        return f"{_printable(address)} is too long for a mail address"
     return None
 
 
@@ -128,6 +128,6 @@ def _domain_is_too_long(domain: str) -> bool:
     return sum(map(len, labels)) + len(labels) - 1 > DOMAIN_BYTES or any(len(label) > LABEL_BYTES for label in labels)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """For messages: short, safe to print."""
     return ascii(text if len(text) <= 100 else text[:100] + "...")

@@ -73,7 +73,7 @@ ROUNDS = 8  # upper bound of passes; more site rules than this hardly ever depen
 
 
 @frozen
-class Applied:
+class RuleResult:
     """The result of applying rules to a URL."""
 
     url: Url | None  # the canonical URL; None: excluded
@@ -81,13 +81,13 @@ class Applied:
     steps: tuple[str, ...] = ()  # each change and each matching rule, in order
 
 
-def apply(url: Url, rules: Rules) -> Applied:
+def apply(url: Url, rules: Rules) -> RuleResult:
     """The canonical URL of the page, or the rule that excludes it.
 
     Idempotent; the result is canonical. Takes some 5 us with rules.
     """
     if not rules:
-        return Applied(url)
+        return RuleResult(url)
     steps: list[str] = []
     site = site_key(url)
     seen = url
@@ -99,12 +99,12 @@ def apply(url: Url, rules: Rules) -> Applied:
             steps.append(f"script {script.path} fits")
             broken, query = _apply_script_rule(query, script, steps)
             if broken:
-                return Applied(None, f"{script.path}: {broken}", (*steps, f"excluded: {broken}"))
+                return RuleResult(None, f"{script.path}: {broken}", (*steps, f"excluded: {broken}"))
             url = Url(f"{address}?{query}" if query else address)
             break
     if url == seen:
-        return Applied(url, "", tuple(steps) or ("no rule applies",))
-    return Applied(url, "; ".join(step for step in steps if not step.endswith(" fits")), tuple(steps))
+        return RuleResult(url, "", tuple(steps) or ("no rule applies",))
+    return RuleResult(url, "; ".join(step for step in steps if not step.endswith(" fits")), tuple(steps))
 
 
 def _apply_site_rules(url: Url, fitting: list[SiteRule], steps: list[str]) -> Url:
@@ -179,35 +179,35 @@ def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
     pairs = _pairs(query)
     left = [pair for pair in pairs if not (rule.ignored and rule.ignored.fits(pair[0]))]
     if len(left) < len(pairs):
-        steps.append("without " + _shown({name for name, _ in pairs} - {name for name, _ in left}))
+        steps.append("without " + _printable({name for name, _ in pairs} - {name for name, _ in left}))
     in_order = sorted(left, key=_name) if rule.sort else left
     if in_order != left:
         steps.append("parameters sorted by name")
     if in_order == pairs and not rule.sort:
         return query
-    return _joined(in_order)
+    return _join(in_order)
 
 
 def _apply_script_rule(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str]:
     """(violation, query). At least one of them is empty."""
-    pairs = [(_as_listed(name, rule), rest) for name, rest in _pairs(query)]
+    pairs = [(_rule_spelling(name, rule), rest) for name, rest in _pairs(query)]
     names = {name for name, _ in pairs}
     missing = sorted((rule.required | rule.one_of.keys()) - names)
     if missing:
-        return f"{_shown(missing)} is required", ""
+        return f"{_printable(missing)} is required", ""
     for name, rest in pairs:
         allowed = rule.one_of.get(name)
         if allowed is not None and (value := _value(rest)) not in allowed:
-            return f"{_shown([name])} is one of {', '.join(sorted(allowed))}, not {value[:40]!r}", ""
+            return f"{_printable([name])} is one of {', '.join(sorted(allowed))}, not {value[:40]!r}", ""
     left = [pair for pair in pairs if _is_kept(pair[0], rule)]
     if len(left) < len(pairs):
-        steps.append("without " + _shown(names - {name for name, _ in left}))
+        steps.append("without " + _printable(names - {name for name, _ in left}))
     added = [(name, "=" + quote(value, safe="")) for name, value in rule.default.items() if name not in names]
-    steps.extend(f"{_shown([name])} is {rule.default[name]} where it is missing" for name, _ in added)
+    steps.extend(f"{_printable([name])} is {rule.default[name]} where it is missing" for name, _ in added)
     in_order = sorted(left + added, key=_name) if rule.sort else left + added
     if in_order != left + added:
         steps.append("parameters sorted by name")
-    return "", _joined(in_order)
+    return "", _join(in_order)
 
 
 def _is_kept(name: str, rule: ScriptRule) -> bool:
@@ -216,7 +216,7 @@ def _is_kept(name: str, rule: ScriptRule) -> bool:
     return rule.ignored is not None and not rule.ignored.fits(name)
 
 
-def _as_listed(name: str, rule: ScriptRule) -> str:
+def _rule_spelling(name: str, rule: ScriptRule) -> str:
     """The name in the rule's spelling, if the rule lists it: `%63lanek` becomes clanek."""
     if "%" not in name and "+" not in name:
         return name
@@ -229,7 +229,7 @@ def _pairs(query: str) -> Pairs:
     return [(pair.partition("=")[0], pair[len(pair.partition("=")[0]) :]) for pair in query.split("&") if pair]
 
 
-def _joined(pairs: Pairs) -> str:
+def _join(pairs: Pairs) -> str:
     return "&".join(name + rest for name, rest in pairs)
 
 
@@ -242,7 +242,7 @@ def _value(rest: str) -> str:
     return unquote_plus(rest[1:])
 
 
-def _shown(names: Iterable[str]) -> str:
+def _printable(names: Iterable[str]) -> str:
     return ", ".join(unquote_plus(name)[:40] for name in sorted(names))
 
 

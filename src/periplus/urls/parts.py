@@ -9,7 +9,7 @@ import xxhash
 
 from periplus.errors import UsageError
 from periplus.model.web import HostKey
-from periplus.urls.hosts import HOSTS_REMEMBERED, registered_domain
+from periplus.urls.hosts import HOST_CACHE_SIZE, registered_domain
 
 MOST_PARTS = 10_000  # each part has a folder or a schema, and exchanges messages with every other part
 
@@ -24,11 +24,11 @@ class WebPart(NamedTuple):
         return f"{self.number}/{self.of}"
 
     @property
-    def others(self) -> list[int]:
+    def other_numbers(self) -> list[int]:
         return [number for number in range(1, self.of + 1) if number != self.number]
 
 
-def part_named(text: str) -> WebPart:
+def parse_part(text: str) -> WebPart:
     """Parses `2/4`. Raises UsageError."""
     number, slash, of = text.partition("/")
     if slash and all(word.isascii() and word.isdigit() and len(word) < 6 for word in (number, of)):
@@ -38,7 +38,7 @@ def part_named(text: str) -> WebPart:
     raise UsageError(f"{text!r} is not a part: write 2/4 for the second of four (at most {MOST_PARTS:,})")
 
 
-@lru_cache(maxsize=HOSTS_REMEMBERED)
+@lru_cache(maxsize=HOST_CACHE_SIZE)
 def part_of(host: HostKey, parts: int) -> int:
     """The number of the part to which a host belongs, 1 to `parts`.
 

@@ -61,7 +61,7 @@ class SiteScope:
     def site_of(self, url: Url) -> SiteKey:
         return site_key(url)
 
-    def refused(self, url: Url) -> str:
+    def exclusion_reason(self, url: Url) -> str:
         """Which of the user's limits excludes a URL, as a text for users; empty: none."""
         if url in self.starts:
             return ""
@@ -77,7 +77,7 @@ class SiteScope:
     def _ruling(self, url: Url) -> tuple[bool, str]:
         if url in self.starts:
             return True, "a start"
-        refused = self.refused(url)
+        refused = self.exclusion_reason(url)
         return (False, refused) if refused else self._place(url)
 
     def _place(self, url: Url) -> tuple[bool, str]:

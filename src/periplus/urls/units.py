@@ -107,7 +107,7 @@ def _default_prefix(url: Url) -> str:
     return _platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms)) or site_key(url)
 
 
-def promoted(met: Unit, start: str = "") -> Unit:
+def promote(met: Unit, start: str = "") -> Unit:
     """Turns a discovered site into a target unit, crawled from its front page or from `start`."""
     return replace(met, start=canonical(start or f"https://{met.prefixes[0].removeprefix('*.')}/"))
 

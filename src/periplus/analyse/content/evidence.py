@@ -58,7 +58,7 @@ def _counter() -> BlockCounter:
     return BlockCounter(table.data, lower.data, DIGIT)
 
 
-_CACHED = 16_384  # paths: those of about a hundred sites, 1 kB each
+_PATH_CACHE_SIZE = 16_384  # paths: those of about a hundred sites, 1 kB each
 DEEPEST = 24  # containers of a block that are examined, innermost first; real pages nest 5 to 20 deep
 _KEY_BYTES = 8
 _DIGITS = re.compile(r"\d+")
@@ -104,7 +104,7 @@ class PathFacts(NamedTuple):
     roles: int  # roles that its elements give to their blocks: CAPTION, COMMENT, CONTROL
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_PATH_CACHE_SIZE)
 def facts(path: str) -> PathFacts:
     """The facts of a path, as in `Block.path`.
 
@@ -137,7 +137,9 @@ def _roles_of(names: Sequence[str], around: int) -> int:
     return roles
 
 
-@lru_cache(maxsize=_CACHED)  # most new paths differ only in the last step, such as sections with individual ids
+@lru_cache(
+    maxsize=_PATH_CACHE_SIZE
+)  # most new paths differ only in the last step, such as sections with individual ids
 def _step(step: str) -> PathStep:
     folded = _DIGITS.sub("0", step)
     name = _NAMES.sub("", folded)
@@ -147,8 +149,8 @@ def _step(step: str) -> PathStep:
     )
 
 
-TEXTS_KEPT = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
-PATHS_KEPT = 8_192
+MOST_TEXTS = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
+MOST_PATHS = 8_192
 _PATH_BYTES = 300  # in memory, per path: a list, three numbers, a key
 _FORMAT = b"SE2\n"
 
@@ -197,14 +199,14 @@ def traces_of(blocks: Blocks) -> Traces:
     words = np.empty(len(codes) // 2 + len(blocks) + 1, dtype=np.uint64)
     count = _counter().read(codes.data, lines.data, table.reshape(-1).data, digests.reshape(-1).data, words.data)
     shapes = np.array([path.shape for path in paths], dtype=np.uint64)
-    return Traces(table, mixed(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
+    return Traces(table, mix_digests(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
 
 
 def _is_apart(blocks: Blocks) -> Mask:
     return np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)
 
 
-def mixed(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
+def mix_digests(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
     """Combined digests of pairs, never 0."""
     pairs = (digests ^ (others * _MIXER)) * _MIXER
     pairs ^= pairs >> np.uint64(32)
@@ -289,7 +291,7 @@ class SiteEvidence:
     The result does not depend on the order of pages, except for texts that occur on two paths.
 
     Learn each page once; before learning a new version of a page, forget the old one. Memory is bounded: beyond
-    TEXTS_KEPT the rarest texts are dropped; boilerplate is counted again at once.
+    MOST_TEXTS the rarest texts are dropped; boilerplate is counted again at once.
     """
 
     def __init__(self) -> None:
@@ -305,10 +307,10 @@ class SiteEvidence:
         for number, facts_of_path in enumerate(traces.paths):
             row = self._paths.setdefault(facts_of_path.key, [0, 0, 0])
             row[:] = row[0] + 1, row[1] + blocks_on[number], row[2] + new[number]
-        if self._texts.count > TEXTS_KEPT:
-            self._texts.keep(TEXTS_KEPT // 2)
-        if len(self._paths) > PATHS_KEPT:
-            self._paths = _most_frequent(self._paths, PATHS_KEPT // 2)
+        if self._texts.count > MOST_TEXTS:
+            self._texts.keep(MOST_TEXTS // 2)
+        if len(self._paths) > MOST_PATHS:
+            self._paths = _most_frequent(self._paths, MOST_PATHS // 2)
 
     def forget(self, blocks: Blocks) -> None:
         """Reverts `learn` of a page."""
@@ -355,7 +357,7 @@ class SiteEvidence:
         evidence._paths = dict(zip(keys[texts:].tolist(), rows, strict=True))
         return evidence
 
-    def seen(self, blocks: Blocks, traces: Traces | None = None, *, counted: bool) -> PageEvidence:
+    def evidence_of(self, blocks: Blocks, traces: Traces | None = None, *, counted: bool) -> PageEvidence:
         """The statistics of the site relative to these blocks. counted: whether this page has been learnt itself."""
         traces = traces or traces_of(blocks)
         own, size, none = int(counted), len(traces.paths), (0, 0, 0)
@@ -371,7 +373,7 @@ class SiteEvidence:
         )
 
 
-def joined(seen: Sequence[PageEvidence]) -> PageEvidence:
+def concatenate(seen: Sequence[PageEvidence]) -> PageEvidence:
     """Concatenates the statistics of several pages."""
     return seen[0] if len(seen) == 1 else PageEvidence(*map(np.concatenate, zip(*seen, strict=True)))
 
@@ -438,7 +440,7 @@ class Pages:
         self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
         keys = np.frombuffer(b"".join([path.containers for path in each]), dtype="<u8").astype(np.uint64)
         page = self.path_page[self._owner]
-        different, self._container = np.unique(mixed(keys, page.astype(np.uint64)), return_inverse=True)
+        different, self._container = np.unique(mix_digests(keys, page.astype(np.uint64)), return_inverse=True)
         self.container_page: Ints = np.zeros(len(different), dtype=np.intp)
         self.container_page[self._container] = page
 

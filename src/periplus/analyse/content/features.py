@@ -118,7 +118,7 @@ def of_headline(pages: Pages) -> Measures:
     ]
 
 
-class Held(NamedTuple):
+class ContainerSums(NamedTuple):
     """Sums over each container."""
 
     words: Floats
@@ -126,7 +126,7 @@ class Held(NamedTuple):
     page_plain: Floats  # per page, at least 1
 
 
-def of_containers(pages: Pages, seen: PageEvidence, held: Held) -> Measures:
+def of_containers(pages: Pages, seen: PageEvidence, held: ContainerSums) -> Measures:
     """Features of the containers around a block."""
     long_plain = pages.plain * (pages.plain >= _LONG_WORDS)
     words, plain, long = held.words, held.plain, pages.sums(long_plain)
@@ -154,7 +154,7 @@ def _at_least_1(pages: Pages, values: Floats32) -> Floats:
     return sums
 
 
-def of_groups(pages: Pages, held: Held) -> Measures:
+def of_groups(pages: Pages, held: ContainerSums) -> Measures:
     """Features of all blocks on the same path or in the same ancestor: similar blocks are judged together by
     punctuation and links, however short they are.
     """
@@ -172,7 +172,7 @@ def of_groups(pages: Pages, held: Held) -> Measures:
     return list(pages.of_paths(out))
 
 
-def of_sections(pages: Pages, held: Held) -> Measures:
+def of_sections(pages: Pages, held: ContainerSums) -> Measures:
     """Features of the section: from one heading to the next."""
     is_heading = pages.kind == BLOCK_KIND_CODES[BlockKind.HEADING]
     begins = is_heading.copy()
@@ -195,7 +195,7 @@ def of_sections(pages: Pages, held: Held) -> Measures:
     return [*rows.take(section, axis=1), np.log1p(np.arange(len(section)) - first[section])]
 
 
-def of_rest(pages: Pages, seen: PageEvidence, held: Held, share: Floats32) -> Measures:
+def of_rest(pages: Pages, seen: PageEvidence, held: ContainerSums, share: Floats32) -> Measures:
     """The share of text unique to this page that is in a block's containers, and on the page.
 
     share: as in `of_site`.
@@ -293,7 +293,7 @@ def of_runs(pages: Pages) -> Measures:
 
 def of_copies(pages: Pages) -> Measures:
     """How often the page repeats a text: copies for printing or for small screens come second."""
-    texts = evidence.mixed(np.concatenate([trace.texts for trace in pages.traces]), pages.page.astype(np.uint64))
+    texts = evidence.mix_digests(np.concatenate([trace.texts for trace in pages.traces]), pages.page.astype(np.uint64))
     order = np.argsort(texts, kind="stable")
     begins = np.flatnonzero(np.concatenate((np.ones(1, dtype=np.bool), np.diff(texts[order]) != 0)))
     counted = (pages.words > 0)[order]
@@ -330,7 +330,7 @@ def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) 
 
     seen: of all the pages. weights: as in `of_names`.
     """
-    held = Held(pages.sums(pages.words), pages.sums(pages.plain), _at_least_1(pages, pages.plain))
+    held = ContainerSums(pages.sums(pages.words), pages.sums(pages.plain), _at_least_1(pages, pages.plain))
     most = _upper_quarters(pages, seen.path_pages[pages.path])
     share = np.minimum(seen.text_pages / np.maximum(most, 1)[pages.page], 1)
     rows = [

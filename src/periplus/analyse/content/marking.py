@@ -20,11 +20,11 @@ from periplus.analyse.content.evidence import (
     PathStep,
     SiteEvidence,
     Traces,
-    joined,
+    concatenate,
     signed_distance,
     traces_of,
 )
-from periplus.analyse.content.naming import named
+from periplus.analyse.content.naming import name_parts
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
 
@@ -209,9 +209,9 @@ def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
-_STEPS_CACHED = 16_384  # path steps: those of about a hundred sites
-_AT_ONCE = 4_096  # blocks per batch of measuring, ten pages or one large one: 3 MB of numbers
-_JUDGED_AT_ONCE = 4_096  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
+_STEP_CACHE_SIZE = 16_384  # path steps: those of about a hundred sites
+_MEASURING_BATCH = 4_096  # blocks per batch of measuring, ten pages or one large one: 3 MB of numbers
+_SCORING_BATCH = 4_096  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
 
 
 class PageContext(NamedTuple):
@@ -253,7 +253,7 @@ def page_context(
 ) -> PageContext:
     """As for `parts_of`. traces: those of the page, if already computed."""
     traces = traces or traces_of(blocks)
-    seen = (evidence or SiteEvidence()).seen(blocks, traces, counted=learnt and evidence is not None)
+    seen = (evidence or SiteEvidence()).evidence_of(blocks, traces, counted=learnt and evidence is not None)
     return PageContext(blocks, traces, seen, publication)
 
 
@@ -261,7 +261,7 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part per block for each page; a batch of pages takes half the time of single pages."""
     threshold = weights().threshold
     for page, scores in _scores_of_each(pages):
-        yield named(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
+        yield name_parts(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
@@ -275,11 +275,11 @@ def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext,
 
 
 def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
-    """Batches of pages with up to _AT_ONCE blocks, or a single page with more."""
+    """Batches of pages with up to _MEASURING_BATCH blocks, or a single page with more."""
     some: list[PageContext] = []
     size = 0
     for page in pages:
-        if some and size + len(page.blocks) > _AT_ONCE:
+        if some and size + len(page.blocks) > _MEASURING_BATCH:
             yield some
             some, size = [], 0
         some.append(page)
@@ -319,7 +319,7 @@ def _no_evidence(seen: PageEvidence) -> PageEvidence:
 
 def _scores_by_site(some: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in some], [page.traces for page in some])
-    measures = features.matrix(pages, joined([page.seen for page in some]), _step_weights())
+    measures = features.matrix(pages, concatenate([page.seen for page in some]), _step_weights())
     first = _predict(weights().first, measures)
     second = _predict(weights().second, measures, matrix(pages, first))
     return both(first, second)
@@ -342,7 +342,7 @@ class StepWeights(dict[PathStep, float]):
         self._names = names
 
     def __missing__(self, step: PathStep) -> float:
-        if len(self) >= _STEPS_CACHED:
+        if len(self) >= _STEP_CACHE_SIZE:
             self.clear()
         weight = self[step] = sum([self._names.get(word, 0.0) for word in step.words])
         return weight
@@ -356,7 +356,7 @@ def _step_weights() -> StepWeights:
 def _predict(learnt: Forest | Net, *parts: Floats32) -> Floats32:
     return np.concatenate(
         [
-            learnt.scores(*(part[:, start : start + _JUDGED_AT_ONCE] for part in parts))
-            for start in range(0, parts[0].shape[1], _JUDGED_AT_ONCE)
+            learnt.scores(*(part[:, start : start + _SCORING_BATCH] for part in parts))
+            for start in range(0, parts[0].shape[1], _SCORING_BATCH)
         ]
     )

@@ -41,11 +41,11 @@ BYLINE_CHARS, DATE_CHARS = 120, 60  # a longer block is more than a byline, or m
 SENTENCE_WORDS = 6  # of a sentence about the author; `By Lisa Sanders, M.D.` has five
 NAME_CHARS = 4  # shorter names are parts of other words
 BUTTON_CHARS = 15  # of a link within comments: a longer one is part of a comment
-REPEATED = 0.3  # share of the site's pages: a block on more of them is neither headline nor comment
+BOILERPLATE_SHARE = 0.3  # share of the site's pages: a block on more of them is neither headline nor comment
 TIMES_MOST = 2  # occurrences of a comment on a page: `Reply` is below each
 
 
-def named(
+def name_parts(
     blocks: Blocks, traces: Traces, is_content: Mask, seen: PageEvidence, publication: Publication
 ) -> tuple[Part, ...]:
     """One part per block.
@@ -57,7 +57,7 @@ def named(
     is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
     positions = np.frombuffer(blocks.positions, dtype=np.uint8)
     is_aside = (positions == _NAV) | (positions == _ASIDE)
-    content, repeated = _places(is_content & is_text), seen.text_pages > REPEATED * seen.pages[0]
+    content, repeated = _places(is_content & is_text), seen.text_pages > BOILERPLATE_SHARE * seen.pages[0]
     roles = np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
     roles[kinds == _CAPTION] |= CAPTION
     if roles.any():
@@ -135,10 +135,10 @@ def _headline(
     """
     title = texts[blocks.kinds.index(_TITLE)] if _TITLE in blocks.kinds else ""
     levels = {place: blocks.levels[place] if blocks.levels else 0 for place in headings}
-    titled = _titled(levels, title, texts, parts)
+    titled = _title_block(levels, title, texts, parts)
     if titled is None and len(title) >= LINE_CHARS:
         within = [place for place in lines if LINE_CHARS <= len(texts[place]) <= len(title) and texts[place] in title]
-        titled = _titled(dict.fromkeys(within, LOWEST), title, texts, parts)
+        titled = _title_block(dict.fromkeys(within, LOWEST), title, texts, parts)
     if titled is not None:
         return titled
     first = next((place for place in headings if parts[place] is Part.CONTENT and levels[place] == 1), None)
@@ -147,7 +147,7 @@ def _headline(
     return first
 
 
-def _titled(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: Sequence[Part]) -> int | None:
+def _title_block(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: Sequence[Part]) -> int | None:
     """Among blocks with their levels, the block with most of the page's title; None if there is none."""
     words, pieces = _words(title), [_words(piece) for piece in _BETWEEN.split(title)]
     ranks = [

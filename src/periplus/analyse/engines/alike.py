@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from periplus.analyse.audit_input import NOT_FOLLOWED
+from periplus.analyse.audit_input import UNFOLLOWED_KINDS
 from periplus.analyse.duplicates import (
     BINS,
     SHINGLES_LEAST,
@@ -26,17 +26,17 @@ from periplus.analyse.linkgraph import PAGES
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, LinkKind
-from periplus.model.visit import FETCHED, REASONS_OF, State
+from periplus.model.visit import FETCHED_REASONS, REASONS_OF, State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
-FETCHED_REASONS = sorted(reason.value for reason in FETCHED)
+FETCHED_NAMES = sorted(reason.value for reason in FETCHED_REASONS)
 FAILED_REASONS = sorted(reason.value for reason in REASONS_OF[State.FAILED])
 CLICKS = sorted(kind.value for kind in CLICK_KINDS)
-FOLLOWED = sorted(kind.value for kind in FOLLOWED_KINDS)
-ASKED = sorted(kind.value for kind in LinkKind if kind not in NOT_FOLLOWED)
+FOLLOWED_LINKS = sorted(kind.value for kind in FOLLOWED_KINDS)
+CHECKED_LINKS = sorted(kind.value for kind in LinkKind if kind not in UNFOLLOWED_KINDS)
 
 DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
 """Limits of the fields of a merit, which is packed into 63 bits.
@@ -60,7 +60,7 @@ def url_vectors(dataset: Path, span: Span | None = None) -> UrlVectors:
     return UrlVectors(
         numbers(dataset, "urls", "site", span=span),
         is_among(dataset, "urls", "reason", PAGE_REASONS, span),
-        is_among(dataset, "urls", "reason", FETCHED_REASONS, span),
+        is_among(dataset, "urls", "reason", FETCHED_NAMES, span),
         is_among(dataset, "urls", "reason", FAILED_REASONS, span),
     )
 
@@ -131,19 +131,19 @@ def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
 
 TEXT_ROWS = 2_000  # per read: about 10 MB
 HOUR_MS = 3_600_000.0
-UNDATED = np.iinfo(np.int64).min
+NO_DATE = np.iinfo(np.int64).min
 Names = Callable[[str, str | None], Hashes]  # (text, content) of a page -> hashes to compare, ascending and distinct
 
 
 def duplicates(task: StageTask) -> None:
     """Groups pages with equal folded text, by digest; the page with the best merit leads."""
-    write_twins(task, twins(digested(task.dataset, Span("url", 0, manifest_in(task.dataset).rows("urls")))))
+    write_twins(task, twins(digest_columns(task.dataset, Span("url", 0, manifest_in(task.dataset).rows("urls")))))
 
 
 LIKE = ("bytes", "words", "folded")  # what a page has in common with the leader of its group
 
 
-def digested(dataset: Path, span: Span) -> Ints:
+def digest_columns(dataset: Path, span: Span) -> Ints:
     """int64[8, pages] for the fetched pages with URLs in the span: URL number, merit, and two numbers each for the
     digests of the folded text, the text and the body.
     """
@@ -154,7 +154,7 @@ def digested(dataset: Path, span: Span) -> Ints:
             part.append(np.frombuffer(bytes.fromhex("".join(values.to_pylist())), "<i8").reshape(-1, 2))
     page = numbers(dataset, "pages", "url", span=span)
     merit = merits_of(dataset, span)[page - span.first]
-    fetched = is_among(dataset, "urls", "reason", FETCHED_REASONS, span)[page - span.first]
+    fetched = is_among(dataset, "urls", "reason", FETCHED_NAMES, span)[page - span.first]
     columns: Ints = np.vstack([page, merit, *(np.concatenate(part).T for part in parts)])
     return columns[:, fetched]
 
@@ -163,7 +163,7 @@ def twins(pages: Ints) -> Ints:
     """int64[3, rows] for pages that share their folded text: the page, the leader of its group, and what they have in
     common, as an index in LIKE.
 
-    pages: as returned by `digested`.
+    pages: as returned by `digest_columns`.
     """
     pages = pages[:, np.lexsort((pages[1], pages[3], pages[2]))]
     first = np.ones(pages.shape[1], np.bool_)
@@ -209,7 +209,7 @@ def sketch_rows(
     return urls[full], counts, [sketch(hashes[place]).astype("<u8").tobytes() for place in full]
 
 
-def _sketched(names_of: Names, task: StageTask, span: Span | None = None) -> None:
+def _write_sketches(names_of: Names, task: StageTask, span: Span | None = None) -> None:
     with task.writer("sketches") as writer:
         for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS, span=span):
             urls, texts, contents = block.columns
@@ -217,8 +217,8 @@ def _sketched(names_of: Names, task: StageTask, span: Span | None = None) -> Non
             writer.add(dict(zip(("url", "shingles", "bins"), rows, strict=True)))
 
 
-sketches = partial(_sketched, _content)
-outlines = partial(_sketched, _outline)
+sketches = partial(_write_sketches, _content)
+outlines = partial(_write_sketches, _outline)
 
 
 def near(task: StageTask) -> None:
@@ -335,11 +335,11 @@ def in_stories(task: StageTask, near_head: Ints, span: Span) -> tuple[Ints, Ints
     twin = numbers(task.folders["duplicates"], "duplicates", "group", span=span)
     # the leader may be in a group of near-duplicates
     story[page - span.first] = np.where(near_head[twin] >= 0, near_head[twin], twin)
-    dated = numbers(task.dataset, "pages", "last_modified", UNDATED, span)
+    dated = numbers(task.dataset, "pages", "last_modified", NO_DATE, span)
     first_seen = numbers(task.dataset, "urls", "first_seen", span=span)
     site = numbers(task.dataset, "urls", "site", span=span)
     pages = pages - span.first
-    dated = np.where(dated == UNDATED, first_seen[pages], dated)
+    dated = np.where(dated == NO_DATE, first_seen[pages], dated)
     some = story[pages] >= 0
     return story[pages][some], site[pages][some], dated[some]
 

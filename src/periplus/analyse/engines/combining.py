@@ -36,7 +36,7 @@ _ROWS = {"urls": 1 << 16, "redirects": 1 << 16, "pages": 1 << 14, "links": 1 << 
 _NEVER = np.iinfo(np.int64).max  # greater than any time or depth
 
 
-def combined(datasets: Sequence[Path], folder: Path, now: float) -> Manifest:
+def combine(datasets: Sequence[Path], folder: Path, now: float) -> Manifest:
     """Writes the merged dataset into a folder; does nothing if the folder already has it.
 
     Memory: 10 bytes per URL and dataset, the host names, and a block of rows per dataset. Texts are included if every

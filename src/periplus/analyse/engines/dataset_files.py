@@ -20,7 +20,7 @@ from periplus.model.dataset import (
     MANIFEST,
     TABLES,
     Block,
-    Coded,
+    CodedColumn,
     Manifest,
     PartNote,
     TableNote,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Links per read: 5 columns take 20 MB; smaller blocks cost more calls than they save
 BLOCK_ROWS = 1 << 19
 PART_ROWS = 10_000_000  # per file: about 100 MB of links, a good size for a cluster task
-UNFINISHED = "unfinished"  # folder in a dataset for temporary files
+DRAFTS = "unfinished"  # folder in a dataset for temporary files
 GROUP_ROWS = 1_000_000  # per row group, the unit of reading; a smaller block of texts is one row group
 
 
@@ -49,7 +49,7 @@ def require_free(folder: Path) -> None:
         if (folder / MANIFEST).exists():
             raise UsageError(f"{folder} already contains a dataset. Choose another folder, or delete it.")
         folder.mkdir(parents=True, exist_ok=True)
-        ours = {*TABLES, UNFINISHED}
+        ours = {*TABLES, DRAFTS}
         if strange := sorted(path.name for path in folder.iterdir() if path.name not in ours):
             raise UsageError(f"{folder} is not empty: it contains {strange[0]}. Choose another folder.")
     except OSError as error:
@@ -64,7 +64,7 @@ def begin(folder: Path) -> None:
 
 def drop(folder: Path) -> None:
     """Deletes unfinished tables."""
-    for name in (*TABLES, UNFINISHED):
+    for name in (*TABLES, DRAFTS):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -235,7 +235,7 @@ class TableWriter:
 def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
     import pyarrow as pa
 
-    if isinstance(values, Coded):
+    if isinstance(values, CodedColumn):
         return pa.DictionaryArray.from_arrays(values.codes, pa.array(values.names, pa.string())).cast(type)
     if isinstance(values, np.ndarray):
         return pa.array(values.astype(np.bool_) if kind is ColumnKind.BOOLEAN else values).cast(type)
@@ -248,7 +248,7 @@ def _array(kind: ColumnKind, type: pa.DataType, values: Values) -> pa.Array:
 
 def write_part(folder: Path, table: str, number: int, rows: Iterable[Block]) -> PartNote:
     """Writes one part of a table of TABLES; the file gets its final name when it is complete."""
-    columns, draft = TABLES[table].columns, folder / UNFINISHED / f"{table}-{number:05}"
+    columns, draft = TABLES[table].columns, folder / DRAFTS / f"{table}-{number:05}"
     shutil.rmtree(draft, ignore_errors=True)
     with TableWriter(draft, table, columns, part_rows=1 << 62) as writer:
         for block in rows:

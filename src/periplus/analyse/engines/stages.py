@@ -250,7 +250,7 @@ ANALYSES: Mapping[str, tuple[str, ...]] = {
 """The final stages of each analysis."""
 
 
-def needed(names: Sequence[str]) -> tuple[Stage, ...]:
+def required_stages(names: Sequence[str]) -> tuple[Stage, ...]:
     """The stages required for these, in order of computation."""
     stages: dict[str, Stage] = {}
 
@@ -351,7 +351,7 @@ def compute(
     parquet_module()
     name, engine = engines
     digest = manifest_in(dataset).digest
-    stages = needed(names)
+    stages = required_stages(names)
     folders: dict[str, Path] = {}
     done = []
     for number, stage in enumerate(stages):
@@ -387,7 +387,7 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     write_manifest(task.out, Manifest(task.stage.name, VERSION, time.time(), inputs, asked, notes))
 
 
-def chosen(
+def choose_engine(
     manifest: Manifest, stages: Sequence[str], memory_bytes: int, cluster: str = "", cores: int = 1
 ) -> EngineChoice:
     """Chooses an engine: the cluster if the dataset does not fit this machine or the cluster is faster; else STREAM.
@@ -413,7 +413,7 @@ def chosen(
 def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int = 1) -> float:
     """Estimated time of all stages required for these, by COSTS."""
     cost = COSTS[engine]
-    work_us = sum(cost.row_us[stage.name] * manifest.rows(ROWS[stage.name]) for stage in needed(stages))
+    work_us = sum(cost.row_us[stage.name] * manifest.rows(ROWS[stage.name]) for stage in required_stages(stages))
     return cost.start_s + work_us / 1e6 / cores
 
 

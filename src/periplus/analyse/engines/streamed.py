@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from periplus.analyse.engines.alike import (
-    ASKED,
+    CHECKED_LINKS,
     CLICKS,
-    FOLLOWED,
+    FOLLOWED_LINKS,
     UrlVectors,
     cascades,
     directory_hashes,
@@ -32,8 +32,8 @@ from periplus.analyse.linkgraph import (
     by_precedence,
     depth_first_places,
     depths_below,
-    distinct_sorted,
-    resolved,
+    resolve_redirects,
+    sort_distinct,
 )
 from periplus.errors import NotConverged, StoreError
 from periplus.model.arrays import Floats, Ints
@@ -56,12 +56,12 @@ def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[In
     with ExitStack() as opened:
         files = [opened.enter_context((folder / str(number)).open("wb")) for number in range(FILES)]
         for block in blocks:
-            ascending = distinct_sorted(block)
+            ascending = sort_distinct(block)
             cuts = np.searchsorted(ascending, np.arange(1, FILES) * width)
             for file, part in zip(files, np.split(ascending, cuts), strict=True):
                 file.write(part.tobytes())
     for number in range(FILES):
-        yield distinct_sorted(np.fromfile(folder / str(number), np.int64))
+        yield sort_distinct(np.fromfile(folder / str(number), np.int64))
 
 
 class NumberTally:
@@ -98,7 +98,7 @@ LINKS_AT_ONCE = 1 << 22  # per step of a map: 100 MB
 
 def ends(task: StageTask) -> None:
     redirects = LinkRows(numbers(task.dataset, "redirects", "source"), numbers(task.dataset, "redirects", "target"))
-    end, is_somewhere = resolved(redirects.sources, redirects)
+    end, is_somewhere = resolve_redirects(redirects.sources, redirects)
     task.write("ends", {"source": redirects.sources, "end": np.where(is_somewhere, end, -1)})
 
 
@@ -142,7 +142,7 @@ def _whole_sources(edges: Iterator[tuple[Ints, Ints]], span: int) -> Iterator[tu
     left = np.zeros(0, np.int64)
     last = -1
     for source, target in edges:
-        pairs = distinct_sorted(np.concatenate([left, source * span + target]))
+        pairs = sort_distinct(np.concatenate([left, source * span + target]))
         if len(pairs) and pairs[0] <= last:
             raise StoreError("the dataset's links are not sorted by source, as its columns specify: export it again")
         cut = int(np.searchsorted(pairs, pairs[-1] // span * span)) if len(pairs) else 0
@@ -259,20 +259,20 @@ def map_rows(links: LinkTargets, urls: Ints, site: Ints, rank: Floats, home: Int
     return rows
 
 
-def broken(task: StageTask) -> None:
+def broken_links_stage(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    write_broken(task, urls, end, Span("source", 0, len(end)))
+    write_broken_links(task, urls, end, Span("source", 0, len(end)))
 
 
-def write_broken(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> None:
+def write_broken_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> None:
     """Writes the broken links of these pages."""
     with task.writer("broken") as writer:
         for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"], span=sources):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
             rows = np.flatnonzero(
-                text_mask(block, "kind", ASKED) & urls.fetched[source] & (led >= 0) & urls.failed[led]
+                text_mask(block, "kind", CHECKED_LINKS) & urls.fetched[source] & (led >= 0) & urls.failed[led]
             )
             words = {name: block.column(name).take(rows) for name in ("kind", "position")}
             writer.add({"source": source[rows], "target": target[rows], "end": led[rows], **words})
@@ -295,7 +295,7 @@ def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -
     met = np.zeros(len(urls.site), np.bool_)
 
     def outward() -> Iterator[tuple[Ints, Ints]]:
-        for source, target in _links(task, FOLLOWED, sources):
+        for source, target in _links(task, FOLLOWED_LINKS, sources):
             led = end[target]
             outgoing = (led >= 0) & urls.fetched[source] & ~urls.failed[led] & (urls.site[source] != urls.site[led])
             np.add.at(tallies[0], urls.site[led[outgoing]], 1)
@@ -335,10 +335,10 @@ def interlinking(task: StageTask) -> None:
             writer.add(rows)
 
 
-Counted = tuple[Ints, Ints]  # distinct numbers, ascending; count of each
+NumberCounts = tuple[Ints, Ints]  # distinct numbers, ascending; count of each
 
 
-def interlinking_rows(sites: int, of_pages: Counted, of_folders: Counted) -> Iterator[dict[str, object]]:
+def interlinking_rows(sites: int, of_pages: NumberCounts, of_folders: NumberCounts) -> Iterator[dict[str, object]]:
     """Blocks of rows, ordered as MODELS. A pair of sites is encoded as source * sites + target."""
     pairs, counts = of_pages
     for model, (both, times) in zip(MODELS, (of_pages, of_folders, (pairs, np.ones_like(counts))), strict=True):
@@ -355,7 +355,7 @@ ENGINE: Engine = {
     "ranks": ranks,
     "web_ranks": web_ranks,
     "map": site_map,
-    "broken": broken,
+    "broken": broken_links_stage,
     "external": external,
     "duplicates": duplicates,
     "sketches": sketches,

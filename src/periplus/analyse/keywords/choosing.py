@@ -28,11 +28,11 @@ Method = Callable[[Reading, Candidates, Counts], Floats]
 TFIDF_WORDS = 3  # longest phrase
 # As published, except that short texts need no repetition
 KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0
-LOOKED_AT = 4  # candidates examined per requested keyword
+CANDIDATES_PER_KEYWORD = 4  # candidates examined per requested keyword
 # Words. Without this, lists of short texts repeat the same keyword four times (for passages F1@5 is 40.2 instead of
 # 35.9; for pages it would lose 2 points, so it is not used there)
 WRAPPING = 2
-OF_EACH = 50  # candidates of each text of a group
+CANDIDATES_PER_TEXT = 50  # candidates of each text of a group
 FRAMED_TEXTS = 10  # smaller groups are too small to detect boilerplate
 # Share of a site's pages. A phrase that occurs about once on each is boilerplate, for example the title of a book
 FRAME_SHARE, FRAME_TIMES = 0.5, 1.25
@@ -69,7 +69,7 @@ METHODS: dict[str, Method] = {
 }  # fmt: skip
 
 
-class Scored(NamedTuple):
+class TextScores(NamedTuple):
     """The candidates of a text with their scores."""
 
     text: Reading
@@ -85,26 +85,30 @@ class Scored(NamedTuple):
     def spellings(self, at: int) -> Counter[str]:
         """The spellings of a candidate, in text order."""
         places = self.phrases.places[self.phrases.owner == at]
-        return Counter(self.text.written(int(place), int(self.phrases.sizes[at])) for place in places)
+        return Counter(self.text.original_words(int(place), int(self.phrases.sizes[at])) for place in places)
 
 
-def scored(text: Reading, counts: Counts, method: str = "learnt") -> Scored:
+def score_candidates(text: Reading, counts: Counts, method: str = "learnt") -> TextScores:
     """Scores all candidates of a text. method: a key of METHODS."""
     phrases = candidates(text)
-    return Scored(text, phrases, METHODS[method](text, phrases, counts))
+    return TextScores(text, phrases, METHODS[method](text, phrases, counts))
 
 
 def keywords_of(text: Reading, counts: Counts, most: int = 10, method: str = "learnt") -> list[Keyword]:
     """The keywords of a text, best first, each stem once."""
-    result = scored(text, counts, method)
-    best = _without_extensions(result, result.best(LOOKED_AT * most), most) if is_passage(text) else result.best(most)
+    result = score_candidates(text, counts, method)
+    best = (
+        _without_extensions(result, result.best(CANDIDATES_PER_KEYWORD * most), most)
+        if is_passage(text)
+        else result.best(most)
+    )
     return [
         Keyword(_spelling(result.spellings(at)), float(result.scores[at]), int(result.phrases.times[at]), 1)
         for at in best
     ]
 
 
-def _without_extensions(result: Scored, order: list[int], most: int) -> list[int]:
+def _without_extensions(result: TextScores, order: list[int], most: int) -> list[int]:
     """The first `most` in order, without phrases that extend an earlier one by at least WRAPPING words and are not more
     frequent than it.
     """
@@ -149,12 +153,12 @@ def keywords_of_all(
     number = 0
     for text in texts:
         number += 1
-        result = scored(text, counts, method)
+        result = score_candidates(text, counts, method)
         keys, shares = result.phrases.keys, _shares(result.scores)
         for key, count in zip(keys.tolist(), result.phrases.times.tolist(), strict=True):
             pages[key] += 1
             times[key] += count
-        for at in result.best(OF_EACH):
+        for at in result.best(CANDIDATES_PER_TEXT):
             total[int(keys[at])] += shares[at]
             written.setdefault(int(keys[at]), Counter()).update(result.spellings(at))
     all_keys = np.array(list(total), np.uint64)
@@ -166,7 +170,7 @@ def keywords_of_all(
         scores = scores * np.minimum(1.0, 2 * (1 - on / number))
         often = np.array([times[key] for key in total], np.float64)
         scores = np.where((on >= FRAME_SHARE * number) & (often <= FRAME_TIMES * on), 0.0, scores)
-    order = np.argsort(-scores, kind="stable")[: LOOKED_AT * most]
+    order = np.argsort(-scores, kind="stable")[: CANDIDATES_PER_KEYWORD * most]
     best = [(int(all_keys[at]), float(scores[at])) for at in order if scores[at] > 0]
     return _drop_redundant([Keyword(_spelling(written[key]), score, times[key], pages[key]) for key, score in best])[
         :most

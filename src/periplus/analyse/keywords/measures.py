@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from periplus.analyse.content.marking import Forest
-from periplus.analyse.keywords.reading import LINE, PARTED, Candidates, Counts, Ints, Reading, tag_measures, tagged
-from periplus.analyse.linkgraph import distinct_sorted
+from periplus.analyse.keywords.reading import LINE, PARTED, Candidates, Counts, Ints, Reading, tag_measures, tag_words
+from periplus.analyse.linkgraph import sort_distinct
 from periplus.model.arrays import Floats, Floats32, Mask, Unsigned64
 
 # Measures, in the order of NAMES: number of words; frequency (log), also as a share of the text; positions as shares of
@@ -72,9 +72,7 @@ def _positions(text: Reading, phrases: Candidates) -> list[Floats]:
     last = np.zeros(n, np.intp)
     np.maximum.at(last, phrases.owner, phrases.places)
     width = int(text.sentences.max(initial=0)) + 1
-    sentences = np.bincount(
-        distinct_sorted(phrases.owner * width + text.sentences[phrases.places]) // width, minlength=n
-    )
+    sentences = np.bincount(sort_distinct(phrases.owner * width + text.sentences[phrases.places]) // width, minlength=n)
     return [
         phrases.sizes.astype(np.float64), np.log(phrases.times), phrases.times / words, first / words, np.log1p(first),
         last / words, (last - first) / words,
@@ -204,10 +202,8 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
     free = np.flatnonzero(~text.stops)
     owners = owner[free]
     pairs = [owners[:-step] * n + owners[step:] for step in range(1, WINDOW) if len(owners) > step]
-    near = distinct_sorted(
-        np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)])
-    )
-    following = distinct_sorted(owner[:-1] * n + owner[1:])
+    near = sort_distinct(np.concatenate([*pairs, *(pair % n * n + pair // n for pair in pairs), np.zeros(0, np.intp)]))
+    following = sort_distinct(owner[:-1] * n + owner[1:])
     return (
         np.bincount(near // n, minlength=n).astype(np.float64),
         np.bincount(following % n, minlength=n),
@@ -238,7 +234,7 @@ def likelihoods(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
         return np.zeros(0)
     if not is_passage(text):
         return forest("page").scores(page_measures(text, phrases, counts)).astype(np.float64)
-    matrix, tags = measures(text, phrases, counts), tag_measures(tagged(text), phrases)
+    matrix, tags = measures(text, phrases, counts), tag_measures(tag_words(text), phrases)
     return forest("passage").scores(np.concatenate((matrix, tags))).astype(np.float64)
 
 
@@ -284,7 +280,7 @@ def word_graph(text: Reading, window: int) -> WordGraph:
     )
 
 
-def ranked(weights: sparse.csr_array, start: Floats) -> Floats:
+def page_rank(weights: sparse.csr_array, start: Floats) -> Floats:
     """PageRank with restart distribution `start` (sum 1) over weighted undirected links. Sums to 1."""
     n = weights.shape[0]
     out = np.asarray(weights.sum(axis=1)).ravel()
@@ -323,7 +319,7 @@ def _uniform(n: int) -> Floats:
 def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """Every run, scored by the sum of its words."""
     graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, phrases, _per_word(graph, ranked(graph.weights, _uniform(graph.weights.shape[0]))))
+    return _phrases(text, phrases, _per_word(graph, page_rank(graph.weights, _uniform(graph.weights.shape[0]))))
 
 
 def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
@@ -331,7 +327,7 @@ def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     graph = word_graph(text, TEXTRANK_WINDOW)
     links = graph.weights.copy()
     links.data[:] = 1.0
-    scores = ranked(links, _uniform(links.shape[0]))
+    scores = page_rank(links, _uniform(links.shape[0]))
     chosen = np.zeros(len(scores), bool)
     chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
     of_words = np.append(chosen, False)[graph.owner]
@@ -343,7 +339,7 @@ def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     graph = word_graph(text, GRAPH_WINDOW)
     free = np.flatnonzero(graph.owner >= 0)
     start = np.bincount(graph.owner[free], 1 / (free + 1), graph.weights.shape[0])
-    scores = ranked(graph.weights, start / max(start.sum(), 1e-12))
+    scores = page_rank(graph.weights, start / max(start.sum(), 1e-12))
     return np.where(phrases.sizes <= 3, _phrases(text, phrases, _per_word(graph, scores)), -np.inf)
 
 
@@ -399,7 +395,9 @@ def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen[np.unique(topics, return_index=True)[1]]] = ranked(sparse.csr_array(between), _uniform(len(between)))
+    scores[chosen[np.unique(topics, return_index=True)[1]]] = page_rank(
+        sparse.csr_array(between), _uniform(len(between))
+    )
     return scores
 
 
@@ -410,7 +408,7 @@ def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floa
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
     weights = _boost_first(weights, topics, phrases.places[phrases.first[chosen]])
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen] = ranked(sparse.csr_array(weights), _uniform(len(chosen)))
+    scores[chosen] = page_rank(sparse.csr_array(weights), _uniform(len(chosen)))
     return scores
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from periplus.analyse.keywords.reading import function_words
 from periplus.document.dates import months
-from periplus.document.words import folded, plain
+from periplus.document.words import fold_form, plain
 
 # Most words of a keyword that is not a name, and of a keyword that contains a function word: longer ones are sentence
 # fragments
@@ -37,12 +37,12 @@ def _words(language: str) -> _Words:
     stored = json.loads((files("periplus.analyse.keywords") / "unprintable_words.json").read_text(encoding="utf-8"))
     lists = stored.get(language, stored["en"])
     of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}
-    empty = _forms(lists["frame"]) | of_months | {folded(word) for word in function_words(language)}
+    empty = _forms(lists["frame"]) | of_months | {fold_form(word) for word in function_words(language)}
     return _Words(frozenset(empty), frozenset(_forms(lists["numbers"])), frozenset(_forms(lists["headings"])))
 
 
 def _forms(text: str) -> set[str]:
-    return set(_WORD.findall(folded(plain(text))))
+    return set(_WORD.findall(fold_form(plain(text))))
 
 
 def is_printable(keyword: str, language: str) -> bool:
@@ -53,7 +53,7 @@ def is_printable(keyword: str, language: str) -> bool:
     WORDS_MOST words, or WORDS_BOUND if one of them is a function word.
     """
     written = _WORD.findall(keyword)
-    forms = [folded(plain(word)) for word in written]
+    forms = [fold_form(plain(word)) for word in written]
     words = _words(language)
     if all(form in words.empty or form in words.numbers or form.isdigit() or len(form) < 2 for form in forms):
         return False
@@ -72,7 +72,7 @@ def is_heading(keyword: str, language: str) -> bool:
 def is_name(keyword: str, language: str) -> bool:
     """Whether it has several words, each capitalised or a function word."""
     written, binding = _WORD.findall(keyword), function_words(language)
-    return len(written) > 1 and all(word[0].isupper() or folded(plain(word)) in binding for word in written)
+    return len(written) > 1 and all(word[0].isupper() or fold_form(plain(word)) in binding for word in written)
 
 
 def frame_texts(pages: Sequence[Iterable[str]]) -> frozenset[str]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import xxhash
 
 from periplus.document.language import is_beyond_latin
-from periplus.document.words import folded, plain, script_languages, table
+from periplus.document.words import fold_form, plain, script_languages, table
 
 Bits = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Reading(NamedTuple):
     digits: Bits  # contains a digit or another non-letter
     paragraphs: int
 
-    def written(self, start: int, count: int) -> str:
+    def original_words(self, start: int, count: int) -> str:
         """Words as in the text, on one line."""
         pieces = [piece for at in range(start, start + count) for piece in (self.words[at], self.gaps[at])]
         return " ".join("".join(pieces[:-1]).split())
@@ -101,7 +101,7 @@ def _lists() -> dict[str, frozenset[str]]:
 def function_words(language: str) -> frozenset[str]:
     """Function words of a language, with and without diacritics; English words if it has no list."""
     words = _lists().get(language, _lists()["en"]) | _ENGLISH
-    return words | {folded(word) for word in words}
+    return words | {fold_form(word) for word in words}
 
 
 class _Kinds(dict[str, int]):
@@ -207,13 +207,13 @@ class Candidates(NamedTuple):
 def candidates(text: Reading) -> Candidates:
     """Candidates: phrases that neither begin nor end with a function word."""
     places, counts, keys = _occurrences(text)
-    phrases = _grouped(places, counts, keys)
+    phrases = _group_candidates(places, counts, keys)
     if len(text.words) <= LONG:
         return phrases
     return _select(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
 
 
-def _grouped(places: Ints, counts: Ints, keys: Keys) -> Candidates:
+def _group_candidates(places: Ints, counts: Ints, keys: Keys) -> Candidates:
     distinct, first, owner, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     return Candidates(distinct, first, times, counts[first], places, counts, owner)
 
@@ -279,7 +279,7 @@ class Counts(NamedTuple):
 NOTHING = Counts(0, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
 
-def counted(texts: Iterable[Reading]) -> Counts:
+def count_texts(texts: Iterable[Reading]) -> Counts:
     """Counts all words and candidates of the texts."""
     keys, numbers = NOTHING.keys, NOTHING.numbers
     waiting: list[Keys] = []
@@ -318,7 +318,7 @@ def _merge_counts(
 TagScores = npt.NDArray[np.float32]
 
 NAMES = ("tag_begin", "tag_end", "tag_mean", "tag_least", "tag_before", "tag_after", "tag_sum")
-BEGIN, FINISH, WITHIN = range(3)  # columns of the result of `tagged`
+BEGIN, FINISH, WITHIN = range(3)  # columns of the result of `tag_words`
 OUTSIDE = -3.0  # log-odds of the positions before the first and after the last word
 SCALE = 100  # weights are stored as integers
 
@@ -355,7 +355,7 @@ def traits(text: Reading) -> list[list[str]]:
     return rows
 
 
-def tagged(text: Reading) -> TagScores | None:
+def tag_words(text: Reading) -> TagScores | None:
     """float32[words, 3]: log-odds that a keyword begins at, ends at, contains the word.
 
     None if there is no model of the language.

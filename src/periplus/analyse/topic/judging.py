@@ -28,10 +28,10 @@ from periplus.model.topic import Example, ExampleMark, Method, TellingWord, Topi
 WORD_CHARS = 40  # longer runs are not words
 TEXT_CHARS = 50_000  # judged per page: enough to decide, and a book must not take a second
 
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORDS = re.compile(rf"[^\W\d_{_UNSPACED}][^\W_{_UNSPACED}]+|[{_UNSPACED}]+")
+_SCRIPTS_WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORDS = re.compile(rf"[^\W\d_{_SCRIPTS_WITHOUT_SPACES}][^\W_{_SCRIPTS_WITHOUT_SPACES}]+|[{_SCRIPTS_WITHOUT_SPACES}]+")
 _ASCII_WORDS = re.compile("[a-z][a-z0-9]+")
-_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_HAS_UNSPACED = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
 _NO_TEXT = (BlockKind.TITLE, BlockKind.ALT)
 
 
@@ -154,7 +154,7 @@ def _array(written: str) -> Floats32:
     return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
 
 
-REMEMBERED = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones
+WORD_CACHE_SIZE = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones
 # Share of a page's words: at least half are known on pages in the examples' language, one in twenty in other languages
 KNOWN_LEAST = 0.2
 _TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
@@ -183,7 +183,7 @@ class Judge:
         """Weighted mean over the words; -inf for a text without words."""
         if not counts:
             return _JUDGING_NO_TEXT
-        if len(self._known) > REMEMBERED:
+        if len(self._known) > WORD_CACHE_SIZE:
             self._known.clear()
         weights = self._known
         parts = np.fromiter(map(weights.__getitem__, counts), np.complex128, len(counts))
@@ -248,7 +248,7 @@ def chance(table: WeightTable, text: Input) -> float:
     return 1.0 / (1.0 + exp(-float(np.clip(table.weights[text.places] @ text.values + table.bias, -60, 60))))
 
 
-def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
+def train_table(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
     """Trains a table for ROUNDS epochs, alternating between both classes as far as possible."""
     table = WeightTable(np.zeros(BUCKETS, np.float32), 0.0)
     mixed = _interleave(examples)
@@ -260,7 +260,7 @@ def taught(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
     return table
 
 
-def learned_on(topic: Topic, example: Example) -> Topic:
+def learn_example(topic: Topic, example: Example) -> Topic:
     """The topic after one more example, whose digest is not stored."""
     table = _step(
         WeightTable(topic.hashed.copy(), -topic.threshold),

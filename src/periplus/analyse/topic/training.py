@@ -186,7 +186,7 @@ class LinearWeights(NamedTuple):
     bias: float
 
 
-def fitted(rows: csr_array, labels: Mask, cost: float, *, hinge: bool = False) -> LinearWeights:
+def fit(rows: csr_array, labels: Mask, cost: float, *, hinge: bool = False) -> LinearWeights:
     """The weights that minimise half their squared norm plus cost times the losses.
 
     rows: n x v. labels: n. hinge: squared hinge loss, else logistic.
@@ -244,7 +244,7 @@ class Examples(NamedTuple):
     labels: Mask
 
 
-class Learned(NamedTuple):
+class TrainedTopic(NamedTuple):
     """A topic, with the data that its evaluation needs."""
 
     topic: Topic
@@ -285,23 +285,23 @@ def examples_of(given: Sequence[Example]) -> Examples:
     )
 
 
-def learned(
+def train(
     name: str, examples: Examples, background: Sequence[Mapping[str, int]] = (), method: Method = Method.CALIBRATED
-) -> Learned:
+) -> TrainedTopic:
     """Trains a topic and computes its cross-validated scores.
 
     background: word counts of unlabelled pages. Raises UsageError if there are only positives or only negatives.
     """
     space = space_of([*examples.counts, *background])
-    return learned_of_rows(
+    return train_on_rows(
         name, examples, space, rows_of(examples.counts, space), rows_of(background, space), method=method
     )
 
 
-def learned_of_rows(
+def train_on_rows(
     name: str, examples: Examples, space: Space, rows: csr_array, background: csr_array, *, method: Method
-) -> Learned:
-    """As `learned`, from rows that were already computed.
+) -> TrainedTopic:
+    """As `train`, from rows that were already computed.
 
     rows, background: vectors of the examples and of unlabelled pages.
     """
@@ -342,7 +342,7 @@ def learned_of_rows(
         background=background.shape[0],
         report=_first_report(labels, chances),
     )
-    return Learned(topic, space, rows, chances)
+    return TrainedTopic(topic, space, rows, chances)
 
 
 def _first_report(labels: Mask, chances: Floats) -> TopicReport:
@@ -350,7 +350,7 @@ def _first_report(labels: Mask, chances: Floats) -> TopicReport:
 
 
 def _model(rows: csr_array, labels: Mask, method: Method) -> _Model:
-    machine = fitted(rows, labels, SVM_COST, hinge=True)
+    machine = fit(rows, labels, SVM_COST, hinge=True)
     return _Model((machine,) if method is Method.SVM else (machine, LinearWeights(log_odds(rows, labels), 0.0)))
 
 
@@ -378,12 +378,12 @@ def _chances(distances: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -distances))
 
 
-def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array) -> Learned:
+def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array) -> TrainedTopic:
     labels, folds = examples.labels, folds_of(examples.labels)
     inputs = [judging.input_of(counts) for counts in examples.counts]
     chances = np.zeros(len(labels))
     for fold in range(int(folds.max()) + 1):
-        table = judging.taught(
+        table = judging.train_table(
             [
                 (item, label)
                 for item, label, own in zip(inputs, labels.tolist(), folds.tolist(), strict=True)
@@ -392,13 +392,13 @@ def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array
         )
         for place in np.flatnonzero(folds == fold):
             chances[place] = judging.chance(table, inputs[place])
-    table = judging.taught(list(zip(inputs, labels.tolist(), strict=True)))
+    table = judging.train_table(list(zip(inputs, labels.tolist(), strict=True)))
     nothing = np.zeros(0, np.float32)
     report = _first_report(labels, chances)
     topic = Topic(
         name, Method.ONLINE, (), nothing, nothing, table.weights, 0.0, -table.bias, 1.0, examples.marks, 0, report
     )
-    return Learned(topic, space, rows, chances)
+    return TrainedTopic(topic, space, rows, chances)
 
 
 # If the negatives come from another source than the positives, the model learns the difference between the sources: F
@@ -417,11 +417,11 @@ COMMON_TELL = 0.92
 MARK_SHARES = (0.9, 0.1)  # a word on at least this share of one class and at most that share of the other is a mark
 MARKS_FEWEST = 3  # one or two may belong to the topic
 LENGTHS_APART = 4.0  # ratio of the median lengths of both classes
-LOST = 0.15  # recall lost on a source that was left out
+RECALL_LOSS = 0.15  # recall lost on a source that was left out
 FEW = 10  # least positive examples for warnings
 
 
-def assessed(model: Learned, examples: Examples) -> Topic:
+def assess(model: TrainedTopic, examples: Examples) -> Topic:
     """The topic with its full report."""
     telling, held_out = _characteristic_words(model, examples), _held_out_recall(model, examples)
     sketched = model.topic.report
@@ -433,11 +433,11 @@ def assessed(model: Learned, examples: Examples) -> Topic:
     return replace(model.topic, report=replace(report, warnings=warnings))
 
 
-def _characteristic_words(model: Learned, examples: Examples) -> tuple[TellingWord, ...]:
+def _characteristic_words(model: TrainedTopic, examples: Examples) -> tuple[TellingWord, ...]:
     """The words that contribute most to the score of a text that has them once."""
     topic, labels = model.topic, examples.labels
     if not topic.words:
-        weights, words = fitted(model.rows, labels, LOGISTIC_COST).words, list(model.space.places)
+        weights, words = fit(model.rows, labels, LOGISTIC_COST).words, list(model.space.places)
     else:
         weights, words = topic.weights.astype(np.float64), list(topic.words)
     shares = _shares(model, labels)
@@ -452,7 +452,7 @@ def _characteristic_words(model: Learned, examples: Examples) -> tuple[TellingWo
     )
 
 
-def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
+def _curve(model: TrainedTopic, examples: Examples) -> tuple[tuple[int, float], ...]:
     """Learning curve: F on the remaining examples after training on the first `size` positives and proportionally many
     negatives.
     """
@@ -464,13 +464,13 @@ def _curve(model: Learned, examples: Examples) -> tuple[tuple[int, float], ...]:
             break
         own = np.sort(np.concatenate([positives[:size], negatives[:against]]))
         rest = np.setdiff1d(np.arange(len(labels)), own)
-        part = learned("", chosen_of(examples, own), (), model.topic.method)
+        part = train("", select_examples(examples, own), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in rest])
         points.append((size, scores_of(labels[rest], chances).f))
     return tuple(points)
 
 
-def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, float], ...]:
+def _held_out_recall(model: TrainedTopic, examples: Examples) -> tuple[tuple[str, float], ...]:
     """For each source with enough positives: recall on them of a model trained on the other sources."""
     sources = np.array([item.source for item in examples.items])
     own = Counter(sources[examples.labels].tolist())
@@ -482,7 +482,7 @@ def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, flo
     result = []
     for source in named:
         left_out = (sources == source) & examples.labels
-        part = learned("", chosen_of(examples, np.flatnonzero(~left_out)), (), model.topic.method)
+        part = train("", select_examples(examples, np.flatnonzero(~left_out)), (), model.topic.method)
         chances = Judge(part.topic).judge([examples.items[at].text for at in np.flatnonzero(left_out)])
         result.append((source, float((chances >= 0.5).mean())))
     return tuple(result)
@@ -491,7 +491,7 @@ def _held_out_recall(model: Learned, examples: Examples) -> tuple[tuple[str, flo
 # Nine rules were simulated with 20 labels on eight labelled tasks, by `quality/relevance/measure.py --labels`: this
 # rule .784 (F) and .884 (average precision), the most uncertain page .754 and .848, pages unlike earlier pages .758 and
 # .856, the most likely page .744 and .875, the last two in turn .771 and .879.
-def next_asked(chances: Floats, answers: Sequence[bool]) -> int:
+def next_question(chances: Floats, answers: Sequence[bool]) -> int:
     """Index of the next page to label: the most uncertain one, or the most likely while under half of the answers are
     yes.
 
@@ -500,7 +500,7 @@ def next_asked(chances: Floats, answers: Sequence[bool]) -> int:
     return int(chances.argmax() if 2 * sum(answers) < len(answers) else abs(chances - 0.5).argmin())
 
 
-def chosen_of(examples: Examples, places: NDArray[np.intp]) -> Examples:
+def select_examples(examples: Examples, places: NDArray[np.intp]) -> Examples:
     """The examples at the given indices."""
     return Examples(
         tuple(examples.items[at] for at in places),
@@ -510,7 +510,7 @@ def chosen_of(examples: Examples, places: NDArray[np.intp]) -> Examples:
     )
 
 
-def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterator[str]:
+def _warnings(model: TrainedTopic, examples: Examples, report: TopicReport) -> Iterator[str]:
     labels = examples.labels
     if (f := common_words_tell(model, labels)) >= COMMON_TELL:
         yield (
@@ -539,26 +539,26 @@ def _warnings(model: Learned, examples: Examples, report: TopicReport) -> Iterat
         )
     inside = report.scores.recall
     for source, recall in report.held_out:
-        if recall < inside - LOST:
+        if recall < inside - RECALL_LOSS:
             yield (
                 f"trained without {source}, the topic finds only {recall:.0%} of its pages (with it {inside:.0%}): the "
                 "sources have different content."
             )
 
 
-def common_words_tell(model: Learned, labels: Mask) -> float:
+def common_words_tell(model: TrainedTopic, labels: Mask) -> float:
     """Best cross-validated F of a model of the most frequent words only."""
     texts = np.bincount(model.rows.indices, minlength=model.rows.shape[1])
     columns = np.sort(np.argsort(-texts, kind="stable")[:COMMON_WORDS])
     rows, folds, scores = model.rows[:, columns].tocsr(), folds_of(labels), np.zeros(len(labels))
     for fold in range(int(folds.max()) + 1):
         rest = np.flatnonzero(folds != fold)
-        weights = fitted(rows[rest], labels[rest], 100.0)
+        weights = fit(rows[rest], labels[rest], 100.0)
         scores[folds == fold] = rows[np.flatnonzero(folds == fold)] @ weights.words + weights.bias
     return scores_of(labels, np.where(scores > best_threshold(labels, scores), 1.0, 0.0)).f
 
 
-def _shares(model: Learned, labels: Mask) -> tuple[Floats, Floats]:
+def _shares(model: TrainedTopic, labels: Mask) -> tuple[Floats, Floats]:
     """float64[v] twice: the share of positive and of negative examples with each word."""
     rows = model.rows
     has = csr_array((np.ones(len(rows.data)), rows.indices, rows.indptr), shape=rows.shape)
@@ -567,7 +567,7 @@ def _shares(model: Learned, labels: Mask) -> tuple[Floats, Floats]:
     return inside, outside
 
 
-def _marks(model: Learned, labels: Mask) -> list[str]:
+def _marks(model: TrainedTopic, labels: Mask) -> list[str]:
     """Words that mark one class."""
     many, few = MARK_SHARES
     inside, outside = _shares(model, labels)

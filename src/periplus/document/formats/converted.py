@@ -10,10 +10,10 @@ HTML_CHARS = 20_000_000  # per document, including tags: four times the text kep
 
 END = "</body></html>"
 
-__all__ = ["END", "HTML_CHARS", "Converted", "block", "escape", "is_absolute", "page"]
+__all__ = ["END", "HTML_CHARS", "Conversion", "block", "escape", "is_absolute", "page"]
 
 
-class Converted(NamedTuple):
+class Conversion(NamedTuple):
     """A document converted to HTML."""
 
     html: str

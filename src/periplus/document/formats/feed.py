@@ -46,7 +46,7 @@ class Feed(NamedTuple):
 
 def feed_of(text: str, url: Url) -> Feed:
     """text: XML without a document type. url: of the feed."""
-    root = zipped.parsed(text.encode("utf-8", "replace"))
+    root = zipped.parse_xml(text.encode("utf-8", "replace"))
     if root is None:
         return Feed(page(()), (), ())
     channel = child(root, "channel")

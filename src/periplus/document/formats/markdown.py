@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from periplus.document.formats.converted import Converted, block, escape, page
+from periplus.document.formats.converted import Conversion, block, escape, page
 from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _WIKI_LINK = re.compile(
 _TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.M)
 
 
-def html_of(text: str, wiki_links: bool = False) -> Converted:
+def html_of(text: str, wiki_links: bool = False) -> Conversion:
     """Converts a text.
 
     The title is from the front matter; without it, the first heading is used when the page is shown.
@@ -50,8 +50,8 @@ def html_of(text: str, wiki_links: bool = False) -> Converted:
     end = _markdown_end(text)
     fault = f"long: the text after {end:,} characters was read as plain text" if end < len(text) else ""
     if not is_installed("markdown_it"):
-        return Converted(page((block("pre", text),), title), absence("markdown_it"))
-    return Converted(page((_render(text[:end], wiki_links), block("pre", text[end:])), title), fault)
+        return Conversion(page((block("pre", text),), title), absence("markdown_it"))
+    return Conversion(page((_render(text[:end], wiki_links), block("pre", text[end:])), title), fault)
 
 
 def _render(text: str, wiki_links: bool) -> str:

@@ -44,7 +44,7 @@ def read_html(source: Source) -> Content:
         rows.bounds(),
         _is_shell(page, blocks),
         publication_of(tree, source.url, page.h1 or page.title, blocks.text, facts.language, latest),
-        page.blocks.written(),
+        page.blocks.utf_8_text(),
     )
 
 
@@ -97,7 +97,7 @@ def read_xml(source: Source) -> Content:
     facts = replace(facts, title=html.text_of(titles[0]) if titles else "", language=language or facts.language)
     return Content(
         facts,
-        plain_blocks(list(filter(None, map(whitespace.folded, html.strings(tree))))),
+        plain_blocks(list(filter(None, map(whitespace.fold_whitespace, html.strings(tree))))),
         rows.links(),
         rows.bad_links(),
         bounds=rows.bounds(),

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from periplus.document.formats.converted import Converted, block, escape, is_absolute, page
-from periplus.document.whitespace import folded
+from periplus.document.formats.converted import Conversion, block, escape, is_absolute, page
+from periplus.document.whitespace import fold_whitespace
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
@@ -27,22 +27,24 @@ _SENTENCE_END = (".", "!", "?", ":", "…", "”", "。", "؟")
 _SHORT = 0.8  # a line shorter than this share of the page's usual width ends a paragraph, if it ends a sentence
 
 
-def html_of(body: bytes) -> Converted:
+def html_of(body: bytes) -> Conversion:
     """Total: files that cannot be opened, or exceed the limits, have a fault."""
     import pypdfium2 as pdfium
 
     try:
         document = pdfium.PdfDocument(body)
         try:
-            return _converted(document)
+            return _convert(document)
         finally:
             document.close()
     except (pdfium.PdfiumError, ValueError) as error:
         reason = str(error).lower()
-        return Converted(page(()), "encrypted" if "password" in reason else f"damaged: {folded(str(error))[:100]}")
+        return Conversion(
+            page(()), "encrypted" if "password" in reason else f"damaged: {fold_whitespace(str(error))[:100]}"
+        )
 
 
-def _converted(document: PdfDocument) -> Converted:
+def _convert(document: PdfDocument) -> Conversion:
     levels = _outline(document)
     pages = len(document)
     parts: list[str] = []
@@ -58,7 +60,7 @@ def _converted(document: PdfDocument) -> Converted:
     parts += [f'<a href="{escape(target)}" title="{escape(words)}"></a>' for target, words in links.items()]
     facts = {name: _clean(value) for name, value in document.get_metadata_dict(skip_empty=True).items()}
     fault = f"long: {read} of {pages} pages were read" if read < pages else ""
-    return Converted(page(parts, facts.get("Title", ""), description=facts.get("Subject", "")), fault)
+    return Conversion(page(parts, facts.get("Title", ""), description=facts.get("Subject", "")), fault)
 
 
 def _page_text(document: PdfDocument, number: int, links: dict[str, str]) -> str:
@@ -99,7 +101,9 @@ def _add_links(document: PdfDocument, sheet: PdfPage, text_page: PdfTextPage, li
             if is_absolute(target) and target not in links:
                 on = raw.FPDFLink_GetAnnotRect(link, box)
                 links[target] = (
-                    folded(_clean(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[:ANCHOR_CHARS]
+                    fold_whitespace(_clean(text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)))[
+                        :ANCHOR_CHARS
+                    ]
                     if on
                     else ""
                 )
@@ -109,7 +113,7 @@ def _outline(document: PdfDocument) -> dict[str, int]:
     """The level of each title in the outline, from 1."""
     levels: dict[str, int] = {}
     for mark in document.get_toc(max_depth=6):
-        levels.setdefault(folded(_clean(mark.get_title())), min(mark.level + 1, 6))
+        levels.setdefault(fold_whitespace(_clean(mark.get_title())), min(mark.level + 1, 6))
         if len(levels) >= TITLES_MOST:
             break
     levels.pop("", None)
@@ -121,7 +125,7 @@ def _blocks(text: str, levels: dict[str, int]) -> Iterator[str]:
 
     Paragraphs that continue on the next page are split.
     """
-    lines = [folded(line) for line in text.splitlines()]
+    lines = [fold_whitespace(line) for line in text.splitlines()]
     usual = sorted(len(line) for line in lines)[int(len(lines) * 0.9)] if lines else 0
     pending, tag = "", "p"
     for line in lines:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import IO
 
 from periplus.children import finish_child, start_child
-from periplus.document.formats.converted import Converted, page
+from periplus.document.formats.converted import Conversion, page
 from periplus.extras import absence, is_installed
 
 # Address space: after a manual of 800 pages a reader uses 45 MB; a file may have 32 MB, and its text 20
@@ -38,16 +38,16 @@ class PdfReader:
         self._child: subprocess.Popen[bytes] | None = None
         self._turn = threading.Lock()
 
-    def html_of(self, body: bytes) -> Converted:
+    def html_of(self, body: bytes) -> Conversion:
         """Total: a file that crashes the reader has a fault."""
         with self._turn:
             child = self._ensure_child()
             with _kill_after(self._limit_s, child) as late:
-                converted = _converted(child, body)
+                converted = _convert(child, body)
             if converted is not None:
                 return converted
             self.close()
-        return Converted(
+        return Conversion(
             page(()),
             f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it",
         )
@@ -83,13 +83,13 @@ def _kill_after(seconds: float, child: subprocess.Popen[bytes]) -> Iterator[list
         timer.cancel()
 
 
-def _converted(child: subprocess.Popen[bytes], body: bytes) -> Converted | None:
+def _convert(child: subprocess.Popen[bytes], body: bytes) -> Conversion | None:
     """The child's result for a file; None if it died."""
     assert child.stdin is not None and child.stdout is not None
     try:
         _send(child.stdin, body)
         answer = _receive(child.stdout)
-        return None if answer is None else Converted(*json.loads(answer))
+        return None if answer is None else Conversion(*json.loads(answer))
     except OSError:
         return None
 
@@ -114,10 +114,10 @@ def _reader() -> PdfReader:
     return reader
 
 
-def html_of(body: bytes) -> Converted:
+def html_of(body: bytes) -> Conversion:
     """Converts a PDF file to HTML. Total, with limited time and memory."""
     if not is_installed("pypdfium2"):
-        return Converted(page(()), absence("pypdfium2"))
+        return Conversion(page(()), absence("pypdfium2"))
     return _reader().html_of(body)
 
 

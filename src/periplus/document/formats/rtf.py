@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from periplus.document.formats.converted import Converted, escape, is_absolute, page
+from periplus.document.formats.converted import Conversion, escape, is_absolute, page
 
 TEXT_CHARS = 5_000_000
 GROUPS_MOST = 2_000  # nesting depth; no writer needs more
@@ -15,7 +15,7 @@ _SIGNS = {
     "emdash": "—", "bullet": "•",
     "enspace": " ", "emspace": " ", "qmspace": " ",
 }  # fmt: skip
-_NAMED = {
+_DESTINATIONS = {
     "fonttbl": "fonts", "stylesheet": "styles", "info": "", "title": "title", "subject": "subject", "fldinst": "field",
     "fldrslt": "body",
 }  # fmt: skip
@@ -37,7 +37,7 @@ _FONT_CODECS = {
 _PARAGRAPH_WORDS = frozenset(
     {"par", "sect", "page", "row", "cell", "nestcell", "pard", "s", "outlinelevel", "ls", "pnlvlblt", "pnlvlbody"}
 )
-_READ_IF_KNOWN = frozenset({"shptxt", "shppict", "cs", "ds"})
+_OPTIONAL_DESTINATIONS = frozenset({"shptxt", "shppict", "cs", "ds"})
 _HALVES = re.compile("[\ud800-\udfff]")
 _HIGH = frozenset(map(chr, range(0xD800, 0xDC00)))
 _HEADING_STYLE = re.compile(r"heading\s*([1-6])\b", re.I)
@@ -130,14 +130,14 @@ class _Reader:
         group, optional, self._optional = self._group, self._optional, False
         if self._skip and word != "u":
             self._skip = 0
-        if word in _NAMED:
-            group.into = _NAMED[word]
+        if word in _DESTINATIONS:
+            group.into = _DESTINATIONS[word]
             if word == "fldrslt" and self._target:
                 if is_absolute(self._target):
                     group.target = self._target
                     self._paragraph.inline.append(f'<a href="{escape(self._target)}">')
                 self._target = ""
-        elif word in _UNREAD or (optional and word not in _READ_IF_KNOWN):
+        elif word in _UNREAD or (optional and word not in _OPTIONAL_DESTINATIONS):
             group.into = ""
         elif word in _SIGNS:
             self._add(_SIGNS[word])
@@ -234,14 +234,14 @@ class _Reader:
             self.parts.append(f"<h{level}>{text}</h{level}>\n" if level else f"<p>{text}</p>\n")
 
 
-def html_of(body: bytes) -> Converted:
+def html_of(body: bytes) -> Conversion:
     """Total: other input has a fault."""
     if not body.lstrip()[:5].startswith(b"{\\rtf"):
-        return Converted(page(()), "damaged: no RTF text")
+        return Conversion(page(()), "damaged: no RTF text")
     reader = _Reader()
     is_whole = reader.read(body.decode("latin-1"))
     title, subject = (_HALVES.sub("\ufffd", "".join(reader.words[name])).strip() for name in ("title", "subject"))
-    return Converted(
+    return Conversion(
         page(reader.parts, title, description=subject),
         "" if is_whole else f"long: more than {TEXT_CHARS:,} characters, or {GROUPS_MOST:,} groups",
     )

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from periplus.document.formats.converted import Converted, escape, page
+from periplus.document.formats.converted import Conversion, escape, page
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<\?[^>]*(?:>|\Z)|<!\[\s*(?P<marked>[^\[<>]*)\[|\]\]>|<![^>]*(?:>|\Z)"
@@ -92,11 +92,11 @@ class _Reader:
         if not self._unread:
             if self._heading and "\n\n" in text.lstrip("\n"):  # an empty line ends the title of a section
                 first, _, text = text.partition("\n\n")
-                yield self._escaped(first)
+                yield self._escape(first)
                 yield from self._end_heading()
-            yield self._escaped(text)
+            yield self._escape(text)
 
-    def _escaped(self, text: str) -> str:
+    def _escape(self, text: str) -> str:
         if not self.title and not self._sections and self._open and self._open[-1][0] == "title":
             self._words.append(text)
         return text.replace("<", "&lt;").replace(">", "&gt;")
@@ -175,10 +175,10 @@ def _values(attributes: str) -> dict[str, str]:
     return {name.lower(): first or second or third for name, first, second, third in _ATTRIBUTE.findall(attributes)}
 
 
-def html_of(text: str) -> Converted:
+def html_of(text: str) -> Conversion:
     """Total. HTML entities become their characters; others stay as text."""
     from periplus.document.canonical_xml import without_doctype  # 5 ms, only for such documents
 
     reader = _Reader()
     parts = list(reader.pieces(without_doctype(text)))
-    return Converted(page(parts, reader.title))
+    return Conversion(page(parts, reader.title))

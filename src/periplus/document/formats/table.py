@@ -14,7 +14,7 @@ from typing import cast
 
 from periplus.document.formats import markdown, markup, sgml, text
 from periplus.document.formats.content import Content, Source
-from periplus.document.formats.converted import Converted
+from periplus.document.formats.converted import Conversion
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
@@ -33,7 +33,7 @@ MARKUP: dict[str, Callable[[Source], Content]] = {
     "image/svg+xml": markup.read_xml,
 }
 MARKDOWN = ("text/markdown", "text/x-markdown")
-TEXTS: dict[str, Callable[[str], Converted]] = {
+TEXTS: dict[str, Callable[[str], Conversion]] = {
     "text/plain": text.html_of,
     **dict.fromkeys(MARKDOWN, markdown.html_of),
     **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), sgml.html_of),
@@ -41,11 +41,11 @@ TEXTS: dict[str, Callable[[str], Converted]] = {
 WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
 
 
-def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Converted]:
+def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Conversion]:
     """A reader whose module is imported on first use: lxml takes 0.2 s, PDFium 0.3 s."""
 
-    def read(body: bytes) -> Converted:
-        reader: Callable[[bytes], Converted] = getattr(import_module(f"periplus.document.formats.{module}"), name)
+    def read(body: bytes) -> Conversion:
+        reader: Callable[[bytes], Conversion] = getattr(import_module(f"periplus.document.formats.{module}"), name)
         return reader(body)
 
     return read
@@ -54,14 +54,14 @@ def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Conver
 _docx, _rtf, _odt = _lazy_reader("zipped", "docx"), _lazy_reader("rtf"), _lazy_reader("zipped", "odt")
 
 
-def _word(body: bytes) -> Converted:
+def _word(body: bytes) -> Conversion:
     """DOCX; and RTF, which some servers send with the media type of Word."""
     return _rtf(body) if body.startswith(b"{\\rtf") else _docx(body)
 
 
 # the binary format of 1997 to 2003 is unsupported, but DOCX and RTF with its media type are read
 BINARY_WORD = "application/msword"
-FILES: dict[str, Callable[[bytes], Converted]] = {
+FILES: dict[str, Callable[[bytes], Conversion]] = {
     **dict.fromkeys(("application/pdf", "application/x-pdf"), _lazy_reader("pdf_reader")),
     **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
     **dict.fromkeys((BINARY_WORD, "application/vnd.ms-word"), _word),
@@ -76,24 +76,24 @@ READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
 
 
 @cache
-def file_readers() -> Mapping[str, Callable[[bytes], Converted]]:
+def file_readers() -> Mapping[str, Callable[[bytes], Conversion]]:
     """FILES, and the readers of installed packages for other media types, in lower case."""
     added = {
-        name: _with_fault(guarded(package, cast("Callable[[bytes], Converted]", reader)))
+        name: _with_fault(guarded(package, cast("Callable[[bytes], Conversion]", reader)))
         for name, (package, reader) in loaded("formats", object).items()
         if name not in READ_MEDIA_TYPES
     }
     return FILES | added
 
 
-def _with_fault(reader: Callable[[bytes], Converted]) -> Callable[[bytes], Converted]:
+def _with_fault(reader: Callable[[bytes], Conversion]) -> Callable[[bytes], Conversion]:
     """Wraps a package's reader: an error becomes a fault of the document."""
 
-    def read(body: bytes) -> Converted:
+    def read(body: bytes) -> Conversion:
         try:
             return reader(body)
         except ExtensionError as error:
-            return Converted("", str(error))
+            return Conversion("", str(error))
 
     return read
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from periplus.document.formats.converted import Converted, block, page
+from periplus.document.formats.converted import Conversion, block, page
 
 HEADING_CHARS = 100  # longer lines are sentences
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _UNDERLINE = re.compile(r"\s*([=\-~*#^_])\1{2,}\s*$")
 _LEVELS = {"=": 1, "#": 1, "*": 1, "-": 2, "_": 2}  # heading level by underline character; else 3
-_NUMBERED = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,4})\.?\s+\S")
+_NUMBERED_HEADING = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,4})\.?\s+\S")
 _BULLET = re.compile(r"(\s*)(?:[-*+•‣▪o]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?=\S)")
 _SENTENCE_END = (".", ",", ";", ":", "!", "?")
 
 
-def html_of(text: str) -> Converted:
+def html_of(text: str) -> Conversion:
     """Paragraphs are separated by empty lines. URLs stay text and do not become links."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
-    return Converted(page(part for paragraph in _EMPTY_LINES.split(text) for part in _parts(paragraph.strip("\n"))))
+    return Conversion(page(part for paragraph in _EMPTY_LINES.split(text) for part in _parts(paragraph.strip("\n"))))
 
 
 def _parts(paragraph: str) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _heading_level(line: str) -> int:
     line = line.strip()
     if len(line) > HEADING_CHARS or line.endswith(_SENTENCE_END):
         return 0
-    if (number := _NUMBERED.match(line)) and line[number.end() - 1].isupper():
+    if (number := _NUMBERED_HEADING.match(line)) and line[number.end() - 1].isupper():
         return min(number[1].count(".") + 2, 6)
     return 2 if line.isupper() and sum(map(str.isalpha, line)) > 2 else 0
 

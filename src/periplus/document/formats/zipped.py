@@ -16,14 +16,14 @@ from urllib.parse import unquote
 from lxml import etree
 
 from periplus.document.canonical_xml import without_doctype
-from periplus.document.formats.converted import HTML_CHARS, Converted, escape, is_absolute, page
+from periplus.document.formats.converted import HTML_CHARS, Conversion, escape, is_absolute, page
 
 MEMBER_BYTES = 33_554_432  # decompressed, per file: as much as a body may have
 TOTAL_BYTES = 67_108_864  # decompressed, per archive
 NODES: Final = etree.XMLParser(
     resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True
 )
-_BROKEN = (
+_READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -54,7 +54,7 @@ class Archive:
                 data = member.read(most + 1)
         except KeyError:
             return b""
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             self.faults.append(f"damaged: {name}: {error}"[:100])
             return b""
         if len(data) > most:
@@ -65,10 +65,10 @@ class Archive:
 
     def tree(self, name: str) -> etree._Element | None:
         """The root of an XML file; of a damaged file as much as can be read. No entity is expanded."""
-        return parsed(self.bytes_of(name))
+        return parse_xml(self.bytes_of(name))
 
 
-def parsed(data: bytes) -> etree._Element | None:
+def parse_xml(data: bytes) -> etree._Element | None:
     """The root of an XML document, or None.
 
     Cut at a depth of 256 elements or a text of 10 MB: libxml2's limits.
@@ -96,7 +96,7 @@ class ElementMarkup(NamedTuple):
     skip: bool = False  # whether its contents are skipped
 
 
-SKIPPED = ElementMarkup(skip=True)
+SKIP = ElementMarkup(skip=True)
 Rule = ElementMarkup | Callable[[etree._Element], ElementMarkup]
 
 
@@ -158,33 +158,33 @@ def _tail(pieces: list[str], texts: list[bool], element: etree._Element) -> None
         pieces.append(escape(element.tail, quote=False))
 
 
-def docx(body: bytes) -> Converted:
+def docx(body: bytes) -> Conversion:
     """Total, as the functions below: other input has a fault."""
-    return _converted(body, _docx)
+    return _convert(body, _docx)
 
 
-def odt(body: bytes) -> Converted:
-    return _converted(body, _odt)
+def odt(body: bytes) -> Conversion:
+    return _convert(body, _odt)
 
 
-def epub(body: bytes) -> Converted:
-    return _converted(body, _epub)
+def epub(body: bytes) -> Conversion:
+    return _convert(body, _epub)
 
 
-def _converted(body: bytes, read: Callable[[Archive], tuple[Sequence[str], etree._Element | None]]) -> Converted:
+def _convert(body: bytes, read: Callable[[Archive], tuple[Sequence[str], etree._Element | None]]) -> Conversion:
     """Converts a document in an archive. Total: other input has a fault.
 
     read: returns its contents as HTML, and the root of the element with title, language and description.
     """
     try:
         opened = zipfile.ZipFile(io.BytesIO(body))
-    except _BROKEN:
-        return Converted(page(()), "damaged: no zip archive")
+    except _READ_ERRORS:
+        return Conversion(page(()), "damaged: no zip archive")
     with opened:
         archive = Archive(opened)
         parts, properties = read(archive)
         facts = {name: _text_of(properties, name) for name in ("title", "language", "description")}
-        return Converted(page(parts, **facts), "; ".join(archive.faults))
+        return Conversion(page(parts, **facts), "; ".join(archive.faults))
 
 
 # DOCX. Source: ECMA-376, part 1, 17 (WordprocessingML).
@@ -247,11 +247,11 @@ def _docx_rules(headings: dict[str, int], targets: dict[str, str]) -> dict[str, 
         "tr": ElementMarkup("<tr>", "</tr>\n"),
         "tc": ElementMarkup("<td>", "</td>"),
         "docPr": _picture,
-        "del": SKIPPED,
-        "moveFrom": SKIPPED,
-        "Fallback": SKIPPED,  # the same content for older programs
-        "pPr": SKIPPED,
-        "rPr": SKIPPED,
+        "del": SKIP,
+        "moveFrom": SKIP,
+        "Fallback": SKIP,  # the same content for older programs
+        "pPr": SKIP,
+        "rPr": SKIP,
     }
 
 
@@ -338,15 +338,15 @@ _ODT_RULES: dict[str, Rule] = {
     "table-row": ElementMarkup("<tr>", "</tr>\n"),
     "table-cell": ElementMarkup("<td>", "</td>\n"),
     "desc": lambda element: ElementMarkup(f'<img alt="{escape(element.text or "")}">', skip=True),
-    "note-citation": SKIPPED,
-    "tracked-changes": SKIPPED,
-    "annotation": SKIPPED,
-    "scripts": SKIPPED,
-    "font-face-decls": SKIPPED,
-    "automatic-styles": SKIPPED,
-    "table-of-content-source": SKIPPED,
-    "sequence-decls": SKIPPED,
-    "title": SKIPPED,
+    "note-citation": SKIP,
+    "tracked-changes": SKIP,
+    "annotation": SKIP,
+    "scripts": SKIP,
+    "font-face-decls": SKIP,
+    "automatic-styles": SKIP,
+    "table-of-content-source": SKIP,
+    "sequence-decls": SKIP,
+    "title": SKIP,
 }
 
 
@@ -376,7 +376,7 @@ def _all(root: etree._Element | None, name: str) -> list[etree._Element]:
 
 def _epub_chapter(data: bytes) -> str:
     """The body of a chapter. Links within the book are not web addresses and are removed."""
-    root = parsed(without_doctype(data.decode("utf-8", "replace")).encode())
+    root = parse_xml(without_doctype(data.decode("utf-8", "replace")).encode())
     parts = _all(root, "body")
     if not parts:
         return ""

@@ -52,10 +52,10 @@ class EvidenceWeights:
             self._rows, self._labels, self._every = self._rows[::2], self._labels[::2], 2 * self._every
         if read + 1 - self._fitted >= max(FITTED_LEAST, self._fitted // FITTED_GROWTH):
             self._fitted = read + 1
-            self.values = fitted_near(self.start, np.array(self._rows), np.array(self._labels))
+            self.values = fit_from(self.start, np.array(self._rows), np.array(self._labels))
 
 
-def fitted_near(start: Floats, rows: Floats, labels: Mask) -> Floats:
+def fit_from(start: Floats, rows: Floats, labels: Mask) -> Floats:
     """Fits weights by Newton's method from `start`; each step is halved until it lowers the loss.
 
     rows: float64[n, evidence]. labels: n.
@@ -129,7 +129,7 @@ class LeadTally:
         trust = 1 / (NOISE + spread + 1 / pages)
         self._table[traits, 0], self._table[traits, 1] = trust, trust * mean
 
-    def expected(self, traits: Ints32, prior: float) -> tuple[Floats, Floats]:
+    def expected_worth(self, traits: Ints32, prior: float) -> tuple[Floats, Floats]:
         """(number of pages that each page leads to, their mean worth). traits: int32[pages, any]; prior: mean worth.
 
         The weight of a trait grows with the number of its pages and with their similarity.

@@ -359,7 +359,7 @@ def _word_odds(seen: TopicalPages, slots: Ints, prior: float) -> Floats:
 EXPLORING = 0.1  # premium of a page without read siblings, as a share of the mean worth
 
 
-def weighed(seen: TopicalPages, numbers: Ints) -> Floats:
+def expected_relevance(seen: TopicalPages, numbers: Ints) -> Floats:
     """The expected share of relevant pages when fetching this page, or this page and the pages that it leads to.
 
     So lists of relevant pages score high even if they are off topic themselves. Of pages with equal scores, the ones
@@ -367,7 +367,7 @@ def weighed(seen: TopicalPages, numbers: Ints) -> Floats:
     """
     chances = chances_of(evidence(seen, numbers) @ seen.weights.values)
     traits = np.concatenate([seen.words[numbers], seen.traits[numbers]], axis=1)
-    sizes, rates = seen.leads.expected(traits, seen.prior)
+    sizes, rates = seen.leads.expected_worth(traits, seen.prior)
     sizes = sizes**2 / (1 + sizes)  # reduces sizes of 1 and less, which are mostly due to chance
     promises = np.maximum(chances, (chances + sizes * rates) / (1 + sizes)) + 1e-3 * chances
     parents = seen.parents[numbers]
@@ -436,7 +436,7 @@ class TopicalQueue(Protocol):
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
         """Records a page that was read. worth: its relevance, 0 to 1; pointers: its links."""
 
-    def moved(self, source: Url, target: Url) -> None:
+    def apply_redirect(self, source: Url, target: Url) -> None:
         """Replaces a page by its redirect target, which inherits its evidence."""
 
     def peek(self, host: HostKey) -> Url | None:
@@ -464,7 +464,7 @@ def take_page(queue: TopicalQueue, host: HostKey) -> Url | None:
 
 
 WINDOW = 500  # pages of the recent harvest rate; the rate since the start depends on the seeds
-MOST_HELD = 256  # hosts leased at a time: each commit writes the state of all
+MOST_HOSTS = 256  # hosts leased at a time: each commit writes the state of all
 
 Judge = Callable[[Sequence[str]], Floats]  # how relevant texts are, 0 to 1
 
@@ -511,19 +511,19 @@ class TopicalPolicy:
     urgent: Callable[[Sequence[int]], frozenset[int]]  # the hosts with requests that other hosts wait for
     tally: HarvestTally = field(default_factory=HarvestTally)
     window: int = 0
-    most_held: int = MOST_HELD
+    most_hosts: int = MOST_HOSTS
     mark: int = 0
     reads_text: ClassVar[bool] = True
     _given: GivenPages = field(default_factory=GivenPages)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
-        ranked = self._ranked(ready)
+        ranked = self._rank_hosts(ready)
         if ready and not ranked:
             self.queue.wake()
-            ranked = self._ranked(ready)
+            ranked = self._rank_hosts(ready)
         return [host_id for *_, host_id in sorted(ranked)[:most]]
 
-    def _ranked(self, ready: Sequence[ReadyHost]) -> list[tuple[bool, float, HostKey, int]]:
+    def _rank_hosts(self, ready: Sequence[ReadyHost]) -> list[tuple[bool, float, HostKey, int]]:
         ranked, urgent = [], self.urgent([host.host_id for host in ready])
         for host in ready:
             promise = np.inf if host.host_id in urgent else self.queue.promise_of(host.host)
@@ -537,10 +537,10 @@ class TopicalPolicy:
     def learn(self, visits: Iterable[PageVisit]) -> None:
         for visit in visits:
             self.mark = max(self.mark, visit.id)
-            self._given.visited(visit.url)
+            self._given.remove(visit.url)
             if visit.redirect:
                 if self.scope.decide(visit.redirect) is None:
-                    self.queue.moved(visit.url, visit.redirect)
+                    self.queue.apply_redirect(visit.url, visit.redirect)
             elif visit.asked:
                 worth = float(self.judge([self.text_of(visit)])[0]) if visit.read else 0.0
                 self.queue.read(visit.url, worth, self.pointers(visit.links))

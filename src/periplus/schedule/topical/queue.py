@@ -19,8 +19,8 @@ from periplus.schedule.topical.policy import (
     Pointer,
     TopicalPages,
     TopicalQueue,
+    expected_relevance,
     take_page,
-    weighed,
 )
 from periplus.urls.hosts import host_key
 
@@ -159,7 +159,7 @@ class SiteWaits:
             return None
         return -site.due if site.active else -np.inf
 
-    def moved(self, source: Url, target: Url) -> None:
+    def apply_redirect(self, source: Url, target: Url) -> None:
         """Replaces a page by its redirect target, whose site becomes active if the source's is."""
         self._gone.add(source)
         site = self._site(target)
@@ -223,7 +223,7 @@ MOST_ANEW = 50_000  # scoring a million pages each time would take a minute
 CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
 CLOSE = 0.005  # a host with fresh scores is chosen if no other is better by more than this
 TRIES = 8  # hosts whose best pages are scored again for one choice
-NONE = -np.inf
+LOWEST = -np.inf
 
 
 @dataclass(slots=True)
@@ -233,7 +233,7 @@ class PageQueue:
     order: Order
     seen: TopicalPages = field(default_factory=TopicalPages)
     # by host: the score of its best page, as last computed
-    best: Floats = field(default_factory=lambda: np.full(64, NONE))
+    best: Floats = field(default_factory=lambda: np.full(64, LOWEST))
     _scores: Floats = field(default_factory=lambda: np.zeros(64))
     _heaps: list[list[tuple[float, int]]] = field(default_factory=list)
     _read_at: list[int] = field(default_factory=list)  # by host: total of read pages when its best were last scored
@@ -274,22 +274,22 @@ class PageQueue:
             self._heaps[host].append((score, number))
         for host, heap in enumerate(self._heaps):
             heapq.heapify(heap)
-            self.best[host] = -heap[0][0] if heap else NONE
+            self.best[host] = -heap[0][0] if heap else LOWEST
             self._read_at[host] = self.seen.read
 
     def take(self, resting: Ints | None = None) -> Url | None:
         """Takes the best page from the queue. resting: numbers of hosts to skip."""
         best = self.best[: len(self._heaps)].copy()
         if resting is not None:
-            best[resting] = NONE
+            best[resting] = LOWEST
         for _ in range(TRIES):
-            if not len(best) or (host := int(np.argmax(best))) < 0 or best[host] == NONE:
+            if not len(best) or (host := int(np.argmax(best))) < 0 or best[host] == LOWEST:
                 return None
             if self._read_at[host] == self.seen.read:
                 break
             self._renew(host)
             best[host] = self.best[host]
-            if best[host] >= best.max() - CLOSE and best[host] != NONE:
+            if best[host] >= best.max() - CLOSE and best[host] != LOWEST:
                 break
         else:
             host = int(np.argmax(best))
@@ -315,11 +315,11 @@ class PageQueue:
     def promise_of(self, host: HostKey) -> float | None:
         """Score of the host's best page, as last computed; None: no page waits."""
         place = self.seen.host_number.get(host)
-        if place is None or place >= len(self._heaps) or self.best[place] == NONE:
+        if place is None or place >= len(self._heaps) or self.best[place] == LOWEST:
             return None
         return float(self.best[place])
 
-    def moved(self, source: Url, target: Url) -> None:
+    def apply_redirect(self, source: Url, target: Url) -> None:
         """Replaces a page by its redirect target, which inherits its evidence."""
         self._score([self.seen.move(source, target)])
 
@@ -368,7 +368,7 @@ class PageQueue:
         if taken:
             self._score(list(dict.fromkeys(taken)))
         else:
-            self.best[host] = NONE
+            self.best[host] = LOWEST
 
     def _is_valid(self, score: float, number: int) -> bool:
         return bool(self.seen.waits[number]) and self._scores[number] == -score
@@ -377,7 +377,7 @@ class PageQueue:
         heap = self._heaps[host]
         while heap and not self._is_valid(*heap[0]):
             heapq.heappop(heap)
-        self.best[host] = -heap[0][0] if heap else NONE
+        self.best[host] = -heap[0][0] if heap else LOWEST
 
     def _reach(self) -> None:
         hosts, pages = len(self.seen.hosts), len(self.seen)
@@ -385,17 +385,17 @@ class PageQueue:
             self._heaps.append([])
             self._read_at.append(self.seen.read)
         while len(self.best) < hosts:
-            self.best = np.concatenate([self.best, np.full(len(self.best), NONE)])
+            self.best = np.concatenate([self.best, np.full(len(self.best), LOWEST)])
         while len(self._scores) < pages:
             self._scores = np.concatenate([self._scores, np.zeros(len(self._scores))])
 
 
 WEIGHED, WAITS = "weighed", "waits"
-_ORDERS = {WEIGHED: weighed, **policy.ORDERS}
+_ORDERS = {WEIGHED: expected_relevance, **policy.ORDERS}
 NAMES = (*_ORDERS, WAITS)
 
 
-def queue_named(name: str) -> TopicalQueue:
+def make_queue(name: str) -> TopicalQueue:
     """An empty queue. Raises UsageError for a name that is not in NAMES."""
     if name == WAITS:
         return SiteWaits()

@@ -124,7 +124,7 @@ class Commit:
         self._lock(connection, entries, held, completions, batch, states)
         self._enter(connection, entries, parcels, completions, stored)
         self._write_host_states(connection, entries, states)
-        notes.put_chosen(PostgresStatements(connection), batch)
+        notes.put_chosen_pages(PostgresStatements(connection), batch)
         for site, data in parcels.learned.items():
             store_dictionary(connection, site, data)
         return lost, entries.has_sent_out
@@ -219,7 +219,7 @@ class Commit:
         entries.write_sums()
         self._now = entries.now
 
-    def settled(self, batch: Batch, lost: Collection[Lease]) -> None:
+    def update_cache(self, batch: Batch, lost: Collection[Lease]) -> None:
         """Updates the cache after the transaction is committed."""
         if lost:
             log.warning("leases lost=%d: other workers may hold these hosts; results for them are dropped", len(lost))

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 Connection = psycopg.Connection[TupleRow]
 # the server or the connection failed; mistakes of ours raise ProgrammingError
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
 IDLE_TRANSACTION_S = 5  # docs/decisions/0040: without it a host stayed locked for hours after a partition
 TCP_TIMEOUT_S = 10  # unanswered data; also the time to connect
 LOCK_TIMEOUT_S = 30  # our transactions take milliseconds, so a longer wait means that another client is frozen
@@ -72,7 +72,7 @@ def connect(address: Address, *, patience_s: float = FIRST_PATIENCE_S) -> Connec
             return _connect(address)
         except psycopg.Error as error:
             text = _first_line(error)
-            if not isinstance(error, LOST) or _is_permanent(error):
+            if not isinstance(error, CONNECTION_ERRORS) or _is_permanent(error):
                 raise UsageError(f"{address} cannot be opened: {text}") from None
             if pause_s is None:
                 raise StoreError(f"the database of {address} is unreachable: {text}. {_advice(text)}") from None
@@ -221,7 +221,7 @@ class Session:
         is_logged, began = False, time.monotonic()
         for pause_s in pauses(self._patience_s):
             try:
-                connection = self._connected()
+                connection = self._connect()
             except StoreError as error:
                 away: psycopg.Error | StoreError = error
             else:
@@ -243,7 +243,7 @@ class Session:
             time.sleep(pause_s)
         raise AssertionError("pauses ends with None")
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         if self._connection.closed:
             self._connection.close()  # releases a broken connection
             self._connection = connect(self.address, patience_s=0)
@@ -265,7 +265,7 @@ class Session:
         """Whether a retry may help: the server was away, or another transaction interfered."""
         if isinstance(error, errors.ReadOnlySqlTransaction):  # it is a standby now: connect to the new primary
             self._connection.close()
-        is_away = isinstance(error, LOST) or self._connection.closed
+        is_away = isinstance(error, CONNECTION_ERRORS) or self._connection.closed
         return is_away and (type(error) not in _USER_MESSAGES or _is_server_crash(error))
 
     def close(self) -> None:
@@ -286,7 +286,7 @@ def _user_error(error: psycopg.Error | StoreError) -> psycopg.Error | StoreError
     """Converts errors that a user can fix to StoreError; returns others unchanged."""
     if type(error) in _USER_MESSAGES:
         return StoreError(_USER_MESSAGES[type(error)])  # type: ignore[index]  # of the types in the table
-    if isinstance(error, LOST):
+    if isinstance(error, CONNECTION_ERRORS):
         text = _first_line(error)
         return StoreError(f"the database is unreachable: {text}. {_advice(text)} The crawl then continues.")
     return error
@@ -313,7 +313,7 @@ def columns_of(rows: Iterable[Sequence[object]], width: int) -> list[list[object
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
 
 
-def cleaned(value: T) -> T:
+def clean_text(value: T) -> T:
     """Replaces characters that PostgreSQL's text cannot hold (U+0000, lone surrogates) by U+FFFD in a value of frozen
     dataclasses and tuples.
 
@@ -323,12 +323,12 @@ def cleaned(value: T) -> T:
     if type(value) is str:
         new = str(value).replace("\0", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     elif isinstance(value, tuple) and hasattr(value, "_make"):
-        new = value._make(map(cleaned, value))
+        new = value._make(map(clean_text, value))
     elif isinstance(value, tuple):
-        new = tuple(map(cleaned, value))
+        new = tuple(map(clean_text, value))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         new = dataclasses.replace(
             value,
-            **{field.name: cleaned(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
+            **{field.name: clean_text(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
         )
     return new  # type: ignore[return-value]  # always of the same type

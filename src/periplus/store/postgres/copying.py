@@ -13,14 +13,14 @@ from psycopg.rows import TupleRow
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
 from periplus.model.tables import any_of
-from periplus.model.visit import FETCHED
+from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
 from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody
 from periplus.store.notes import note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
-from periplus.store.postgres.connection import LOCK_TIMEOUT_S, LOST, Connection, columns_of
+from periplus.store.postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection, columns_of
 from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
@@ -42,7 +42,7 @@ _SOURCE = {
 _SUM_OF_RUN = (
     "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
 )
-_COMPUTED = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
+_COMPUTED_COLUMNS = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
     # A killed worker may have sent its last request just now.
     (
         "host",
@@ -61,8 +61,8 @@ SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b
 FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
 WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
 """
-SUMMED = frozenset({"meta", "run", "run_count", "tally"})  # totals: changes cannot be detected by row
-_NUMBERED = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
+TOTALS_TABLES = frozenset({"meta", "run", "run_count", "tally"})  # totals: changes cannot be detected by row
+_SEQUENCE_TABLES = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
 
 WriteRecord = Callable[[Exchange], RecordPlace]
 
@@ -197,7 +197,7 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
     seq: number of the last queue entry.
     """
-    for table in _NUMBERED:
+    for table in _SEQUENCE_TABLES:
         connection.execute(
             f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
             f" WHERE EXISTS (SELECT 1 FROM {table})"
@@ -217,10 +217,10 @@ def last_seq(connection: Connection) -> int:
 def rows_out(connection: Connection, table: MovedTable, since: DatabaseSnapshot | None = None) -> Iterator[Row]:
     """Streams the rows of a table, within a transaction.
 
-    since: only rows written since then, except for tables in `SUMMED`.
+    since: only rows written since then, except for tables in `TOTALS_TABLES`.
     """
-    columns = [_COMPUTED.get((table.name, name), f"t.{name}") for name in table.columns]
-    where = f" WHERE {since.later('t')}" if since and table.name not in SUMMED else ""
+    columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
+    where = f" WHERE {since.later('t')}" if since and table.name not in TOTALS_TABLES else ""
     with _streaming(
         connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}{where}", AT_ONCE
     ) as cursor:
@@ -361,7 +361,7 @@ def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
 def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
     """Current pages with stored bytes, sorted by URL. See `bodies_out`."""
     codec = BodyCodec()
-    with _streaming(connection, _PAGES.format(any_of(FETCHED)), BODIES_AT_ONCE) as cursor:
+    with _streaming(connection, _PAGES.format(any_of(FETCHED_REASONS)), BODIES_AT_ONCE) as cursor:
         for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length in cursor:
             if dictionary_id is not None and not codec.knows(dictionary_id):
                 codec.add(dictionary_id, _dictionary(connection, dictionary_id))
@@ -395,11 +395,11 @@ def is_empty(connection: Connection) -> bool:
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translates database errors to StoreError."""
     try:
         yield
-    except (*LOST, DataError, IntegrityError) as error:
+    except (*CONNECTION_ERRORS, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
         raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
 
@@ -421,7 +421,7 @@ def one_moment(connection: Connection) -> Iterator[None]:
 def merge_inbox(connection: Connection, collection: str) -> None:
     """Merges the inbox into the queue."""
 
-    def merged() -> int:
+    def merge() -> int:
         with connection.transaction():
             last = connection.execute("SELECT max(id) FROM run").fetchone()
             if not last or last[0] is None or ledger.is_empty(connection):
@@ -429,7 +429,7 @@ def merge_inbox(connection: Connection, collection: str) -> None:
             run = run_of(connection, last[0])
             return ledger.merge(connection, collection, lambda moment: DatabaseLedger(connection, run, 0, moment), None)
 
-    while merged():
+    while merge():
         pass
 
 

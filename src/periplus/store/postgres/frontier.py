@@ -18,7 +18,7 @@ from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
     FIRST_INTERVAL_S,
-    PRIORITY_NONE,
+    PRIORITY_WITHOUT_DEPTH,
     Batch,
     Candidate,
     Lease,
@@ -44,7 +44,7 @@ from periplus.store.postgres.connection import (
     PATIENCE_S,
     Connection,
     Session,
-    cleaned,
+    clean_text,
     connect,
     try_lock,
 )
@@ -120,9 +120,9 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         return self._session.run(lambda connection: action(PostgresStatements(connection)))
 
     def moment(self, now: float) -> float:
-        return self._session.read(lambda connection: hosts.time_now(connection, self._given(now)))
+        return self._session.read(lambda connection: hosts.time_now(connection, self._given_time(now)))
 
-    def _given(self, now: float) -> float | None:
+    def _given_time(self, now: float) -> float | None:
         return None if self._own_clock else now
 
     def _handle_failover(self, connection: Connection) -> None:
@@ -139,32 +139,34 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     # workers and leases ----------------------------------------------------------------------------------------------
 
     def join(self, pid: int, now: float) -> str:
-        given = self._given(now)
+        given = self._given_time(now)
 
-        def registered(connection: Connection) -> tuple[str, int]:
+        def register(connection: Connection) -> tuple[str, int]:
             runs.refuse(PostgresStatements(connection))
-            self._remove_expired(connection, given)
+            self._remove_expired_workers(connection, given)
             return hosts.register_worker(connection, pid, self._storage.lease_s, given)
 
-        name, part = self._session.run(registered)
+        name, part = self._session.run(register)
         self._members[name], self._batches[name] = Member(name, pid, part), 0
         return name
 
     def leave(self, worker: str, now: float) -> None:
         self._session.run(
-            lambda connection: hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
+            lambda connection: hosts.remove_workers(
+                connection, [worker], self.is_alive, self._given_time(now), leaving=True
+            )
         )
 
-    def _remove_expired(self, connection: Connection, given: float | None) -> None:
+    def _remove_expired_workers(self, connection: Connection, given: float | None) -> None:
         if expired := hosts.expired_workers(connection, self.is_alive, given):
             hosts.remove_workers(connection, expired, self.is_alive, given)
 
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         self._merge_if_due(now)
-        given = self._given(now)
+        given = self._given_time(now)
         if self._session.read(lambda connection: hosts.expired_workers(connection, self.is_alive, given)):
             # necessary here, since a worker that waits for these hosts never calls `lease`
-            self._session.run(lambda connection: self._remove_expired(connection, given))
+            self._session.run(lambda connection: self._remove_expired_workers(connection, given))
         ready_hosts = self._session.read(
             lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
         )
@@ -172,26 +174,26 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         return ready_hosts
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
-        given = self._given(now)
+        given = self._given_time(now)
         if not host_ids and time.monotonic() - self._renewed_at.get(worker, -RENEW_S) < RENEW_S * self._own_clock:
             return ()
 
-        def leased(connection: Connection) -> list[Lease]:
-            self._remove_expired(connection, given)
+        def lease_hosts(connection: Connection) -> list[Lease]:
+            self._remove_expired_workers(connection, given)
             hosts.renew_lease(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
             named = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
             places = named + (committing.shards(connection, others) if others else [])
             return hosts.lease_hosts(connection, worker, places, given) if places else []
 
-        leases = self._session.run(leased)
+        leases = self._session.run(lease_hosts)
         self._renewed_at[worker] = time.monotonic()
         self._read_ahead(leases, given)
         return leases
 
     def fair_share(self, now: float) -> int:
         self._merge_if_due(now)  # the inbox may contain tasks of hosts that have no other
-        given = self._given(now)
+        given = self._given_time(now)
         # dead workers would count until their leases expire
         if dead := self._session.read(lambda connection: hosts.dead_workers(connection, self.is_alive)):
             self._session.run(lambda connection: hosts.remove_workers(connection, dead, self.is_alive, given))
@@ -209,7 +211,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url] = ()
     ) -> tuple[Sequence[Task], float | None]:
         ask = self._session.run if self._budget.max_pages else self._session.read
-        query = lists.HostQuery(most, in_hand, self._given(now), pages, self._is_check)
+        query = lists.HostQuery(most, in_hand, self._given_time(now), pages, self._is_check)
         taken = ask(lambda connection: self._take(connection, lease, query))
         self._heads.pop((lease.host_id, lease.epoch), None)
         self._entries = query.entries
@@ -230,17 +232,17 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         for lease, head in zip(first_leases, self._session.read(read) if first_leases else (), strict=True):
             self._heads[lease.host_id, lease.epoch] = head
 
-    def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.Taken:
+    def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.TakenTasks:
         # tasks that other hosts wait for are not pages, so the page budget does not apply
         if not self._budget.max_pages or survey.urgent(connection, [lease.host_id]):
             return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
-            return lists.Taken((), None)
+            return lists.TakenTasks((), None)
         limit = lists.Limit(self._collection, self._run.id, self._budget)
         allowed = lists.allowance(connection, limit, lease, len(query.in_hand), query.now)
         if allowed.pages <= 0:
             self.budget_spent |= allowed.is_spent
-            return lists.Taken((), BARRIER_POLL_S)
+            return lists.TakenTasks((), BARRIER_POLL_S)
         taken = lists.take(connection, lease, query._replace(most=min(query.most, allowed.pages)))
         holder = "(SELECT lease_by FROM host WHERE shard = %s AND id = %s)"
         values = (len(taken.tasks), shard_of(lease.site), lease.host_id)
@@ -260,10 +262,10 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
     ) -> int:
         urls, requests, fresh = list(candidates), list(side_requests), 0
         for start in range(0, max(1, len(urls)), AT_ONCE):
-            mail = cleaned(Mail(tuple(urls[start : start + AT_ONCE]), tuple(requests) if start == 0 else ()))
+            mail = clean_text(Mail(tuple(urls[start : start + AT_ONCE]), tuple(requests) if start == 0 else ()))
             # the lambda is called in this iteration
             fresh += self._session.run(
-                lambda connection, mail=mail: self._offer(connection, mail, self._given(now), reopen=reopen)  # type: ignore[misc]
+                lambda connection, mail=mail: self._offer(connection, mail, self._given_time(now), reopen=reopen)  # type: ignore[misc]
             )  # fmt: skip
         return fresh
 
@@ -272,24 +274,24 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         return ledgers.enter_from_outside(connection, self._collection, ledger, mail, reopen=reopen)
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
-        candidates, side_requests, robots = cleaned(exchange.messages_read(messages))
+        candidates, side_requests, robots = clean_text(exchange.messages_read(messages))
 
-        def taken(connection: Connection) -> bool:
+        def apply(connection: Connection) -> bool:
             if not exchange.is_next(PostgresStatements(connection), sender, number):
                 return False
-            entries = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, self._given(now)))
+            entries = DatabaseLedger(connection, self._run, 0, hosts.time_now(connection, self._given_time(now)))
             entries.ledger.enter_robots(robots)
             mail = Mail(candidates, side_requests)
             ledgers.enter_from_outside(connection, self._collection, entries, mail, reopen=False)
             return True
 
-        return self._session.run(taken)
+        return self._session.run(apply)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         try:
             return self._store(worker, batch, now)
         except _UNREADABLE:
-            return self._store(worker, cleaned(batch), now)
+            return self._store(worker, clean_text(batch), now)
 
     def _store(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         parcels = self._packer.pack(batch)
@@ -299,20 +301,20 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             state.lease for state in batch.hosts
         }
 
-        def stored(connection: Connection) -> tuple[frozenset[Lease], bool]:
+        def commit(connection: Connection) -> tuple[frozenset[Lease], bool]:
             if worker in self._outdated:
-                hosts.remove_workers(connection, [worker], self.is_alive, self._given(now), leaving=True)
+                hosts.remove_workers(connection, [worker], self.is_alive, self._given_time(now), leaving=True)
                 return leases, False
-            return self._commit.store(connection, member, parcels, batches, self._given(now))
+            return self._commit.store(connection, member, parcels, batches, self._given_time(now))
 
-        lost, sent_out = self._session.run(stored)
+        lost, sent_out = self._session.run(commit)
         self._batches[worker] = batches + 1
         if worker in self._outdated:
             self._outdated.discard(worker)
             self._commit = Commit(self._run, self._storage)
             self._packer.forget()
             return lost
-        self._commit.settled(batch, lost)
+        self._commit.update_cache(batch, lost)
         if sent_out:
             if batch.chosen is not None:  # the next choice must not depend on the time of merging
                 self._merged_at = 0.0
@@ -321,7 +323,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         asking = [lease for host_id, lease in self._empty_leases.items() if host_id not in gone]
         self._heads.clear()
         self._empty_leases.clear()
-        self._read_ahead(asking, self._given(now))
+        self._read_ahead(asking, self._given_time(now))
         return lost
 
     def _merge_if_due(self, now: float, part: int = 0) -> None:
@@ -335,7 +337,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
                 connection,
                 self._collection,
                 lambda moment: DatabaseLedger(connection, self._run, owner, moment),
-                self._given(now),
+                self._given_time(now),
             )
 
         while not self._session.read(ledgers.is_empty) and self._session.run(merge) >= AT_ONCE:
@@ -398,7 +400,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
         "all": not due_only,
         "first": FIRST_INTERVAL_S,
         "early": 1 - EARLY_SHARE,
-        "none": PRIORITY_NONE,
+        "none": PRIORITY_WITHOUT_DEPTH,
         "reasons": reasons,
     }
     added = connection.execute(_ENQUEUE, values).rowcount
@@ -422,13 +424,13 @@ class DatabaseHome:
     def __str__(self) -> str:
         return str(self.address)
 
-    def _connected(self) -> contextlib.closing[Connection]:
+    def _connect(self) -> contextlib.closing[Connection]:
         connection = connect(self.address, patience_s=self._patience_s)
         self._patience_s = PATIENCE_S
         return contextlib.closing(connection)
 
     def _do(self, action: Callable[[Connection], T]) -> T:
-        with self._connected() as connection:
+        with self._connect() as connection:
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 return action(connection)
@@ -444,7 +446,7 @@ class DatabaseHome:
         Additional workers need no lock.
         """
         lock = (schema.LOCK_CRAWL, lock_number(self.address.collection))
-        with self._connected() as connection, try_lock(connection, lock) as is_held:
+        with self._connect() as connection, try_lock(connection, lock) as is_held:
             if not is_held:
                 raise StoreError(
                     f"another crawl is running on {self}. Join it by `periplus worker -c ADDRESS`, wait for its "
@@ -454,7 +456,7 @@ class DatabaseHome:
 
     def prepare(self, rules: str, now: float) -> bool:
         """The rules of the first crawl stay in force until others are applied in a copy: `api.changing.apply_now`."""
-        with self._connected() as connection:
+        with self._connect() as connection:
             self._is_new = not schema.exists(connection)
             schema.create(connection, self.address.collection)
             self._agree_on_segments(connection)
@@ -489,7 +491,7 @@ class DatabaseHome:
         notes.put_note(PostgresStatements(connection), "segments", place)
 
     def rules_text(self) -> str:
-        with self._connected() as connection:
+        with self._connect() as connection:
             return notes.note(PostgresStatements(connection), "rules_text") if schema.exists(connection) else ""
 
     def begin_run(
@@ -500,13 +502,13 @@ class DatabaseHome:
         now: float,
         further: Mapping[str, object] | None = None,
     ) -> int:
-        def begun(connection: Connection) -> int:
+        def begin(connection: Connection) -> int:
             if further is not None:
                 connection.execute(survey.INDEXES)
             now = hosts.time_now(connection, None)
             return runs.begin(PostgresStatements(connection), kind, starts, settings, now, further)
 
-        return self._do(begun)
+        return self._do(begin)
 
     def note(self, name: str) -> str:
         return self._do(lambda connection: notes.note(PostgresStatements(connection), name))
@@ -516,7 +518,7 @@ class DatabaseHome:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
-        with self._connected() as connection:
+        with self._connect() as connection:
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -542,22 +544,22 @@ class DatabaseHome:
             " OR EXISTS (SELECT 1 FROM worker WHERE lease_until >= extract(epoch FROM clock_timestamp()))"
         )
 
-        def dropped(connection: Connection) -> bool:
+        def drop(connection: Connection) -> bool:
             is_unused = connection.execute(find).fetchone() == (False,)
             if is_unused:
                 schema.drop(connection, self.address.collection)
             return is_unused
 
-        return self._is_new and not self.address.index and self._do(dropped)
+        return self._is_new and not self.address.index and self._do(drop)
 
     def pause(self, now: float) -> bool:
-        def paused(connection: Connection) -> bool:
+        def pause(connection: Connection) -> bool:
             goes_on = hosts.workers_with_lease(connection) > 0
             if goes_on:
                 runs.pause(PostgresStatements(connection), hosts.time_now(connection, None))
             return goes_on
 
-        return self._do(paused)
+        return self._do(pause)
 
     def resume(self, now: float) -> bool:
         return self._do(

@@ -60,10 +60,10 @@ def this_machine() -> str:
 
 def time_now(connection: Connection, now: float | None) -> float:
     """Seconds since the epoch by the database's clock. now: replacement for tests."""
-    return float(_one(connection, f"SELECT {NOW}", {"now": now}))
+    return float(_query_number(connection, f"SELECT {NOW}", {"now": now}))
 
 
-def _one(connection: Connection, query: str, values: dict[str, object]) -> float:
+def _query_number(connection: Connection, query: str, values: dict[str, object]) -> float:
     row = connection.execute(query, values).fetchone()
     assert row is not None
     return float(row[0])

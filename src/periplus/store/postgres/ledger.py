@@ -78,7 +78,7 @@ def retract_row(site: SiteKey, finding: str, now: float) -> InboxRow:
     return InboxRow(shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
 
 
-_CHECKED = """
+_LAST_CHECKS = """
 SELECT v.text, v.purpose FROM unnest(%s::smallint[], %s::text[]) k(shard, text)
 JOIN visit v ON v.shard = k.shard AND md5(v.text) = md5(k.text) AND v.text = k.text AND v.purpose IN ('head', 'check')
 WHERE v.started >= (SELECT value::float8 FROM meta WHERE name = 'check_since')
@@ -133,7 +133,7 @@ class DatabaseLedger:
             if item.request.hops and item.request.purpose in CHECKS and item.host in ours
         ]
         if redirected:
-            self.ledger.checked |= set(self._connection.execute(_CHECKED, columns_of(redirected, 2)).fetchall())
+            self.ledger.checked |= set(self._connection.execute(_LAST_CHECKS, columns_of(redirected, 2)).fetchall())
 
     def write(self) -> None:
         """Writes all changes except the counters, which the caller may still change."""

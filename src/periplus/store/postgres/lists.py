@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from periplus.model.frontier import PRIORITY_NONE, Lease, Task
+from periplus.model.frontier import PRIORITY_WITHOUT_DEPTH, Lease, Task
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.settings import Budget
@@ -19,7 +19,15 @@ from periplus.store.postgres.hosts import CHECKS, NOW
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_BUDGET
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
+from periplus.store.url_state import (
+    BARRIER_POLL_S,
+    RIVAL_WAIT_S,
+    StoredVersion,
+    TaskQuery,
+    TaskRow,
+    choose_tasks,
+    held_body,
+)
 from periplus.urls.canonical import url_id
 
 Stale = Sequence[tuple[int, int]]
@@ -75,7 +83,7 @@ WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q
 """  # noqa: E501
 
 
-class Taken(NamedTuple):
+class TakenTasks(NamedTuple):
     """Result of `take`, with entries whose URL is completed."""
 
     tasks: Sequence[Task]
@@ -97,7 +105,7 @@ class HostQuery(NamedTuple):
         return 2 * self.most + len(self.in_hand) + _SPARE
 
 
-def take(connection: Connection, lease: Lease, query: HostQuery, head: ListHead | None = None) -> Taken:
+def take(connection: Connection, lease: Lease, query: HostQuery, head: ListHead | None = None) -> TakenTasks:
     """See `model.ports.CrawlStore.take`. head: of the queue, if read before."""
     most, in_hand, now, pages, is_check = query
     shard = shard_of(lease.site)
@@ -105,31 +113,31 @@ def take(connection: Connection, lease: Lease, query: HostQuery, head: ListHead 
         (head,) = heads(connection, [lease], query.entries, now=now, is_check=is_check)
     rows = head.rows
     if not rows:
-        return Taken((), None)
+        return TakenTasks((), None)
     values = {"shard": shard, "host": lease.host_id, "now": now}
     moment, of_others, own = rows[0][:3]
     for page in map(url_id, pages if own >= 0 else ()):
         row = connection.execute(_FIND_PAGE, values | {"page": page}).fetchone()
         if row is not None and row[:2] not in in_hand:
             request = Request(Url(row[2]), Purpose.PAGE, row[5], row[3], row[4])
-            return Taken((Task(lease.host_id, row[0], row[1], page, request, doubt=row[6]),), None)
+            return TakenTasks((Task(lease.host_id, row[0], row[1], page, request, doubt=row[6]),), None)
     if own >= 0 and not is_check and of_others is not None and of_others < own:
-        return Taken((), BARRIER_POLL_S)
+        return TakenTasks((), BARRIER_POLL_S)
     bodies = {row[4]: (row[14], row[15], row[16], row[17]) for row in rows if row[14] is not None}
 
-    def held(url_id: int, reason: str) -> Held:
+    def stored_version(url_id: int, reason: str) -> StoredVersion:
         return held_body(reason, bodies.get(url_id))
 
     tasks = TaskQuery(lease.host_id, most, in_hand, _twins(connection, shard, lease.host_id, in_hand), moment)
-    choice = chosen(tasks, (TaskRow(*row[2:14]) for row in rows if row[2] == own), held)
-    return Taken(*choice.answer(bool(in_hand), moment), choice.stale)
+    choice = choose_tasks(tasks, (TaskRow(*row[2:14]) for row in rows if row[2] == own), stored_version)
+    return TakenTasks(*choice.answer(bool(in_hand), moment), choice.stale)
 
 
 def _twins(connection: Connection, shard: int, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:
     """URLs in progress or postponed through a sitemap entry. A link found later adds a second entry, which must not be
     fetched at the same time.
     """
-    entries = [entry for entry in in_hand if entry[0] >= PRIORITY_NONE]
+    entries = [entry for entry in in_hand if entry[0] >= PRIORITY_WITHOUT_DEPTH]
     if not entries:
         return set()
     find = (

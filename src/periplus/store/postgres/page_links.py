@@ -16,13 +16,13 @@ from periplus.store.page_links import (
     LANDMARKS,
     LinksRow,
     PageLink,
-    Stored,
+    StoredLinks,
     history_row,
     merged_links,
     new_and_seen_pages,
     new_rows,
     rows_of,
-    unpacked,
+    unpack_links,
 )
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.rows import LinkChanges
@@ -33,23 +33,23 @@ _TAB = "chr(9)"
 _FURTHER = f"split_part(l.word, {_TAB}, 2)"  # times and fragments
 
 
-def _named(column: str, names: Sequence[str]) -> str:
+def _name_expression(column: str, names: Sequence[str]) -> str:
     """SQL expression: the name encoded by a link's letter."""
     listed = ", ".join(f"'{name}'" for name in names)
     return f"(ARRAY[{listed}])[get_byte(p.{column}, l.place::int - 1) - {FIRST_LETTER - 1}]"
 
 
-def _either(further: str, plain: str) -> str:
+def _case_expression(further: str, plain: str) -> str:
     return f"CASE left(l.word, 1) WHEN {_TAB} THEN {further} ELSE {plain} END"
 
 
 _NOFOLLOW = "CASE WHEN p.nofollow IS NULL THEN 0 ELSE get_byte(p.nofollow, l.place::int - 1) - 48 END"
 VIEW: Final = f"""
-CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_named("kinds", KINDS)} AS kind, {_named("positions", LANDMARKS)} AS position,
+CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_name_expression("kinds", KINDS)} AS kind, {_name_expression("positions", LANDMARKS)} AS position,
     ({_NOFOLLOW})::smallint AS nofollow,
-    {_either(f"substr(l.word, strpos(substr(l.word, 2), {_TAB}) + 2)", "l.word")} AS anchor,
-    {_either(f"substr({_FURTHER}, strpos({_FURTHER}, ' ') + 1)", "''")} AS fragments,
-    {_either(f"split_part({_FURTHER}, ' ', 1)::bigint", "1")} AS times, p.first_seen, p.last_seen
+    {_case_expression(f"substr(l.word, strpos(substr(l.word, 2), {_TAB}) + 2)", "l.word")} AS anchor,
+    {_case_expression(f"substr({_FURTHER}, strpos({_FURTHER}, ' ') + 1)", "''")} AS fragments,
+    {_case_expression(f"split_part({_FURTHER}, ' ', 1)::bigint", "1")} AS times, p.first_seen, p.last_seen
 FROM page_links p,
     ROWS FROM (unnest(p.targets), json_array_elements_text(p.words::json)) WITH ORDINALITY AS l(target, word, place);
 """  # noqa: E501
@@ -90,10 +90,10 @@ def _without_nul(words: str) -> str:
     return json.dumps([word.replace("\0", "\ufffd") for word in json.loads(words)], ensure_ascii=False)
 
 
-def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, Stored]:
+def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, StoredLinks]:
     """Stored links of pages."""
     places = sorted(set(pages))
-    stored: dict[Place, Stored] = {place: {} for place in places}
+    stored: dict[Place, StoredLinks] = {place: {} for place in places}
     names = ", ".join(f"p.{name}" for name in LinksRow._fields)
     find = (
         f"SELECT p.shard, {names} FROM unnest(%s::smallint[], %s::bigint[]) k(shard, source)"
@@ -101,11 +101,11 @@ def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, Stor
     )
     for shard, *columns in connection.execute(find.encode(), columns_of(places, 2)) if places else ():
         row = LinksRow[list[int]](*columns)
-        stored[shard, row.source].update((link.key, link) for link in unpacked(row, row.targets))
+        stored[shard, row.source].update((link.key, link) for link in unpack_links(row, row.targets))
     return stored
 
 
-def replace(connection: Connection, pages: dict[Place, Stored]) -> None:
+def replace(connection: Connection, pages: dict[Place, StoredLinks]) -> None:
     """Replaces the stored links of pages."""
     if pages:
         connection.execute(
@@ -131,11 +131,11 @@ def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ..
         stored[place], past = merged_links(change, changes.now, stored[place])
         ended += [(place, link) for link in past]
     replace(connection, stored)
-    checked = _checked(connection, [place for place, _ in ended])
+    checked = _last_refreshes(connection, [place for place, _ in ended])
     return [(place[0], *history_row(place[1], link, changes.run_id, checked.get(place, 0.0))) for place, link in ended]
 
 
-def _checked(connection: Connection, pages: Iterable[Place]) -> dict[Place, float]:
+def _last_refreshes(connection: Connection, pages: Iterable[Place]) -> dict[Place, float]:
     """Time of the last refresh of pages, if any."""
     places = sorted(set(pages))
     find = (
@@ -149,9 +149,9 @@ def _checked(connection: Connection, pages: Iterable[Place]) -> dict[Place, floa
 def fill(connection: Connection, rows: Iterable[Sequence[object]]) -> None:
     """Inserts links, given as rows: the shard, then the columns of the view. Links of a page must be consecutive."""
 
-    def made() -> Iterator[tuple[int, LinksRow[Sequence[int]]]]:
+    def make_rows() -> Iterator[tuple[int, LinksRow[Sequence[int]]]]:
         for (shard, source), of_page in groupby(rows, itemgetter(0, 1)):
             for row in rows_of(source, (PageLink(*row[2:]) for row in of_page)):  # type: ignore[arg-type]
                 yield shard, row
 
-    insert(connection, made())
+    insert(connection, make_rows())

@@ -16,15 +16,15 @@ from periplus.model.frontier import Batch, Completion
 from periplus.model.visit import Fetched
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, PAGES_SAMPLED, TRIED_AGAIN, BodyCodec, dictionary_for
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, BodyCodec, dictionary_for
 from periplus.store.dialect import shard_of
 from periplus.store.ledger import brings_content
 from periplus.store.postgres.connection import Connection, Session, columns_of, pauses
 from periplus.store.postgres.statements import copy_rows
-from periplus.store.rows import PackedBody, packed
+from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.segments import RecordPlace, SegmentWriter, object_storage
-from periplus.store.url_state import HAS_TEXT, MERGED
-from periplus.urls.aliases import AliasPage, merged
+from periplus.store.url_state import HAS_TEXT, MERGEABLE_REASONS
+from periplus.urls.aliases import AliasPage, find_aliases
 
 log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which its dictionary is looked up again
@@ -69,7 +69,7 @@ class Packer:
             return self._write_segment(batch, self._writer)
         learned = {site: self._learn(site) for site in self._sites_to_learn(batch)}
         bodies = [
-            packed(completion, self._storage, self._codec, self._dictionaries.get(completion.lease.site))
+            pack_completion(completion, self._storage, self._codec, self._dictionaries.get(completion.lease.site))
             for completion in batch.completions
         ]
         return Parcels(batch, bodies, [None] * len(bodies), {site: data for site, data in learned.items() if data})
@@ -90,7 +90,7 @@ class Packer:
                 log.warning("segments trouble=%s pause_s=%.1f", error, pause_s)
                 time.sleep(pause_s)
         bodies = [
-            packed(completion, self._storage if completion.rendering else rest, self._codec, None)
+            pack_completion(completion, self._storage if completion.rendering else rest, self._codec, None)
             or _empty(completion, place)
             for completion, place in zip(batch.completions, places, strict=True)
         ]
@@ -118,7 +118,7 @@ class Packer:
                 self._use(site, row[0])
             return b""
         # if training fails, as for sites with tiny pages, retry later
-        self._try_at[site] = row[1] * TRIED_AGAIN
+        self._try_at[site] = row[1] * RETRY_GROWTH
         rows = self._session.read(lambda connection: _samples(connection, site))
         return dictionary_for(
             [
@@ -177,7 +177,7 @@ def _samples(connection: Connection, site: SiteKey) -> list[tuple[bytes, bytes |
         " JOIN page p ON p.shard = u.shard AND p.url_id = u.id JOIN body b ON b.shard = p.shard AND b.id = p.body_id"
         " WHERE s.shard = %s AND s.key = %s AND length(b.data) > 0 AND b.dictionary_id IS NULL LIMIT %s"
     )
-    return [(row[0], row[1]) for row in connection.execute(find, (shard_of(site), site, PAGES_SAMPLED))]
+    return [(row[0], row[1]) for row in connection.execute(find, (shard_of(site), site, SAMPLE_PAGES))]
 
 
 def _has_body(completion: Completion) -> bool:
@@ -300,7 +300,7 @@ def merge_aliases(connection: Connection) -> int:
         " FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
         " JOIN page p ON p.shard = k.shard AND p.url_id = k.id JOIN url u ON u.shard = k.shard AND u.id = k.id"
         " WHERE u.reason = ANY(%s) AND u.status = 200",
-        (*columns_of(several, 2), _MERGED),
+        (*columns_of(several, 2), _MERGEABLE),
     ).fetchall()
     starts = connection.execute(
         "SELECT u.text FROM start s JOIN url u ON u.shard = s.shard AND u.id = s.url_id"
@@ -315,7 +315,7 @@ def merge_aliases(connection: Connection) -> int:
         ).fetchall()
 
     pages = map(AliasPage._make, (row[1:] for row in alike))
-    mergers = merged(pages, frozenset(Url(text) for (text,) in starts), links_of)
+    mergers = find_aliases(pages, frozenset(Url(text) for (text,) in starts), links_of)
     if mergers:
         rows = [
             (shards[merger.alias.url_id], merger.alias.url_id, merger.page.url_id, merger.why) for merger in mergers
@@ -324,7 +324,7 @@ def merge_aliases(connection: Connection) -> int:
         values = "unnest(%s::smallint[], %s::bigint[], %s::bigint[], %s::text[])"
         connection.execute(f"INSERT INTO merger SELECT * FROM {values}", columns_of(rows, 4))
         for statement in _MERGE:
-            connection.execute(statement.encode(), (_MERGED,) if "%s" in statement else None)
+            connection.execute(statement.encode(), (_MERGEABLE,) if "%s" in statement else None)
     return len(mergers)
 
 
@@ -334,12 +334,14 @@ def part_aliases(connection: Connection) -> None:
         connection.execute(statement.encode())
 
 
-_MERGED = sorted(reason.value for reason in MERGED)
+_MERGEABLE = sorted(reason.value for reason in MERGEABLE_REASONS)
 _TALLY = (
     "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m"
     " JOIN url u ON u.shard = m.shard AND u.id = m.id GROUP BY 2"
 )
-_PARTED = "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
+_IS_FORMER_ALIAS = (
+    "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
+)
 _ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
 _MERGE = (  # aliases keep their rows and content; the page gets the smallest depth of all
     "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m"
@@ -365,8 +367,10 @@ _PART = (
     " FROM (SELECT shard, page_id, max(page_depth) AS depth FROM alias"
     " WHERE learned = 1 AND was <> 'waiting' AND page_depth IS NOT NULL GROUP BY 1, 2) n"
     " WHERE p.shard = n.shard AND p.id = n.page_id",
-    f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,
-    f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_PARTED} GROUP BY 2" + _ADD,
-    f"UPDATE url u SET reason = a.was, rule = a.was_rule FROM alias a WHERE {_PARTED}",
+    f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
+    + _ADD,
+    f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
+    + _ADD,
+    f"UPDATE url u SET reason = a.was, rule = a.was_rule FROM alias a WHERE {_IS_FORMER_ALIAS}",
     "DELETE FROM alias WHERE learned = 1 AND was <> 'waiting'",
 )

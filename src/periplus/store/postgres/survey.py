@@ -16,7 +16,7 @@ from periplus.store.crawl_reads import RunReads
 from periplus.store.dialect import Statements
 from periplus.store.postgres.connection import Connection, columns_of
 from periplus.store.postgres.statements import PostgresStatements
-from periplus.store.url_state import MAY_PASS, REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import MAY_PASS, SITE_REMOVED_RULE, UNKNOWN_DEPTH
 
 T = TypeVar("T")
 AT_ONCE = 500  # visits that are read with their links at a time
@@ -97,7 +97,7 @@ def apply_scope(connection: Connection, scope: CrawlScope) -> None:
     for shard, page, host, text, reason, rule in connection.execute(find).fetchall():
         inside = scope.decide(Url(text)) is None
         if inside and reason == Reason.SCOPE:
-            come.append((shard, page, rule == REMOVED))
+            come.append((shard, page, rule == SITE_REMOVED_RULE))
             moves[reason] -= 1
         elif not inside and reason != Reason.SCOPE:
             gone.append((shard, page, host))
@@ -114,7 +114,7 @@ def apply_scope(connection: Connection, scope: CrawlScope) -> None:
     connection.execute(
         "UPDATE url u SET reason = 'scope', rule = %s FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
         " WHERE u.shard = k.shard AND u.id = k.id",
-        (REMOVED, shards, pages),
+        (SITE_REMOVED_RULE, shards, pages),
     )
     connection.execute(
         "WITH dropped AS (DELETE FROM queue q USING unnest(%s::smallint[], %s::bigint[], %s::bigint[])"

@@ -44,7 +44,7 @@ def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[
         schema.check(connection, address.collection)
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         connection.execute("SET statement_timeout = 0")
-        with _reported(address, writes=writes), connection.transaction():
+        with _translate_errors(address, writes=writes), connection.transaction():
             if not writes:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if of:
@@ -53,7 +53,7 @@ def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[
 
 
 @contextlib.contextmanager
-def _reported(address: Address, *, writes: bool = False) -> Iterator[None]:
+def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[None]:
     """Translates database errors to StoreError."""
     try:
         yield
@@ -212,7 +212,7 @@ class DatabasePages:
         self._connection, self._address, self._codec = connection, address, BodyCodec()
 
     def runs(self) -> Sequence[RunRecord]:
-        with _reported(self._address):
+        with _translate_errors(self._address):
             return runs.records(PostgresStatements(self._connection))
 
     def pages(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, tuple[PageBlocks, SiteKey]]:
@@ -220,7 +220,7 @@ class DatabasePages:
         site = "SELECT s.key FROM site s WHERE s.shard = h.shard AND s.id = h.site_id"
         find = pages_statement(POSTGRES).replace("SELECT ", f"SELECT ({site}), ", 1)
         among = "SELECT * FROM unnest(%s::smallint[], %s::bigint[])"
-        with _reported(self._address), self._connection.transaction():
+        with _translate_errors(self._address), self._connection.transaction():
             look_up(self._connection)
             ask = f"{find} AND (p.shard, p.url_id) IN ({among})"
             rows = self._connection.execute(ask.encode(), columns_of(keys, 2)).fetchall()
@@ -228,7 +228,7 @@ class DatabasePages:
 
     def urls(self, keys: Sequence[tuple[int, UrlId]]) -> dict[UrlId, Url]:
         """Returns the known URLs."""
-        with _reported(self._address):
+        with _translate_errors(self._address):
             rows = PostgresStatements(self._connection).at("id, text", "url", "id", keys)
             return {UrlId(url_id): Url(text) for url_id, text in rows}
 
@@ -311,7 +311,7 @@ def segments_of_pages(connection: Connection) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def claimed(connection: Connection) -> Iterator[RecordPlace]:
+def record_places(connection: Connection) -> Iterator[RecordPlace]:
     """Streams the distinct record positions of bodies, sorted by segment, within a transaction."""
     with connection.cursor(name="claimed") as cursor:
         cursor.itersize = BLOCK_ROWS

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from periplus.model.frontier import Candidate
 from periplus.model.tables import any_of
-from periplus.model.visit import FETCHED, Reason
+from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.reading import Follow
-from periplus.store.url_state import HAS_TEXT, MERGED
-from periplus.urls.aliases import AliasPage, Merger, merged
+from periplus.store.url_state import HAS_TEXT, MERGEABLE_REASONS
+from periplus.urls.aliases import AliasPage, Merger, find_aliases
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import Rules, apply
@@ -36,7 +36,7 @@ FOREIGN = frozenset(
 HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
 # instead of a depth: no link led to the page; greater than all depths, since undoing restores the greatest depth
 NO_DEPTH = 2_000_000_000
-INVENTED = "invented"  # instead of a reason: the page's URL was created by the rule and never linked
+INVENTED_URL = "invented"  # instead of a reason: the page's URL was created by the rule and never linked
 
 
 @frozen
@@ -49,7 +49,7 @@ class RewrittenUrl:
 
 
 @frozen
-class Reapplied:
+class AliasChanges:
     """Effect of a change of the rules on a collection."""
 
     aliases: int  # URLs that are now aliases
@@ -77,7 +77,7 @@ def reapply(
     key: str,
     now: float,
     follow: Follow = contextlib.nullcontext,
-) -> Reapplied | None:
+) -> AliasChanges | None:
     """Updates the collection in folder to its rules, in one transaction. No crawl may be running.
 
     key: the rules in canonical spelling; follow: context for the transaction, given its connection. Returns None if the
@@ -109,7 +109,7 @@ class Reapplication:
         self._merged = 0
         self._waiting: set[int] = set()  # pages queued by this application
 
-    def apply(self, rewritten: list[RewrittenUrl]) -> Reapplied:
+    def apply(self, rewritten: list[RewrittenUrl]) -> AliasChanges:
         """Undoes obsolete aliases and adds new ones; others stay unchanged."""
         wants = {url.url_id: (url_id(Url(url.page)) if url.page else None, url.rule) for url in rewritten}
         present = {
@@ -130,7 +130,7 @@ class Reapplication:
         self._await()
         excluded = sum(not url.page for url in rewritten)
         undone = sum(UrlId(identity) not in wants for identity in gone)
-        return Reapplied(len(rewritten) - excluded, excluded, undone, self._merged)
+        return AliasChanges(len(rewritten) - excluded, excluded, undone, self._merged)
 
     def part_aliases(self) -> None:
         """Undoes `merge`."""
@@ -169,7 +169,7 @@ class Reapplication:
         moved, page_depth = "", None
         if page_id is not None:
             page_was, page_depth = self._page_row(Url(url.page), page_id, reason, depth)
-            if reason in FETCHED:
+            if reason in FETCHED_REASONS:
                 moved = self._take_content(url.url_id, page_id, page_was)
         row = (url.url_id, page_id, url.rule, reason, rule, moved, page_depth)
         self._connection.execute("INSERT INTO alias VALUES (?, ?, ?, 0, ?, ?, ?, ?)", row)
@@ -184,9 +184,9 @@ class Reapplication:
         offered = Reason(reason) if reason in HELD_BACK else Reason.WAITING
         if row is None:
             # it then gets the alias's content and reason
-            first = Reason.DEPTH if reason in FETCHED else offered
+            first = Reason.DEPTH if reason in FETCHED_REASONS else offered
             self._offer(page, page_id, first, depth)
-            return INVENTED, None
+            return INVENTED_URL, None
         self._offer(page, page_id, offered, depth)
         nearer = depth is not None and (row[1] is None or depth < row[1])
         return str(row[0]), (NO_DEPTH if row[1] is None else row[1]) if nearer else None
@@ -202,7 +202,7 @@ class Reapplication:
         """
         if (
             self._connection.execute("SELECT 1 FROM page WHERE url_id = ?", (page,)).fetchone() is not None
-            or page_was in FETCHED
+            or page_was in FETCHED_REASONS
         ):
             self._merged += 1
             return ""
@@ -227,7 +227,7 @@ class Reapplication:
         self._connection.execute("DELETE FROM alias WHERE url_id = ?", (identity,))
         if moved:
             self._move(page_id, identity)
-            self._restate(page_id, Reason.WAITING if moved == INVENTED else Reason(moved), "")
+            self._restate(page_id, Reason.WAITING if moved == INVENTED_URL else Reason(moved), "")
             self._connection.execute("UPDATE url SET status = NULL, visited = NULL WHERE id = ?", (page_id,))
         if depth is not None:  # of several aliases, the one that first reduced the depth has the greatest value
             self._connection.execute(
@@ -281,7 +281,7 @@ def alias_mergers(connection: sqlite3.Connection) -> list[Merger]:
         for source, targets in connection.execute(find, (json.dumps(pages),)):
             yield source, map(int, targets.split())
 
-    return merged(_alike(connection), frozenset(Url(text) for (text,) in starts), links_of)
+    return find_aliases(_alike(connection), frozenset(Url(text) for (text,) in starts), links_of)
 
 
 def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
@@ -289,7 +289,7 @@ def _alike(connection: sqlite3.Connection) -> Iterator[AliasPage]:
     find = (
         f"SELECT u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT} FROM page p"
         " JOIN url u ON u.id = p.url_id"
-        f" WHERE u.reason IN {any_of(MERGED)} AND u.status = 200"
+        f" WHERE u.reason IN {any_of(MERGEABLE_REASONS)} AND u.status = 200"
         " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
     )
     return map(AliasPage._make, connection.execute(find))

@@ -18,10 +18,10 @@ from periplus.model.tables import any_of
 from periplus.model.web import UrlId
 
 _READ = any_of(READ)
-_FOLLOWED = "EXISTS (SELECT 1 FROM follower)"
-PAGE_RESTATED = f"""
+_HAS_FOLLOWER = "EXISTS (SELECT 1 FROM follower)"
+REASON_TRIGGER = f"""
 CREATE TRIGGER page_restated AFTER UPDATE OF reason ON url
-WHEN OLD.reason <> NEW.reason AND (OLD.reason IN {_READ} OR NEW.reason IN {_READ}) AND {_FOLLOWED}
+WHEN OLD.reason <> NEW.reason AND (OLD.reason IN {_READ} OR NEW.reason IN {_READ}) AND {_HAS_FOLLOWER}
     AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
 BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
 """
@@ -29,13 +29,13 @@ TABLES = f"""
 CREATE TABLE change (seq INTEGER PRIMARY KEY AUTOINCREMENT, url_id INTEGER NOT NULL);
 CREATE TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER) WITHOUT ROWID;
 CREATE TABLE evidence (site_id INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (site_id, name)) WITHOUT ROWID;
-CREATE TRIGGER page_stored AFTER INSERT ON page WHEN {_FOLLOWED}
+CREATE TRIGGER page_stored AFTER INSERT ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (NEW.url_id); END;
-CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_FOLLOWED}
+CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id), (NEW.url_id); END;
-CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_FOLLOWED}
+CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
-{PAGE_RESTATED}"""  # noqa: E501
+{REASON_TRIGGER}"""  # noqa: E501
 
 _FIRST: Final = -(1 << 63)  # the smallest possible id
 THROUGH: Final = (1 << 63) - 1  # position after the scan of all pages
@@ -106,7 +106,7 @@ def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
     return int(pages) + int(connection.execute("SELECT count(*) FROM change WHERE seq > ?", (place.seq,)).fetchone()[0])
 
 
-def passed(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> None:
+def set_position(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> None:
     """Sets a follower's position. Call it within a transaction."""
     connection.execute("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
     _prune(connection)
@@ -117,7 +117,7 @@ def note(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> None:
 
     Call it within a transaction.
     """
-    connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_FOLLOWED}", [(url_id,) for url_id in ids])
+    connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_HAS_FOLLOWER}", [(url_id,) for url_id in ids])
 
 
 def _prune(connection: sqlite3.Connection) -> None:

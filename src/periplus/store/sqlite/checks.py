@@ -35,7 +35,7 @@ CREATE TABLE issue (
 """  # noqa: E501
 _OF_CHECKS = "purpose IN ('head', 'check')"  # as in the index, otherwise SQLite does not use it
 _NET_DOWN = "net-down"  # key in run_count: our own network was down in this run, so failures are not evidence
-_JUDGED = (
+_IS_EVIDENCE = (
     f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
 )
 _ADD_TALLY = (
@@ -67,11 +67,11 @@ def requested_among(connection: sqlite3.Connection, urls: Sequence[Url]) -> set[
     return {(text, purpose) for url in urls for text, purpose in connection.execute(find, (url, start))}
 
 
-def asked(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
+def check_visits(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """All visits of link checks, oldest first, without failures while our own network was down."""
     find = (
         "SELECT text, purpose, started, outcome, status, detail FROM visit"
-        f" WHERE {_OF_CHECKS} AND {_JUDGED} ORDER BY id"
+        f" WHERE {_OF_CHECKS} AND {_IS_EVIDENCE} ORDER BY id"
     )
     for url, *rest in connection.execute(find):
         yield VisitEvidence(Url(url), *rest)
@@ -110,7 +110,8 @@ def host_failures(connection: sqlite3.Connection) -> Iterator[VisitEvidence]:
     """All robots.txt requests without a response, which is evidence for all pages of the host."""
     of_robots = "purpose = 'robots' AND outcome = 'failed' AND text IS NOT NULL"
     for url, *rest in connection.execute(
-        f"SELECT text, purpose, started, outcome, status, detail FROM visit WHERE {of_robots} AND {_JUDGED} ORDER BY id"
+        "SELECT text, purpose, started, outcome, status, detail FROM visit "
+        f"WHERE {of_robots} AND {_IS_EVIDENCE} ORDER BY id"
     ):
         yield VisitEvidence(Url(url), *rest)
 
@@ -195,7 +196,7 @@ def crawled_as(connection: sqlite3.Connection) -> dict[int, str]:
     return dict(connection.execute("SELECT url_id, was FROM verdict").fetchall())
 
 
-def visited_at(connection: sqlite3.Connection, url_id: int) -> float:
+def visit_time_s(connection: sqlite3.Connection, url_id: int) -> float:
     """Time of the last request of a URL by the crawl, or 0.0."""
     row = connection.execute("SELECT visited FROM url WHERE id = ?", (url_id,)).fetchone()
     return float(row[0] or 0.0) if row else 0.0

@@ -16,10 +16,10 @@ from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
 from periplus.model.page import CLICK_KINDS
 from periplus.model.tables import any_of
-from periplus.model.visit import FETCHED, Headers, Reason
+from periplus.model.visit import FETCHED_REASONS, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
-from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
+from periplus.store.bodies import BodyCodec, unpack_headers, unpack_original
 from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, exact
 from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
@@ -81,7 +81,7 @@ def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]
         yield (row[0], *make(row[1:]))
 
 
-def rows_touched(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
+def touched_rows(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
     """As `rows_out`, for the rows whose keys are marked by `touch`."""
     make = exact(table.kinds)
     same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(connection, table.name))
@@ -168,7 +168,7 @@ def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]
     connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
 
 
-def note_changed(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
+def note_changed_pages(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
     """Passes on rows of `url`, which start with the id, and records the pages among them as changed."""
     has_page = "SELECT 1 FROM page WHERE url_id = ?"
     for row in rows:
@@ -182,7 +182,7 @@ def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | No
 
     Call it within a transaction.
     """
-    name = _stored(name)
+    name = _base_table(name)
     if sources is not None:
         connection.executemany(f"DELETE FROM {name} WHERE source = ?", ((source,) for source in sources))
     else:
@@ -212,13 +212,14 @@ def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> No
 
 
 @contextlib.contextmanager
-def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
-    """Records the keys of all rows of these tables that an open transaction of the connection changes; see `touched`.
-    Yields a connection that sees the previous state.
+def trace_changes(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
+    """Records the keys of all rows of these tables that an open transaction of the connection changes.
+
+    `touched_keys` returns them. Yields a connection that sees the previous state.
     """
     for name in names:
         keys = keys_of(connection, name)
-        _make_touched(connection, name, keys)
+        _make_key_table(connection, name, keys)
         for event, rows in (("INSERT", ("NEW",)), ("DELETE", ("OLD",)), ("UPDATE", ("OLD", "NEW"))):
             # no OR IGNORE: in a trigger the conflict clause of the outer statement applies
             noted = "".join(
@@ -227,7 +228,7 @@ def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -
                 for row in rows
             )
             connection.execute(
-                f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_stored(name)}"
+                f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_base_table(name)}"
                 f" BEGIN{noted} END"
             )
     with reading.moment(folder) as before:
@@ -236,20 +237,20 @@ def traced(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -
         yield before
 
 
-def touched(connection: sqlite3.Connection, name: str) -> list[Row]:
+def touched_keys(connection: sqlite3.Connection, name: str) -> list[Row]:
     """Recorded keys of a table."""
     rows: list[Row] = connection.execute(f"SELECT * FROM temp.touched_{name}").fetchall()
     return rows
 
 
 def touch(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Marks rows by key for `rows_touched`."""
+    """Marks rows by key for `touched_rows`."""
     columns = keys_of(connection, name)
-    _make_touched(connection, name, columns)
+    _make_key_table(connection, name, columns)
     connection.executemany(f"INSERT INTO touched_{name} VALUES ({', '.join('?' * len(columns))})", keys)
 
 
-def _make_touched(connection: sqlite3.Connection, name: str, keys: Sequence[str]) -> None:
+def _make_key_table(connection: sqlite3.Connection, name: str, keys: Sequence[str]) -> None:
     columns = ", ".join(keys)
     connection.execute(
         f"CREATE TEMP TABLE IF NOT EXISTS touched_{name} ({columns}, PRIMARY KEY ({columns})) WITHOUT ROWID"
@@ -262,7 +263,7 @@ def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, 
     return {name: connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()[0] for name in names}
 
 
-def _stored(name: str) -> str:
+def _base_table(name: str) -> str:
     return "page_links" if name == "link" else name
 
 
@@ -401,7 +402,7 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
             ) = row
             body = contents.restore(data, dictionary_id, text) if data else None
             if sent is not None and body is not None:  # the rendered page is not a server's response
-                body, body_id = unpack_sent(sent), 0
+                body, body_id = unpack_original(sent), 0
             visit = (started, took_s, outcome, status, detail, address)
             yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
 
@@ -409,7 +410,7 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
 _WITH_BODY = (
     "SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id"
     " JOIN body b ON b.id = p.body_id AND length(b.data) > 0"
-    f" WHERE u.reason IN {any_of(FETCHED)} ORDER BY u.text"
+    f" WHERE u.reason IN {any_of(FETCHED_REASONS)} ORDER BY u.text"
 )
 
 

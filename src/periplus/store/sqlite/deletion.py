@@ -15,7 +15,7 @@ import numpy as np
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.collection import Deletion, DeletionPlan
-from periplus.model.frontier import PRIORITY_NONE
+from periplus.model.frontier import PRIORITY_WITHOUT_DEPTH
 from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
@@ -77,7 +77,7 @@ CREATE TEMP TABLE doomed_entry (host_id INTEGER, priority INTEGER, seq INTEGER, 
 CREATE TEMP TABLE inlink (source INTEGER, target INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
 CREATE TEMP TABLE gone_host (id INTEGER PRIMARY KEY);
 """  # noqa: E501
-_DOOMED = "(SELECT id FROM doomed)"
+_DOOMED_IDS = "(SELECT id FROM doomed)"
 _OF_SITE = "(SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 _ONLY_IN_RUN = (
     "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id"
@@ -99,15 +99,16 @@ def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     _urls(connection, deletion)
     if not deletion.links_to:
         stays = " UNION ".join(
-            f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target IN {_DOOMED}" for table in _LINKS
+            f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED_IDS} AND target IN {_DOOMED_IDS}"
+            for table in _LINKS
         )
-        stays += f" UNION SELECT id FROM url WHERE in_sitemap AND id IN {_DOOMED} UNION SELECT url_id FROM start"
+        stays += f" UNION SELECT id FROM url WHERE in_sitemap AND id IN {_DOOMED_IDS} UNION SELECT url_id FROM start"
         connection.execute(f"UPDATE doomed SET stays = 1 WHERE id IN ({stays})")
     else:
         for table in _LINKS:
             into = (
                 f"SELECT l.source, l.target, d.batch FROM {table} l CROSS JOIN doomed d ON d.id = l.target"
-                f" WHERE l.source NOT IN {_DOOMED}"
+                f" WHERE l.source NOT IN {_DOOMED_IDS}"
             )
             connection.execute(f"INSERT OR IGNORE INTO inlink {into}")
     fill(connection, _LINKS)
@@ -115,12 +116,12 @@ def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     _bodies(connection)
     _visits(connection, deletion)
     _entries(connection, deletion)
-    plan = _counted(connection, deletion)
+    plan = _plan(connection, deletion)
     connection.execute("COMMIT")
     return plan
 
 
-def count_selected(connection: sqlite3.Connection, deletion: Deletion) -> int:
+def count_urls(connection: sqlite3.Connection, deletion: Deletion) -> int:
     """Number of URLs that `find` would select. Raises the same errors."""
     connection.executescript(TABLES)
     _urls(connection, deletion)
@@ -172,9 +173,9 @@ def _orphans(connection: sqlite3.Connection) -> None:
     for need in (
         f"SELECT url_id FROM page WHERE url_id {among}",
         f"SELECT url_id FROM start WHERE url_id {among}",
-        f"SELECT page_id FROM alias WHERE page_id {among} AND url_id NOT IN {_DOOMED}",
+        f"SELECT page_id FROM alias WHERE page_id {among} AND url_id NOT IN {_DOOMED_IDS}",
         f"SELECT url_id FROM visit WHERE url_id {among} AND outcome <> 'skipped'",
-        *(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED} AND target {among}" for table in _LINKS),
+        *(f"SELECT target FROM {table} WHERE +source NOT IN {_DOOMED_IDS} AND target {among}" for table in _LINKS),
     ):
         connection.execute(f"DELETE FROM orphan WHERE id IN ({need})")
 
@@ -190,7 +191,7 @@ def _bodies(connection: sqlite3.Connection) -> None:
         )
     for table in ("page", "page_history"):
         others = (
-            f"SELECT body_id FROM {table} WHERE url_id NOT IN {_DOOMED} AND body_id IN (SELECT id FROM doomed_body)"
+            f"SELECT body_id FROM {table} WHERE url_id NOT IN {_DOOMED_IDS} AND body_id IN (SELECT id FROM doomed_body)"
         )
         connection.execute(f"DELETE FROM doomed_body WHERE id IN ({others})")
 
@@ -228,7 +229,7 @@ def _entries(connection: sqlite3.Connection, deletion: Deletion) -> None:
         )
 
 
-def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
+def _plan(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
     def total(statement: str, *values: object) -> int:
         return int(connection.execute(statement, values).fetchone()[0] or 0)
 
@@ -238,9 +239,9 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
         total("SELECT count(*) FROM orphan"),
     )
     pages, marks = connection.execute(
-        f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED}"
+        f"SELECT count(*), sum(parts IS NOT NULL) FROM page WHERE url_id IN {_DOOMED_IDS}"
     ).fetchone()
-    read = f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED} AND {HAS_PAGE}"
+    read = f"SELECT count(*) FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id IN {_DOOMED_IDS} AND {HAS_PAGE}"
     bodies, texts, held = connection.execute(
         "SELECT count(*), sum(b.text IS NOT NULL), sum(length(b.data) + coalesce(length(b.text), 0) + "
         "coalesce(length(b.blocks), 0))"
@@ -248,12 +249,13 @@ def _counted(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan
     ).fetchone()
     size = held or 0
     size += total("SELECT sum(length(x.data)) FROM doomed_body d JOIN xml x ON x.body_id = d.id")
-    size += total(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED}")
+    size += total(f"SELECT sum(length(parts)) FROM page WHERE url_id IN {_DOOMED_IDS}")
     rendered = "sum(length(sent) + coalesce(length(screenshot), 0))"
-    size += total(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED}")
+    size += total(f"SELECT {rendered} FROM rendering WHERE url_id IN {_DOOMED_IDS}")
     size += total("SELECT sum(length(v.head)) FROM doomed_visit d JOIN visit v ON v.id = d.id")
     past = sum(
-        total(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED}") for table in ("url_history", "page_history")
+        total(f"SELECT count(*) FROM {table} WHERE url_id IN {_DOOMED_IDS}")
+        for table in ("url_history", "page_history")
     )
     past += total("SELECT count(*) FROM doomed d JOIN link_history l ON l.source = d.id")
     return DeletionPlan(
@@ -297,7 +299,7 @@ _OWN = (  # rows of the pages; all by key, so that the cost depends only on the 
     f"DELETE FROM body WHERE id IN {_BODIES}",
     "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
 )
-_ASKED = (  # requests counted in totals, by host and run
+_REQUEST_COUNTS = (  # requests counted in totals, by host and run
     "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire"
     " FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
     " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text))"
@@ -307,7 +309,7 @@ _ASKED = (  # requests counted in totals, by host and run
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[sqlite3.Connection]:
+def open_connection(folder: Path) -> Iterator[sqlite3.Connection]:
     """Opens a connection for a deletion. Raises NoCollection, StoreError."""
     with contextlib.closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA temp_store = FILE")  # for large sites
@@ -321,16 +323,16 @@ def texts_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> list[Url]:
     return [Url(row[0]) for row in rows if row]
 
 
-def planned(folder: Path, deletion: Deletion) -> DeletionPlan:
+def plan_deletion(folder: Path, deletion: Deletion) -> DeletionPlan:
     """Plan of a deletion, without changes. Raises UsageError, NoCollection, StoreError."""
-    with opened(folder) as connection:
+    with open_connection(folder) as connection:
         return find(connection, deletion)
 
 
-def chosen(folder: Path, deletion: Deletion) -> int:
-    """Number of URLs selected by a deletion; fast. Raises as `planned`."""
-    with opened(folder) as connection:
-        return count_selected(connection, deletion)
+def count_deletion(folder: Path, deletion: Deletion) -> int:
+    """Number of URLs selected by a deletion; fast. Raises as `plan_deletion`."""
+    with open_connection(folder) as connection:
+        return count_urls(connection, deletion)
 
 
 def delete(
@@ -339,11 +341,11 @@ def delete(
     watch: Watch,
     follow: Follow = contextlib.nullcontext,
 ) -> DeletionPlan:
-    """Deletes until watch returns True. No crawl may be running. Returns the plan. Raises as `planned`.
+    """Deletes until watch returns True. No crawl may be running. Returns the plan. Raises as `plan_deletion`.
 
     follow: context for each transaction, given its connection.
     """
-    with opened(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
+    with open_connection(folder) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
         plan = find(connection, deletion)
         last = last_batch(connection)
         for batch in range(plan.batches):
@@ -399,7 +401,7 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
 
 
 def _reduce_totals(connection: sqlite3.Connection, this: dict[str, int]) -> None:
-    asked = connection.execute(_ASKED, this).fetchall()
+    asked = connection.execute(_REQUEST_COUNTS, this).fetchall()
     many = connection.executemany
     of_host = [(count, host_id) for host_id, _, count, _ in asked]
     many("UPDATE site SET fetched = max(0, fetched - ?) WHERE id = (SELECT site_id FROM host WHERE id = ?)", of_host)
@@ -449,7 +451,7 @@ def _enqueue(connection: sqlite3.Connection, this: dict[str, int]) -> None:
         " :seq + row_number() OVER (ORDER BY depth, text), id"
     )
     added = connection.execute(
-        f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": PRIORITY_NONE, "seq": seq}
+        f"{insert} FROM url WHERE id IN {_STAYING}", this | {"none": PRIORITY_WITHOUT_DEPTH, "seq": seq}
     ).rowcount
     connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq + added + 1),))
     hosts = connection.execute(

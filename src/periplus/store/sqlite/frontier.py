@@ -19,7 +19,7 @@ from periplus.model.frontier import (
     EARLY_SHARE,
     FIRST_INTERVAL_S,
     PRIORITY_CHECK,
-    PRIORITY_NONE,
+    PRIORITY_WITHOUT_DEPTH,
     Batch,
     Candidate,
     Lease,
@@ -42,7 +42,15 @@ from periplus.store.ledger_tables import forget_entries
 from periplus.store.sqlite import aliases, reading, schema
 from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
-from periplus.store.url_state import BARRIER_POLL_S, RIVAL_WAIT_S, Held, TaskQuery, TaskRow, chosen, held_body
+from periplus.store.url_state import (
+    BARRIER_POLL_S,
+    RIVAL_WAIT_S,
+    StoredVersion,
+    TaskQuery,
+    TaskRow,
+    choose_tasks,
+    held_body,
+)
 from periplus.urls.canonical import url_id
 from periplus.urls.parameters import rules_key, rules_of
 
@@ -52,7 +60,7 @@ from periplus.urls.parameters import rules_key, rules_of
 # worker is recognised by its process id and loses its hosts at once; a silent one loses them when its lease expires.
 
 T = TypeVar("T")
-OFFERED_AT_ONCE = 2_000  # URLs whose rows are in memory at a time
+URLS_PER_BATCH = 2_000  # URLs whose rows are in memory at a time
 # A check takes no pages: those still queued by a crawl that reached its limit stay in the queue.
 _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
@@ -129,7 +137,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         workers = self._connection.execute("SELECT name, pid, lease_until FROM worker").fetchall()
         return [name for name, pid, until in workers if until < silent or not self._is_alive(pid)]
 
-    def _remove_expired(self, silent: float, now: float) -> None:
+    def _remove_expired_workers(self, silent: float, now: float) -> None:
         if expired := self._expired_workers(silent):
             with self._transaction():
                 self._remove_workers(expired, now)
@@ -150,7 +158,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         if now < self._latest - folder_runs.NOTICED_S:
             self._adjust_to_clock(now)
         self._latest = max(now, self._latest)
-        self._remove_expired(now, now)  # necessary here, since a worker that waits for these hosts never calls `lease`
+        self._remove_expired_workers(
+            now, now
+        )  # necessary here, since a worker that waits for these hosts never calls `lease`
         if self.is_paused():
             return ()
         find = (
@@ -202,7 +212,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
 
     def fair_share(self, now: float) -> int:
         # only dead workers: a worker with its full share calls nothing else, and would count them until they expire
-        self._remove_expired(-math.inf, now)
+        self._remove_expired_workers(-math.inf, now)
         if self.is_paused():
             return 0
         hosts = int(self._connection.execute(f"SELECT count(*) FROM host h WHERE {self._with_work}").fetchone()[0])
@@ -307,13 +317,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         )
         query = TaskQuery(lease.host_id, most, in_hand, self._twins_in_hand(lease.host_id, in_hand), now)
         entries = map(TaskRow._make, self._connection.execute(find, (lease.host_id, own, most + len(in_hand) + 64)))
-        choice = chosen(query, entries, self._held)
+        choice = choose_tasks(query, entries, self._stored_version)
         if choice.stale:
             with contextlib.nullcontext() if self._connection.in_transaction else self._transaction():
                 forget_entries(self._statements, HostRef(0, lease.host_id), choice.stale)
         return choice.answer(bool(in_hand), now)
 
-    def _held(self, url_id: int, reason: str) -> Held:
+    def _stored_version(self, url_id: int, reason: str) -> StoredVersion:
         find = "SELECT body_md5, etag, last_modified_field, cut FROM page WHERE url_id = ?"
         return held_body(reason, self._connection.execute(find, (url_id,)).fetchone())
 
@@ -322,7 +332,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         be fetched at the same time.
         """
         find = "SELECT url_id FROM queue WHERE host_id = ? AND priority = ? AND seq = ? AND url_id <> 0"
-        entries = [(host_id, priority, seq) for priority, seq in in_hand if priority >= PRIORITY_NONE]
+        entries = [(host_id, priority, seq) for priority, seq in in_hand if priority >= PRIORITY_WITHOUT_DEPTH]
         return {row[0] for entry in entries for row in self._connection.execute(find, entry)}
 
     def _priority_of_site(self, host_id: int) -> int:
@@ -351,7 +361,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         with self._transaction() as ledger:
             rest = iter(candidates)
             fresh = 0
-            while block := list(islice(rest, OFFERED_AT_ONCE)):
+            while block := list(islice(rest, URLS_PER_BATCH)):
                 fresh += ledger.offer(block, (), now, reopen=reopen)
             ledger.offer((), list(side_requests), now)
         return fresh
@@ -374,7 +384,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             for site, data in learned.items():
                 if data:
                     self._bodies.store_dictionary(site, data)
-            notes.put_chosen(self._statements, batch)
+            notes.put_chosen_pages(self._statements, batch)
             renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
             self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
         return lost
@@ -439,7 +449,7 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
             "now": now,
             "first": FIRST_INTERVAL_S,
             "early": 1 - EARLY_SHARE,
-            "none": PRIORITY_NONE,
+            "none": PRIORITY_WITHOUT_DEPTH,
             "seq": seq,
         }
         added = connection.execute(_ENQUEUE, values).rowcount
@@ -490,7 +500,7 @@ class FolderHome:
         return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
 
     def note(self, name: str) -> str:
-        with reading.opened(self._folder) as connection:
+        with reading.open_reader(self._folder) as connection:
             return notes.note(schema.SqliteStatements(connection), name)
 
     def change_note(self, name: str, changed: Callable[[str], str]) -> str:
@@ -538,13 +548,13 @@ class FolderHome:
             notes.put_fault_note(schema.SqliteStatements(connection), note)
 
     def fault_notes(self) -> tuple[FaultNote, ...]:
-        with reading.opened(self._folder) as connection:
+        with reading.open_reader(self._folder) as connection:
             return notes.fault_notes(schema.SqliteStatements(connection))
 
     def runs(self) -> Sequence[RunRecord]:
-        with reading.opened(self._folder) as connection:
+        with reading.open_reader(self._folder) as connection:
             return folder_runs.run_records(connection)
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        with reading.opened(self._folder) as connection:
+        with reading.open_reader(self._folder) as connection:
             return runs.findings(schema.SqliteStatements(connection), run_id)

@@ -99,6 +99,6 @@ def follow_but(connection: sqlite3.Connection, name: str, unseen: Sequence[UrlId
     changes.unfollow(connection, name)
     changes.follow(connection, name)
     place = ChangeCursor(changes.newest(connection), None)
-    changes.passed(connection, name, place)
+    changes.set_position(connection, name, place)
     changes.note(connection, unseen)
     return place

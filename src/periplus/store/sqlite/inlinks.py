@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from periplus.model.arrays import Ints, Ints32, Mask, Unsigned32
 from periplus.model.graph import NAV, PART, REASON_CODES, REASONS, InlinkIndex
 from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Position
-from periplus.model.visit import FETCHED
+from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url
 from periplus.store import column_files
 from periplus.store.sqlite.page_links import TO_TARGET
@@ -35,7 +35,7 @@ VERSION = 2  # format version; a file of another version is created again
 NEWER_MOST = 20_000  # visits since the file was created: reading their links takes 0.1 s
 _NAV_CODE = POSITION_CODES[Position.NAV]
 _IS_PART = np.array([kind not in FOLLOWED_KINDS for kind in LINK_KINDS])
-_FETCHED = np.array([reason in FETCHED for reason in REASONS])
+_IS_FETCHED = np.array([reason in FETCHED_REASONS for reason in REASONS])
 
 
 class InlinkIndexVersion(NamedTuple):
@@ -50,7 +50,7 @@ class InlinkIndexVersion(NamedTuple):
 
 
 @frozen
-class Visited:
+class VisitColumns:
     """Visits by URL, in the order of an InlinkIndex."""
 
     offsets: Ints  # u + 1
@@ -71,7 +71,7 @@ class StoredInlinkIndex:
 
     moment: InlinkIndexVersion
     links: InlinkIndex
-    visited: Visited
+    visited: VisitColumns
     same: Same
 
 
@@ -124,7 +124,7 @@ def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
         _offsets(targets >> np.uint32(2), count),
         in_ends,
     )
-    return StoredInlinkIndex(moment, links, _visited(connection, ids, moment), _same(connection))
+    return StoredInlinkIndex(moment, links, _visit_columns(connection, ids, moment), _same(connection))
 
 
 def _offsets(places: Unsigned32, count: int) -> Ints:
@@ -150,7 +150,7 @@ def _urls(
         sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
         directories.append(np.array([numbers.setdefault(directory(text), len(numbers)) for text in texts], np.int32))
         codes.append(np.array([REASON_CODES[reason] for reason in reasons], np.uint8))
-    return np.concatenate(ids), np.concatenate(sites), np.concatenate(directories), _FETCHED[np.concatenate(codes)]
+    return np.concatenate(ids), np.concatenate(sites), np.concatenate(directories), _IS_FETCHED[np.concatenate(codes)]
 
 
 def directory(url: str) -> str:
@@ -196,7 +196,7 @@ def places_in(ids: Ints, sought: Ints) -> Ints:
     return places
 
 
-def _visited(connection: sqlite3.Connection, ids: Ints, moment: InlinkIndexVersion) -> Visited:
+def _visit_columns(connection: sqlite3.Connection, ids: Ints, moment: InlinkIndexVersion) -> VisitColumns:
     named = [
         (url_id(Url(text)), number)
         for text, number in connection.execute(
@@ -210,7 +210,7 @@ def _visited(connection: sqlite3.Connection, ids: Ints, moment: InlinkIndexVersi
     places = places_in(ids, pairs[:, 0])
     pairs, places = pairs[places >= 0], places[places >= 0]
     order = np.lexsort((pairs[:, 1], places))
-    return Visited(_offsets(places.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
+    return VisitColumns(_offsets(places.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
 
 
 def _same(connection: sqlite3.Connection) -> Same:
@@ -235,17 +235,17 @@ def _arrays(book: StoredInlinkIndex) -> Iterator[tuple[str, NDArray[np.generic]]
             yield field.name, getattr(part, field.name)
 
 
-def opened(folder: Path) -> StoredInlinkIndex | None:
+def open_index(folder: Path) -> StoredInlinkIndex | None:
     """Opens the folder's file, memory-mapped; None if it is missing or has another version."""
-    file = column_files.opened(folder / FILE, VERSION)
+    file = column_files.open_columns(folder / FILE, VERSION)
     if file is None:
         return None
     try:
         links, visited, same = (
-            tuple(file.columns[field.name] for field in fields(part)) for part in (InlinkIndex, Visited, Same)
+            tuple(file.columns[field.name] for field in fields(part)) for part in (InlinkIndex, VisitColumns, Same)
         )
         return StoredInlinkIndex(
-            InlinkIndexVersion(*file.head["moment"]), InlinkIndex(*links), Visited(*visited), Same(*same)
+            InlinkIndexVersion(*file.head["moment"]), InlinkIndex(*links), VisitColumns(*visited), Same(*same)
         )
     except (TypeError, KeyError):  # the head is damaged
         return None

@@ -34,7 +34,7 @@ def folder_queue(folder: Path) -> JobQueue:
     return JobQueue(JobFile(folder))
 
 
-def remove_unused(path: Path) -> None:
+def remove_empty_file(path: Path) -> None:
     """Removes a database file without rows, unless another process has it open."""
     if not path.is_file():
         return

@@ -11,10 +11,10 @@ from periplus.model.frontier import Batch, Candidate, Completion, HostState, Sid
 from periplus.model.visit import CHECKS, Fetched, Reason
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, PAGES_SAMPLED, TRIED_AGAIN, dictionary_for
+from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, dictionary_for
 from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
-from periplus.store.rows import PackedBody, packed
+from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.sqlite import checks
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
@@ -32,7 +32,9 @@ class BodyWriter:
 
     def pack(self, completion: Completion) -> PackedBody | None:
         """Compresses the body and text of a completion; None if there is nothing to store."""
-        return packed(completion, self._storage, self._contents.codec, self._dictionaries.get(completion.lease.site))
+        return pack_completion(
+            completion, self._storage, self._contents.codec, self._dictionaries.get(completion.lease.site)
+        )
 
     def store(self, body: PackedBody, content: bytes) -> int:
         """Stores a body, its text and its XML; returns the row id."""
@@ -87,12 +89,12 @@ class BodyWriter:
         if pages < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
         # if training fails, as for sites with tiny pages, retry later
-        self._try_at[site] = pages * TRIED_AGAIN
+        self._try_at[site] = pages * RETRY_GROWTH
         samples = self._connection.execute(
             "SELECT b.data, b.dictionary_id, b.text FROM page p JOIN url u ON u.id = p.url_id"
             " JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
             " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?",
-            (site_id, PAGES_SAMPLED),
+            (site_id, SAMPLE_PAGES),
         ).fetchall()
         return dictionary_for(
             [

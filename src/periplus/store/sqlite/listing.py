@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from periplus.errors import UsageError
 from periplus.model.page import LinkKind, Position
-from periplus.model.tables import BAD_LINKS, LINKS, SEEN, Table, any_of
-from periplus.model.visit import FETCHED, REASONS_OF, Reason, State
+from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, any_of
+from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Reason, State
 from periplus.model.web import Url
 from periplus.store.sqlite import page_links
 from periplus.store.sqlite.reading import rows
@@ -55,7 +55,7 @@ class LinkFilter:
 
 
 def pages(
-    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = SEEN
+    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = ALL_URLS
 ) -> Iterator[Row]:
     """URLs that match a filter, by depth and URL, those without a depth last.
 
@@ -146,7 +146,7 @@ def is_known(connection: sqlite3.Connection, url: Url) -> bool:
     return connection.execute("SELECT 1 FROM url WHERE id = ?", (url_id(url),)).fetchone() is not None
 
 
-def resolved(connection: sqlite3.Connection, text: str) -> Url:
+def resolve_url(connection: sqlite3.Connection, text: str) -> Url:
     """The URL that a user means. Without a scheme: the known one of https and http, else https.
 
     A path such as `/a/b.html` is resolved against the start URLs: the first on which it is known. Raises InvalidUrl.
@@ -305,5 +305,5 @@ def pages_before(connection: sqlite3.Connection, started: float, most: int) -> l
     if urls_seen > most:
         return None
     return connection.execute(
-        f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED)} AND visited < ?", (started,)
+        f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED_REASONS)} AND visited < ?", (started,)
     ).fetchall()

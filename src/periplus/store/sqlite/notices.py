@@ -21,8 +21,8 @@ from periplus.values import Row
 # So each notice arrives at least once.
 
 DATABASE = "notices.db"
-KEPT = 20  # subjects listed in a notice
-NOTICES_KEPT = 1_000  # newest notices; older ones are deleted after delivery
+MOST_SUBJECTS = 20  # subjects listed in a notice
+MOST_NOTICES = 1_000  # newest notices; older ones are deleted after delivery
 HOLD_S = 120.0  # time for which a delivery belongs to the process that took it
 # the wait quadruples after each attempt: the last attempt is about nine hours after the first
 FIRST_WAIT_S, LONGEST_WAIT_S, MOST_ATTEMPTS = 60.0, 21_600.0, 8
@@ -148,7 +148,7 @@ class NoticeStore:
     ) -> Notice | None:
         subjects, now = notice
         full = f"{kind.value} {collection} {key}"
-        texts = [text[:2_000] for text in subjects[:KEPT]]
+        texts = [text[:2_000] for text in subjects[:MOST_SUBJECTS]]
         insert = "INSERT OR IGNORE INTO notice (key, kind, collection, made, subjects, count) VALUES (?, ?, ?, ?, ?, ?)"
         cursor = connection.execute(
             insert, (full, kind.value, collection, now, json.dumps(texts, ensure_ascii=False), len(subjects))
@@ -166,9 +166,9 @@ class NoticeStore:
         )
         connection.execute(send, (number, collection, kind.value, now))
         old = "SELECT id FROM notice ORDER BY id DESC LIMIT -1 OFFSET ?"
-        connection.execute(f"DELETE FROM delivery WHERE state <> 'waiting' AND notice_id IN ({old})", (NOTICES_KEPT,))
+        connection.execute(f"DELETE FROM delivery WHERE state <> 'waiting' AND notice_id IN ({old})", (MOST_NOTICES,))
         connection.execute(
-            f"DELETE FROM notice WHERE id IN ({old}) AND id NOT IN (SELECT notice_id FROM delivery)", (NOTICES_KEPT,)
+            f"DELETE FROM notice WHERE id IN ({old}) AND id NOT IN (SELECT notice_id FROM delivery)", (MOST_NOTICES,)
         )
         return Notice(number, full, kind, collection, now, tuple(texts), len(subjects))
 
@@ -203,7 +203,7 @@ class NoticeStore:
             )
         return deliveries
 
-    def ended(self, delivery: Delivery, fault: str, now: float) -> None:
+    def end_attempt(self, delivery: Delivery, fault: str, now: float) -> None:
         """Ends an attempt: sent if fault is empty, else retried later or given up. delivery: from `take`."""
         attempts = delivery.attempts + 1
         state = "sent" if not fault else "given up" if attempts >= MOST_ATTEMPTS else "waiting"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.store import page_links
-from periplus.store.corruption import reported
+from periplus.store.corruption import translate_errors
 from periplus.store.page_links import (
     FIRST_LETTER,
     HISTORY_COLUMNS,
@@ -26,8 +26,8 @@ from periplus.store.page_links import (
     history_row,
     merged_links,
     new_and_seen_pages,
-    parted,
-    unpacked,
+    split_words,
+    unpack_links,
 )
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks
 from periplus.values import Row
@@ -45,7 +45,7 @@ CREATE INDEX page_links_source ON page_links (source);
 """  # noqa: E501
 
 
-def _named(column: str, names: Sequence[str]) -> str:
+def _name_expression(column: str, names: Sequence[str]) -> str:
     """SQL expression: the name encoded by a link's letter."""
     cases = " ".join(f"WHEN x'{FIRST_LETTER + code:x}' THEN '{name}'" for code, name in enumerate(names))
     return f"CASE substr(p.{column}, w.key + 1, 1) {cases} END"
@@ -55,19 +55,19 @@ _TAB = "char(9)"
 _FURTHER = f"substr(w.value, 2, instr(substr(w.value, 2), {_TAB}) - 1)"  # times and fragments
 
 
-def _either(further: str, plain: str) -> str:
+def _case_expression(further: str, plain: str) -> str:
     return f"CASE substr(w.value, 1, 1) WHEN {_TAB} THEN {further} ELSE {plain} END"
 
 
 VIEW = f"""
 CREATE VIEW link AS SELECT p.source AS source,
     CAST(substr(p.targets, {ID_WIDTH} * w.key + 1, {ID_WIDTH}) AS INTEGER) AS target,
-    {_named("kinds", KINDS)} AS kind,
-    {_named("positions", LANDMARKS)} AS position,
+    {_name_expression("kinds", KINDS)} AS kind,
+    {_name_expression("positions", LANDMARKS)} AS position,
     CASE WHEN p.nofollow IS NULL THEN 0 ELSE CAST(substr(p.nofollow, w.key + 1, 1) AS INTEGER) END AS nofollow,
-    {_either(f"substr(w.value, 2 + instr(substr(w.value, 2), {_TAB}))", "w.value")} AS anchor,
-    {_either(f"substr({_FURTHER}, instr({_FURTHER}, ' ') + 1)", "''")} AS fragments,
-    {_either(f"CAST({_FURTHER} AS INTEGER)", "1")} AS times,
+    {_case_expression(f"substr(w.value, 2 + instr(substr(w.value, 2), {_TAB}))", "w.value")} AS anchor,
+    {_case_expression(f"substr({_FURTHER}, instr({_FURTHER}, ' ') + 1)", "''")} AS fragments,
+    {_case_expression(f"CAST({_FURTHER} AS INTEGER)", "1")} AS times,
     p.first_seen AS first_seen, p.last_seen AS last_seen
 FROM page_links p JOIN json_each(p.words) w;
 """
@@ -84,15 +84,15 @@ _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 def new_rows(page: NewLinks, now: float) -> Iterator[Row]:
     """Rows for a page without stored links."""
-    return map(_packed, page_links.new_rows(page, now))
+    return map(_pack, page_links.new_rows(page, now))
 
 
 def rows_of(source: int, links: Iterable[PageLink]) -> Iterator[Row]:
     """Rows for the links of one page."""
-    return map(_packed, page_links.rows_of(source, links))
+    return map(_pack, page_links.rows_of(source, links))
 
 
-def _packed(row: LinksRow[Sequence[int]]) -> Row:
+def _pack(row: LinksRow[Sequence[int]]) -> Row:
     return (*row[:3], _targets(row.targets), *row[4:])
 
 
@@ -103,9 +103,9 @@ def _targets(ids: Sequence[int]) -> bytes:
 def of_page(connection: sqlite3.Connection, source: int) -> dict[LinkKey, PageLink]:
     """Stored links of a page. Raises StoreError if columns are inconsistent."""
     find = f"SELECT {COLUMNS} FROM page_links WHERE source = ? ORDER BY rowid"
-    with reported():
+    with translate_errors():
         rows = [LinksRow[bytes](*row) for row in connection.execute(find, (source,)).fetchall()]
-        return {link.key: link for row in rows for link in unpacked(row, map(int, row.targets.split()))}
+        return {link.key: link for row in rows for link in unpack_links(row, map(int, row.targets.split()))}
 
 
 def letters_of(*kinds: LinkKind) -> bytes:
@@ -133,14 +133,14 @@ def in_columns(connection: sqlite3.Connection, asked: str, joins: str, at_once: 
     """
     cursor = connection.execute(f"SELECT targets, kinds, positions, nofollow, words, {asked} FROM page_links l {joins}")
     while rows := cursor.fetchmany(at_once):
-        with reported():
+        with translate_errors():
             targets, kinds, positions, nofollow, words, *pages = map(list, zip(*rows, strict=True))
             many = list(map(len, kinds))
             bars = b"".join(bar or b"0" * links for bar, links in zip(nofollow, many, strict=True))
             texts = json.loads(f"[{','.join(words)}]")
             if list(map(len, positions)) != many or list(map(len, texts)) != many:
                 raise ValueError("columns of different lengths")
-            parts = map(parted, chain.from_iterable(texts))
+            parts = map(split_words, chain.from_iterable(texts))
             columns: tuple[Sequence[Any], ...] = (
                 list(map(int, b"".join(targets).split())),
                 [KINDS[letter - FIRST_LETTER] for letter in b"".join(kinds)],
@@ -176,7 +176,7 @@ def drop(connection: sqlite3.Connection, source: int, targets: frozenset[int]) -
     replace(connection, source, [link for link in of_page(connection, source).values() if link.target not in targets])
 
 
-def drop_each(connection: sqlite3.Connection, keys: Iterable[tuple[int, LinkKey]]) -> int:
+def drop_links(connection: sqlite3.Connection, keys: Iterable[tuple[int, LinkKey]]) -> int:
     """Deletes links, given as (page, link); returns how many existed."""
     dropped = 0
     for source, of_source in groupby(sorted(keys), itemgetter(0)):

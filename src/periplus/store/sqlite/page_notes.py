@@ -19,7 +19,7 @@ _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.st
 _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 
 
-class Answered(NamedTuple):
+class PageHeaders(NamedTuple):
     """An HTML page with the headers of its response."""
 
     url_id: int
@@ -29,7 +29,7 @@ class Answered(NamedTuple):
     size: int  # of the decompressed body
 
 
-class Unnoted(NamedTuple):
+class PageWithoutNotes(NamedTuple):
     """A page whose markup is not analysed yet."""
 
     url_id: int
@@ -50,11 +50,13 @@ def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[in
         yield url_id, same[notes]
 
 
-def unnoted(connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)) -> list[Unnoted]:
+def pages_without_notes(
+    connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)
+) -> list[PageWithoutNotes]:
     """Up to `most` pages of the site whose body is not analysed, by id, with ids greater than `after`."""
     noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
     find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
-    return [Unnoted(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
+    return [PageWithoutNotes(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
 
 
 def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
@@ -63,7 +65,9 @@ def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Seq
     connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
 
 
-def answered(connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]) -> Iterator[Answered]:
+def page_headers(
+    connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]
+) -> Iterator[PageHeaders]:
     """Up to `most` HTML pages of the site with these header fields of their latest response, by id."""
     # groups numbers only, since headers would be sorted with them
     last = (
@@ -76,7 +80,7 @@ def answered(connection: sqlite3.Connection, site: SiteKey, most: int, names: Co
         " ORDER BY l.page LIMIT ?"
     )
     for url_id, url, head, media_type, size in connection.execute(find, (site, most)):
-        yield Answered(url_id, Url(url), header_fields(head, names), media_type, size)
+        yield PageHeaders(url_id, Url(url), header_fields(head, names), media_type, size)
 
 
 def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:
@@ -89,7 +93,9 @@ def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]
         yield Url(url), unpack_headers(head)
 
 
-def measured(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, float | None, float | None]]:
+def rendering_measures(
+    connection: sqlite3.Connection, site: SiteKey
+) -> Iterator[tuple[int, float | None, float | None]]:
     """(page, largest contentful paint in seconds, cumulative layout shift) of the site's rendered pages."""
     find = f"SELECT g.url_id, g.paint_s, g.shift FROM rendering g JOIN url u ON u.id = g.url_id WHERE {SITE_OF_URL}"
     yield from connection.execute(find, (site,))

@@ -11,8 +11,8 @@ from periplus.model.page import NO_BLOCKS, Blocks, Part, SamePage
 from periplus.model.tables import PAGE, Row, row_maker
 from periplus.model.visit import Headers, Reason
 from periplus.model.web import UrlId
-from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts, unpack_sent
-from periplus.store.corruption import reported
+from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_original, unpack_parts
+from periplus.store.corruption import translate_errors
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.views import select
 
@@ -65,14 +65,14 @@ def answer(
     """
     find = (
         "SELECT v.status, v.head FROM visit v WHERE v.url_id = ? AND v.purpose = 'page'"
-        f" AND v.head IS NOT NULL{_one_of('v.id', among)}"
+        f" AND v.head IS NOT NULL{_in_list('v.id', among)}"
         " ORDER BY v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299 DESC, v.id DESC LIMIT 1"
     )
     row = connection.execute(find, (url_id, *_as_json(among))).fetchone()
     return (row[0], unpack_headers(row[1])) if row else None
 
 
-def _one_of(column: str, among: Sequence[int] | None) -> str:
+def _in_list(column: str, among: Sequence[int] | None) -> str:
     return "" if among is None else f" AND {column} IN (SELECT value FROM json_each(?))"
 
 
@@ -80,7 +80,7 @@ def _as_json(among: Sequence[int] | None) -> tuple[str, ...]:
     return () if among is None else (json.dumps(among),)
 
 
-def first_seen(connection: sqlite3.Connection, url_id: UrlId) -> float | None:
+def first_seen_s(connection: sqlite3.Connection, url_id: UrlId) -> float | None:
     """Time when a URL was first seen, in seconds since the epoch, or None."""
     row = connection.execute("SELECT first_seen FROM url WHERE id = ?", (url_id,)).fetchone()
     return float(row[0]) if row else None
@@ -143,13 +143,13 @@ def duplicates(
         "'words' ELSE 'folded' END AS same"
         " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id"
         " JOIN url u ON u.id = o.url_id"
-        f" WHERE p.url_id = ?{_one_of('o.url_id', among)} ORDER BY o.body_md5 <> p.body_md5, o.text_md5 "
+        f" WHERE p.url_id = ?{_in_list('o.url_id', among)} ORDER BY o.body_md5 <> p.body_md5, o.text_md5 "
         "<> p.text_md5, u.text LIMIT ?"
     )
     return tuple(SamePage._make(row) for row in connection.execute(find, (url_id, *_as_json(among), DUPLICATES_MOST)))
 
 
-_NAMED = (
+_TITLES_AND_TEXTS = (
     "SELECT p.title, b.text FROM page p LEFT JOIN body b ON b.id = p.body_id"
     " WHERE p.url_id = coalesce((SELECT page_id FROM alias WHERE url_id = ? AND moved <> ''), ?)"
 )
@@ -171,10 +171,10 @@ class Contents:
         row = self._connection.execute(f"SELECT b.data, b.dictionary_id, b.text {_OF_PAGE}", (url_id,)).fetchone()
         return self.restore(*row) if row and row[0] else None
 
-    def sent(self, url_id: UrlId) -> bytes | None:
+    def original_body(self, url_id: UrlId) -> bytes | None:
         """Original bytes of a rendered page; None if it is not rendered or they are not stored."""
         row = self._connection.execute("SELECT sent FROM rendering WHERE url_id = ?", (url_id,)).fetchone()
-        return unpack_sent(row[0]) or None if row else None
+        return unpack_original(row[0]) or None if row else None
 
     def screenshot(self, url_id: UrlId) -> bytes | None:
         """Screenshot of a rendered page, as WebP, or None."""
@@ -184,15 +184,15 @@ class Contents:
     def text(self, url_id: UrlId) -> str | None:
         """The page's text; None if there is none or it is not stored."""
         row = self._connection.execute(f"SELECT b.text {_OF_PAGE}", (url_id,)).fetchone()
-        return self._decoded(row[0]) if row and row[0] is not None else None
+        return self._decode(row[0]) if row and row[0] is not None else None
 
     def title_and_text(self, url_id: UrlId) -> tuple[str, str]:
         """(title, text) of a page, which may be given by an alias; empty if there is none or it is not stored."""
-        row = self._connection.execute(_NAMED, (url_id, url_id)).fetchone()
-        return (row[0], "" if row[1] is None else self._decoded(row[1])) if row else ("", "")
+        row = self._connection.execute(_TITLES_AND_TEXTS, (url_id, url_id)).fetchone()
+        return (row[0], "" if row[1] is None else self._decode(row[1])) if row else ("", "")
 
-    def _decoded(self, packed_text: bytes) -> str:
-        with reported():
+    def _decode(self, packed_text: bytes) -> str:
+        with translate_errors():
             return self.codec.unpack(packed_text, None).decode()
 
     def blocks(self, url_id: UrlId) -> Blocks:
@@ -205,7 +205,7 @@ class Contents:
 
     def blocks_of(self, packed_text: bytes | None, packed_blocks: bytes | None) -> Blocks:
         """Blocks from the columns `text` and `blocks` of a body."""
-        return blocks_of("" if packed_text is None else self._decoded(packed_text), packed_blocks)
+        return blocks_of("" if packed_text is None else self._decode(packed_text), packed_blocks)
 
     def parts(self, url_id: UrlId) -> tuple[Part, ...] | None:
         """Part of each of the page's blocks; None if they are not classified yet."""

@@ -68,7 +68,7 @@ def decide(
     )
 
 
-def last_decided(connection: sqlite3.Connection, portal: str) -> float:
+def last_decision_s(connection: sqlite3.Connection, portal: str) -> float:
     """Time of the editor's last decision or text; 0.0 if there is none."""
     columns = (("decided", "portal_verdict"), ("edited", "portal_words"))
     statements = [f"SELECT max({time}) FROM {table} WHERE portal = ?" for time, table in columns]
@@ -101,14 +101,14 @@ def known_pages(connection: sqlite3.Connection, portal: str) -> dict[Url, EntryK
     return {Url(url): EntryKey(entry) for url, entry in rows}
 
 
-def store_known(connection: sqlite3.Connection, portal: str, pages: Mapping[Url, EntryKey]) -> None:
+def store_entry_keys(connection: sqlite3.Connection, portal: str, pages: Mapping[Url, EntryKey]) -> None:
     """Stores entry keys of pages. Call it within a transaction."""
     connection.executemany(
         "INSERT OR REPLACE INTO portal_page VALUES (?, ?, ?)", [(portal, url, entry) for url, entry in pages.items()]
     )
 
 
-def store_built(connection: sqlite3.Connection, portal: str, now: float) -> None:
+def store_build_time(connection: sqlite3.Connection, portal: str, now: float) -> None:
     """Stores the time of a build. Call it within a transaction."""
     connection.execute("UPDATE portal SET built = ? WHERE name = ?", (now, portal))
 

@@ -64,7 +64,7 @@ def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | No
 
 @contextlib.contextmanager
 def reading(limits: Sequence[str] = ()) -> Iterator[None]:
-    """Translates SQLite's errors. limits: messages of `limited` when it stops a statement."""
+    """Translates SQLite's errors. limits: messages of `limit_reads` when it stops a statement."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -91,7 +91,7 @@ def reading(limits: Sequence[str] = ()) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def limited(
+def limit_reads(
     connection: sqlite3.Connection, limit_s: float, cpu_s: Callable[[], float] = time.thread_time
 ) -> Iterator[None]:
     """Stops reads within this context after limit_s seconds of CPU time, or if they fill temporary files; 0: no limit.
@@ -164,12 +164,12 @@ def temporary_bytes() -> int:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
-    """Opens a read-only connection and closes it at the end. limit_s: CPU time, see `limited`.
+def open_reader(folder: Path, limit_s: float = 0.0) -> Iterator[sqlite3.Connection]:
+    """Opens a read-only connection and closes it at the end. limit_s: CPU time, see `limit_reads`.
 
     Raises NoCollection, StoreError.
     """
-    with contextlib.closing(connect(folder)) as connection, limited(connection, limit_s):
+    with contextlib.closing(connect(folder)) as connection, limit_reads(connection, limit_s):
         yield connection
 
 
@@ -185,8 +185,8 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def moment(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Opens a read-only connection with one snapshot. Raises as `opened`."""
-    with opened(folder) as connection, snapshot(connection):
+    """Opens a read-only connection with one snapshot. Raises as `open_reader`."""
+    with open_reader(folder) as connection, snapshot(connection):
         yield connection
 
 
@@ -208,7 +208,7 @@ def is_unused(folder: Path, now: float) -> bool:
     """
     find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
     try:
-        with opened(folder) as connection:
+        with open_reader(folder) as connection:
             return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
     except NoCollection:
         return True
@@ -249,7 +249,7 @@ def wrong_value(folder: Path) -> str:
 
     Raises NoCollection, StoreError.
     """
-    with opened(folder, LOOK_S) as connection, snapshot(connection):
+    with open_reader(folder, LOOK_S) as connection, snapshot(connection):
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for table, columns in _columns().items():
             tests = {
@@ -300,7 +300,7 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
 
 # longer values are refused, for example zeroblob(1e9), since a single step of SQLite cannot be interrupted
 LONGEST_VALUE_BYTES = 4_000_000
-_ALLOWED = frozenset(
+_ALLOWED_ACTIONS = frozenset(
     {
         sqlite3.SQLITE_SELECT,
         sqlite3.SQLITE_READ,
@@ -313,7 +313,7 @@ _PRAGMAS = frozenset(
     {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
 )
 # matches: a regular expression may never end, and no limit stops it
-_FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})
+_DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,14 +334,16 @@ def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int
     """
     connection.set_authorizer(_authorize)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
-    answer = _streamed(connection, question, limit_s, most)
+    answer = _stream_rows(connection, question, limit_s, most)
     columns = next(answer)
     return Answer([str(name) for name in columns], answer)
 
 
-def _streamed(connection: sqlite3.Connection, question: str, limit_s: float, most: int) -> Iterator[tuple[object, ...]]:
+def _stream_rows(
+    connection: sqlite3.Connection, question: str, limit_s: float, most: int
+) -> Iterator[tuple[object, ...]]:
     """Yields the column names, then the rows."""
-    with limited(connection, limit_s or math.inf):  # the limit on temporary files applies without a time limit too
+    with limit_reads(connection, limit_s or math.inf):  # the limit on temporary files applies without a time limit too
         with _translated_errors():
             cursor = connection.execute(question)
         if cursor.description is None:
@@ -358,11 +360,11 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
     if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
         # SQLite's check for pragma_table_info(...) and json_each(...); a real update is refused by SQLite itself
         return sqlite3.SQLITE_OK
-    if action not in _ALLOWED:
+    if action not in _ALLOWED_ACTIONS:
         return sqlite3.SQLITE_DENY
     if action == sqlite3.SQLITE_PRAGMA and (first not in _PRAGMAS):
         return sqlite3.SQLITE_DENY
-    if action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS_DENIED:
+    if action == sqlite3.SQLITE_FUNCTION and second in _DENIED_FUNCTIONS:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK
 

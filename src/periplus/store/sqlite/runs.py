@@ -24,7 +24,7 @@ from periplus.store.sqlite import schema
 NOTICED_S = 1.0  # smaller steps are clock corrections, and waiting that much longer does no harm
 
 
-def last_known(connection: sqlite3.Connection) -> float:
+def latest_time_s(connection: sqlite3.Connection) -> float:
     """Latest time recorded by runs; 0 without a run."""
     run = connection.execute("SELECT max(max(started), coalesce(max(ended), 0)) FROM run").fetchone()[0]
     visit = connection.execute("SELECT started FROM visit ORDER BY id DESC LIMIT 1").fetchone()
@@ -138,7 +138,7 @@ def begin_run(
     further: more values stored with the settings; `seed` has its own column.
     """
     with schema.writing(folder) as connection:
-        follow(connection, last_known(connection) - now, now)
+        follow(connection, latest_time_s(connection) - now, now)
         return runs.begin(schema.SqliteStatements(connection), kind, starts, settings, now, further)
 
 

@@ -207,12 +207,12 @@ def refuse_address(folder: Path) -> None:
 
 def create(folder: Path) -> None:
     """Creates an empty collection in folder, which must not contain one. Raises StoreError."""
-    with drafted(folder):
+    with draft_collection(folder):
         pass
 
 
 @contextlib.contextmanager
-def drafted(folder: Path) -> Iterator[sqlite3.Connection]:
+def draft_collection(folder: Path) -> Iterator[sqlite3.Connection]:
     """Yields the connection of a new collection to fill.
 
     It gets its name at the end, so that a crash leaves no incomplete collection. Raises StoreError.
@@ -350,7 +350,7 @@ class SqliteStatements:
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
         return self.connection.execute(statement, values).rowcount
 
-    def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    def change_rows(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         self.connection.executemany(statement, rows)
 
     def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
@@ -432,7 +432,7 @@ class WriteLock:
     @contextlib.contextmanager
     def transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Runs BEGIN IMMEDIATE ... COMMIT, or ROLLBACK on any exception. Raises StoreError for database errors."""
-        with self.held():
+        with self.hold():
             try:
                 with connection:  # commits at the end, or rolls back
                     connection.execute("BEGIN IMMEDIATE")
@@ -447,7 +447,7 @@ class WriteLock:
                 ) from error
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Holds the lock within the context."""
         try:
             import fcntl

@@ -22,8 +22,8 @@ from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
-from periplus.store.corruption import reported
-from periplus.store.page_links import FIRST_LETTER, parted
+from periplus.store.corruption import translate_errors
+from periplus.store.page_links import FIRST_LETTER, split_words
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
@@ -86,12 +86,12 @@ def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, l
     """All links in storage order, with their anchors. 1 us per link. Raises StoreError as above."""
     find = "SELECT source, targets, kinds, positions, nofollow, words FROM page_links"
     for page_rows in _rows_of_blocks(connection.execute(find)):
-        with reported():
+        with translate_errors():
             words = json.loads(f"[{','.join(row[5] for row in page_rows)}]")
             if list(map(len, words)) != [len(row[2]) for row in page_rows]:
                 raise ValueError("columns of different lengths")
         block = _link_block(page_rows, None)
-        yield block, [text if text[:1] != "\t" else parted(text)[0] for text in chain.from_iterable(words)]
+        yield block, [text if text[:1] != "\t" else split_words(text)[0] for text in chain.from_iterable(words)]
 
 
 def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
@@ -113,7 +113,7 @@ def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
 def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
     sources, targets, letters, landmarks, bars, *_ = zip(*rows, strict=True)
     counts = np.fromiter(map(len, letters), np.int64, len(letters))
-    with reported():
+    with translate_errors():
         block = LinkBlock(
             np.repeat(np.array(sources, np.int64), counts),
             np.fromstring(b"".join(targets), np.int64, sep=" "),
@@ -235,13 +235,13 @@ def title_of(connection: sqlite3.Connection, url_id: int) -> str:
     return str(row[0]) if row else ""
 
 
-_TALLIED = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
+_TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
 
 
 def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tally, ...]:
     """Number and total size of the site's fetched pages by host, media_type, charset or language; most pages first."""
     find = (
-        f"SELECT {_TALLIED[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
+        f"SELECT {_TALLY_COLUMNS[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
         " JOIN host h ON h.id = u.host_id"
         f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1"
     )
@@ -308,7 +308,7 @@ def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
         yield tuple(zip(*block, strict=True))
 
 
-def _joined(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
+def _concatenate(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
@@ -327,7 +327,7 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
         answers = np.array(statuses).clip(0, 999)
         for part, column, kind in zip(parts, (ids, codes, depths, answers, listed, sites), _URL_TYPES, strict=True):
             part.append(np.asarray(column, kind))
-    first, *others = (_joined(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
+    first, *others = (_concatenate(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
     return AllUrls(first, texts, *others)  # type: ignore[arg-type]  # each of its own type
 
 
@@ -377,7 +377,7 @@ def copies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int
     return connection.execute(find, (site,)).fetchall()
 
 
-def pictured(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
+def pages_with_screenshot(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
     """The site's pages with a screenshot."""
     find = (
         f"SELECT u.text FROM rendering g JOIN url u ON u.id = g.url_id WHERE g.screenshot IS NOT NULL AND {SITE_OF_URL}"

@@ -13,7 +13,7 @@ from periplus.model.web import HostKey, Url
 from periplus.store.exchange import LEFT_ASIDE
 from periplus.store.moving import OWN_META, TABLES, Sum
 from periplus.store.sqlite import copying, schema
-from periplus.store.url_state import RAISED
+from periplus.store.url_state import RAISABLE_REASONS
 from periplus.urls.hosts import host_key
 from periplus.urls.parts import WebPart, part_of
 
@@ -34,7 +34,7 @@ _ROWS = {
     **dict.fromkeys(("page_links", "bad_link", "link_history"), _OF_SOURCE),
 }  # fmt: skip
 """Tables whose rows each belong to one part, in the order in which they are filled."""
-_SHARED = {
+_SHARED_ROWS = {
     "body": f"id IN ({_BODIES.format('main')})",
     "xml": "body_id IN (SELECT id FROM main.body)",
     "dictionary": f"id IN ({_DICTIONARIES})",
@@ -43,7 +43,7 @@ _SHARED = {
 """Tables that parts share: bytes of pages, runs, users' decisions."""
 
 
-def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: Mapping[str, str]) -> dict[str, int]:
+def fill_part(draft: sqlite3.Connection, source: Path, part: WebPart, notes: Mapping[str, str]) -> dict[str, int]:
     """Fills a new collection with one part of another, which must not change; returns the number of rows by table.
 
     notes: notes of the part. Link targets in other parts are inserted as already sent there. Raises StoreError unless
@@ -56,10 +56,10 @@ def part_filled(draft: sqlite3.Connection, source: Path, part: WebPart, notes: M
     with copying.transaction(draft):
         rows = {
             table: _copy_rows(draft, table, condition)
-            for table, condition in (_ROWS | _SHARED).items()
+            for table, condition in (_ROWS | _SHARED_ROWS).items()
             if table in there
         }
-        _insert_others(draft)
+        _insert_foreign_urls(draft)
         _complete(draft, notes)
     draft.execute("DETACH source")
     return rows
@@ -79,7 +79,7 @@ def _copy_rows(draft: sqlite3.Connection, table: str, condition: str) -> int:
     return left.rows
 
 
-def _insert_others(draft: sqlite3.Connection) -> None:
+def _insert_foreign_urls(draft: sqlite3.Connection) -> None:
     """Inserts URLs of other parts that rows of this part refer to, with their hosts and sites."""
     draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
     targets = draft.execute("SELECT targets FROM main.page_links")
@@ -89,7 +89,7 @@ def _insert_others(draft: sqlite3.Connection) -> None:
     named = (("page_id", "alias"), ("target", "link_history"), ("related_id", "issue"))
     for column, table in named:
         draft.execute(f"INSERT OR IGNORE INTO other SELECT {column} FROM main.{table} WHERE {column} IS NOT NULL")
-    aside, raised = any_of(LEFT_ASIDE), any_of(RAISED - LEFT_ASIDE)
+    aside, raised = any_of(LEFT_ASIDE), any_of(RAISABLE_REASONS - LEFT_ASIDE)
     draft.execute(
         "INSERT INTO main.url (id, text, host_id, depth, in_sitemap, first_seen, reason, rule)"
         " SELECT id, text, host_id, depth, in_sitemap, first_seen,"

@@ -23,7 +23,7 @@ from periplus.store.sqlite import page_links, text_rows
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
-from periplus.store.url_state import MAY_PASS, REMOVED, UNKNOWN_DEPTH
+from periplus.store.url_state import MAY_PASS, SITE_REMOVED_RULE, UNKNOWN_DEPTH
 from periplus.urls.units import root_of
 
 T = TypeVar("T")
@@ -45,12 +45,14 @@ def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     ):
         inside = scope.decide(Url(text)) is None
         if inside and reason == Reason.SCOPE:
-            come.append((UNKNOWN_DEPTH, rule == REMOVED, row))
+            come.append((UNKNOWN_DEPTH, rule == SITE_REMOVED_RULE, row))
         elif not inside and reason != Reason.SCOPE:
             gone.append((row,))
             moves[reason] += 1
     connection.executemany("UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come)
-    connection.executemany("UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(REMOVED, *row) for row in gone])
+    connection.executemany(
+        "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(SITE_REMOVED_RULE, *row) for row in gone]
+    )
     _count(
         connection,
         {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
@@ -218,7 +220,7 @@ def bad_links(connection: sqlite3.Connection, page: str, target: str, anchor: st
 
 def delete_links(connection: sqlite3.Connection, keys: Iterable[LinkKey]) -> int:
     """Deletes links; returns their number. Call it within a transaction."""
-    return page_links.drop_each(connection, ((key.source, key[1:]) for key in keys))
+    return page_links.drop_links(connection, ((key.source, key[1:]) for key in keys))
 
 
 def delete_bad(connection: sqlite3.Connection, numbers: Iterable[int]) -> int:

@@ -1,9 +1,9 @@
 """Tables for browsing: rows of the catalogue's tables filtered, sorted, counted, and by page.
 
-A query has conditions by column, an order and an offset. A sample of the first matching rows, at most SAMPLED, gives
-the facets. If there are fewer rows, the sample contains them all, and they are sorted by their keys. If there are more
-than COUNTED and no order is requested, they are shown in storage order: sorting a million rows for the first fifty took
-most of the time. Each call is bounded by its caller's time limit.
+A query has conditions by column, an order and an offset. A sample of the first matching rows, at most SAMPLE_ROWS,
+gives the facets. If there are fewer rows, the sample contains them all, and they are sorted by their keys. If there
+are more than MOST_COUNTED_ROWS and no order is requested, they are shown in storage order: sorting a million rows for
+the first fifty took most of the time. Each call is bounded by its caller's time limit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from periplus.errors import UsageError
 from periplus.model.tables import (
+    ALL_URLS,
     BAD_LINKS,
     EMPTY,
     HOSTS,
     LINKS,
     REDIRECTS,
     RUNS,
-    SEEN,
     SITES,
     VISITS,
     Column,
@@ -35,8 +35,8 @@ from periplus.store.sqlite.views import all_of, key_of, order_by, select, source
 from periplus.urls.canonical import url_id
 from periplus.values import Pairs, Row, frozen
 
-COUNTED = 100_000  # maximum counted rows: 20 ms
-SAMPLED = 10_000  # sampled rows for facets: 0.1 s; ids are hashes, so that the first rows are a random sample
+MOST_COUNTED_ROWS = 100_000  # maximum counted rows: 20 ms
+SAMPLE_ROWS = 10_000  # sampled rows for facets: 0.1 s; ids are hashes, so that the first rows are a random sample
 # number of URLs; in larger collections links are sampled and counted only up to FEW, since finding links of a rare kind
 # takes a whole scan
 LARGE = 100_000
@@ -51,7 +51,9 @@ _URLS = (
     "SELECT id FROM url WHERE host_id {} (SELECT id FROM host WHERE site_id = (SELECT site_id FROM host"
     " WHERE fetched > 0 LIMIT 1))"
 )
-LEAFED = {"pages": SEEN} | {table.name: table for table in (LINKS, BAD_LINKS, HOSTS, SITES, RUNS, REDIRECTS, VISITS)}
+BROWSABLE_TABLES = {"pages": ALL_URLS} | {
+    table.name: table for table in (LINKS, BAD_LINKS, HOSTS, SITES, RUNS, REDIRECTS, VISITS)
+}
 """Tables of a collection that can be browsed, by name."""
 
 
@@ -239,8 +241,8 @@ def sample_of(
     key, (conditions, values) = key_of(table), _conditions(table, query)
     where = all_of(table, conditions)
     facets = [column for column in table.columns if column.facet]
-    briefly = not key and urls_seen(connection) > LARGE
-    most = FEW if briefly else SAMPLED
+    briefly = not key and count_urls(connection) > LARGE
+    most = FEW if briefly else SAMPLE_ROWS
     ordered = query.sort or table.order
     brings = briefly and not ordered and 0 <= query.most <= most - query.first
     shown = [value_of(table, column.name) for column in table.select(names)] if brings else []
@@ -264,11 +266,11 @@ def sample_of(
     if briefly:
         return TableSample(Count(FEW, True), FEW, shares, None, brought)
     count = f"SELECT count(*) FROM (SELECT 1 FROM {source_of(table)} WHERE {where} LIMIT ?)"
-    many = int(connection.execute(count, (*values, COUNTED + 1)).fetchone()[0])
-    return TableSample(Count(min(many, COUNTED), many > COUNTED), SAMPLED, shares, None)
+    many = int(connection.execute(count, (*values, MOST_COUNTED_ROWS + 1)).fetchone()[0])
+    return TableSample(Count(min(many, MOST_COUNTED_ROWS), many > MOST_COUNTED_ROWS), SAMPLE_ROWS, shares, None)
 
 
-def urls_seen(connection: sqlite3.Connection) -> int:
+def count_urls(connection: sqlite3.Connection) -> int:
     """Number of URLs of the collection."""
     return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 
@@ -291,7 +293,7 @@ def version(connection: sqlite3.Connection) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def computed(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
+def computed_database(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:
     """A database of computed tables, to be browsed like stored ones: in memory while they are small, else in a
     temporary file that is deleted with the connection.
     """

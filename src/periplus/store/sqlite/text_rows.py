@@ -16,7 +16,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from periplus.document.digest import without_marks
-from periplus.document.whitespace import folded
+from periplus.document.whitespace import fold_whitespace
 from periplus.model.arrays import Ints
 from periplus.model.duplicates import Contender, SameText
 from periplus.model.page import LinkKind, Part, Position
@@ -70,7 +70,7 @@ PAGES_AT_ONCE = 25_000  # pages per range: 60 MB of text if each page has ten di
 ANCHOR_CHARS = (
     64_000_000  # characters of distinct texts; further texts are ignored, so that a hostile site cannot fill the memory
 )
-LINKS_COUNTED_AT_ONCE = 1 << 20
+LINKS_PER_BATCH = 1 << 20
 _PLACES = np.array([sorted(Position).index(position) for position in site_rows.POSITIONS], np.int64)
 _IS_CLICKED = np.array([kind in (LinkKind.ANCHOR, LinkKind.AREA) for kind in site_rows.KINDS])
 _PLACE_BITS, _KEY_BITS = 4, 36
@@ -138,9 +138,9 @@ class AnchorTexts:
             waiting.append(np.array([keys, of_links, counts])[:, of_links >= 0])
             del words  # releases the buffer, otherwise `digests` cannot grow
             links += len(keys)
-            if links >= LINKS_COUNTED_AT_ONCE:
-                counted, waiting, links = _counted([counted, *waiting]), [], 0
-        keys, texts_of, counts = _counted([counted, *waiting])
+            if links >= LINKS_PER_BATCH:
+                counted, waiting, links = _merge_links([counted, *waiting]), [], 0
+        keys, texts_of, counts = _merge_links([counted, *waiting])
         self._names = list(numbers)
         rank = np.empty(len(numbers), np.int64)
         rank[[numbers[text] for text in sorted(numbers)]] = np.arange(len(numbers))
@@ -175,7 +175,7 @@ def _word_digest(text: str) -> int:
     return xxh3_64_intdigest(without_marks(text).encode("utf-8", "replace")) & _WORD_MASK
 
 
-def _counted(blocks: Sequence[Ints]) -> Ints:
+def _merge_links(blocks: Sequence[Ints]) -> Ints:
     """(keys, texts, counts): merges links with equal keys, keeping the first text and adding up the counts."""
     keys, texts, counts = np.concatenate(blocks, axis=1)
     different, first, place = np.unique(keys, return_index=True, return_inverse=True)
@@ -203,7 +203,7 @@ _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
     """All pages of a site or of all sites, by id."""
-    named = _named(connection)
+    named = _canonical_urls(connection)
     for row in connection.execute(
         f"SELECT u.id, u.text, p.charset, u.depth {_scope(site_id)} ORDER BY u.id", {"site": site_id}
     ):
@@ -216,7 +216,7 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
 
     Different texts with equal digests form separate groups. Pages without text are equal if their bytes are.
     """
-    scope, named, contents = _scope(site_id), _named(connection), Contents(connection)
+    scope, named, contents = _scope(site_id), _canonical_urls(connection), Contents(connection)
     find = (
         "SELECT u.id, u.text, p.charset, u.depth, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
         f"{scope} AND p.folded_md5 IN"
@@ -241,7 +241,7 @@ def _of_one_digest(
             text = contents.text(page[0])
             # without text all must have the same bytes
             is_kept = is_kept and (text is not None or (body_id is not None and body == 0))
-            words = text_md5 if text is None else folded(text)
+            words = text_md5 if text is None else fold_whitespace(text)
             if words not in texts:
                 marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
                 texts[words] = len(texts), marks, None if text is None else without_marks(words)
@@ -262,7 +262,7 @@ def _scope(site_id: int | None) -> str:
     return _DUPLICATE_PAGES + ("" if site_id is None else _OF_SITE)
 
 
-def _named(connection: sqlite3.Connection) -> frozenset[Url]:
+def _canonical_urls(connection: sqlite3.Connection) -> frozenset[Url]:
     """Canonical URLs declared by pages, except their own."""
     find = f"SELECT DISTINCT p.canonical {_DUPLICATE_PAGES} AND p.canonical NOT IN ('', u.text)"
     return frozenset(row[0] for row in connection.execute(find))
