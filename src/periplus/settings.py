@@ -352,7 +352,7 @@ _ROW = re.compile(
 @cache
 def rows() -> tuple[SettingRow, ...]:
     """The rows of the table, in the order of the groups."""
-    made: list[SettingRow] = []
+    table: list[SettingRow] = []
     for group, of_group in get_type_hints(Settings).items():
         kinds = get_type_hints(of_group)
         for name, low, high, unit, choices, sentence in _ROW.findall(of_group.about):
@@ -361,8 +361,8 @@ def rows() -> tuple[SettingRow, ...]:
             limits = json.loads(low or "null"), json.loads(high or "null")
             words = tuple(choices.split("|")) if choices else ()
             kind = str if many else kinds[name]
-            made.append(SettingRow(group, name, kind, many, default, unit, *limits, words, " ".join(sentence.split())))
-    return tuple(made)
+            table.append(SettingRow(group, name, kind, many, default, unit, *limits, words, " ".join(sentence.split())))
+    return tuple(table)
 
 
 def _checked(row: SettingRow, value: Any) -> Any:

@@ -360,14 +360,14 @@ def _facts(results: SurveyResults) -> list[tuple[str, str]]:
     return [*method.runs, *counts, *method.parameters]
 
 
-def _paged(element: str, rows: Iterable[Values], lines: str, **values: Callable[[Values], Cell]) -> PagedTable:
+def _value_table(element: str, rows: Iterable[Values], lines: str, **values: Callable[[Values], Cell]) -> PagedTable:
     """Rows of one of TABLES as a table of the report. lines, values: as in `html_columns`."""
     items = list(rows)
     return PagedTable(element, html_columns(lines, itemgetter, values), items, len(items))
 
 
 def _record_rows(results: SurveyResults) -> PagedTable:
-    return _paged(
+    return _value_table(
         "record-rows",
         _records(results),
         """
@@ -388,7 +388,7 @@ def _record_rows(results: SurveyResults) -> PagedTable:
 
 
 def _figure_rows(results: SurveyResults) -> PagedTable:
-    return _paged(
+    return _value_table(
         "unit-rows",
         _units(results),
         """
@@ -417,7 +417,7 @@ def _factor(value: float | None, linking: int, documents: int) -> str:
 
 
 def _companion_rows(results: SurveyResults) -> PagedTable:
-    return _paged(
+    return _value_table(
         "companion-rows",
         _companions(results),
         """
@@ -437,4 +437,4 @@ def _companion_rows(results: SurveyResults) -> PagedTable:
 
 def _pair_rows(name: str, results: SurveyResults, kind: str) -> PagedTable:
     pairs = (row for row in _co_links(results) if row["kind"] == kind)
-    return _paged(name, pairs, "site: first\nand: second\nsites: sites n")
+    return _value_table(name, pairs, "site: first\nand: second\nsites: sites n")
