@@ -1,4 +1,4 @@
-"""The table of settings: each field below is a row (name, default, unit, range, description).
+"""The table of settings: each field below is a row; `about` of its group has its range, unit and description.
 
 The flags, the file reader, the reference in `docs/settings.md` and a test use the table. Names are unique over all
 groups, so that files and command lines need no group names. The values are frozen and passed on by group: `FetchLimits`
@@ -8,10 +8,12 @@ to the transport, `Politeness` to politeness, and so on. No package below `api` 
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -30,352 +32,278 @@ DELAY_FLOOR_S = 0.5  # the minimum delay for hosts that are not declared as the 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # not allowed in settings and header lines
 
 
-def _row(
-    default: Any,
-    sentence: str,
-    *,
-    unit: str = "",
-    low: float | None = None,
-    high: float | None = None,
-    choices: tuple[str, ...] = (),
-) -> Any:
-    """A field of a settings group, with its row of the table."""
-    return field(
-        default=default, metadata={"sentence": sentence, "unit": unit, "low": low, "high": high, "choices": choices}
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
     """Limits of one exchange."""
 
-    header_bytes: int = _row(65_536, "Longest response header that is read.", unit="bytes", low=1024, high=16_777_216)
-    body_bytes: int = _row(
-        10_485_760, "Longest body that is read, as it travels.", unit="bytes", low=1024, high=4_294_967_296
-    )
-    inflated_bytes: int = _row(
-        33_554_432, "Longest body after decompression.", unit="bytes", low=1024, high=4_294_967_296
-    )
-    inflation_ratio: int = _row(
-        200, "Greatest inflated size per byte received, once 1 MiB is passed.", unit="times", low=2, high=100_000
-    )
-    connect_timeout_s: float = _row(10.0, "Longest wait for a connection.", unit="s", low=0.1, high=600)
-    first_byte_timeout_s: float = _row(
-        20.0, "Longest wait for the first byte of an answer.", unit="s", low=0.1, high=600
-    )
-    total_timeout_s: float = _row(30.0, "Longest time for one exchange as a whole.", unit="s", low=0.1, high=3600)
-    redirect_hops: int = _row(20, "Longest chain of redirects that is followed.", unit="hops", low=0, high=100)
+    header_bytes: int = 65_536
+    body_bytes: int = 10_485_760
+    inflated_bytes: int = 33_554_432
+    inflation_ratio: int = 200
+    connect_timeout_s: float = 10.0
+    first_byte_timeout_s: float = 20.0
+    total_timeout_s: float = 30.0
+    redirect_hops: int = 20
+
+    about = """
+        header_bytes 1024..16777216 bytes: Longest response header that is read.
+        body_bytes 1024..4294967296 bytes: Longest body that is read, as it travels.
+        inflated_bytes 1024..4294967296 bytes: Longest body after decompression.
+        inflation_ratio 2..100000 times: Greatest inflated size per byte received, once 1 MiB is passed.
+        connect_timeout_s 0.1..600 s: Longest wait for a connection.
+        first_byte_timeout_s 0.1..600 s: Longest wait for the first byte of an answer.
+        total_timeout_s 0.1..3600 s: Longest time for one exchange as a whole.
+        redirect_hops 0..100 hops: Longest chain of redirects that is followed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Our identity and connection."""
 
-    user_agent: str = _row("", "The User-Agent sent; empty: periplus with its version and the contact.")
-    contact: str = _row("", "An address or URL where a site's owner reaches you; part of the User-Agent.")
-    proxy: str = _row(
-        "",
-        "Proxy as a URL (http://, https://, socks5h://), or a reference to it: env:NAME, file:PATH, keyring:NAME/USER.",
-    )
-    cookie_file: str = _row("", "Netscape cookie file to start from; cookies then live as long as the run.")
-    auth: str = _row(
-        "",
-        (
-            "user:password, sent to the start's site only (HTTP basic authentication), or a reference to it: "
-            "env:NAME, file:PATH, keyring:NAME/USER."
-        ),
-    )
-    login: tuple[str, ...] = _row(
-        (),
-        (
-            "TOML file with a login (a form, header, token or cookies), or the NAME of [login.NAME] in "
-            "periplus.toml; docs/sessions.md."
-        ),
-    )
-    ca_file: str = _row("", "File of certificate authorities to trust instead of the system's.")
-    insecure: bool = _row(False, "Accept certificates that do not verify; each visit is as good as unencrypted.")
-    allow_private: bool = _row(False, "Allow loopback, private and link-local addresses (intranets, tests).")
-    resolve: tuple[str, ...] = _row(
-        (), "HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host."
-    )
-    folders: tuple[str, ...] = _row(
-        (), "NAME.alt=/FOLDER: a local folder that is read as a host; `crawl ./folder` sets it."
-    )
+    user_agent: str = ""
+    contact: str = ""
+    proxy: str = ""
+    cookie_file: str = ""
+    auth: str = ""
+    login: tuple[str, ...] = ()
+    ca_file: str = ""
+    insecure: bool = False
+    allow_private: bool = False
+    resolve: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    about = """
+        user_agent: The User-Agent sent; empty: periplus with its version and the contact.
+        contact: An address or URL where a site's owner reaches you; part of the User-Agent.
+        proxy: Proxy as a URL (http://, https://, socks5h://), or a reference to it: env:NAME, file:PATH,
+            keyring:NAME/USER.
+        cookie_file: Netscape cookie file to start from; cookies then live as long as the run.
+        auth: user:password, sent to the start's site only (HTTP basic authentication), or a reference to it:
+            env:NAME, file:PATH, keyring:NAME/USER.
+        login: TOML file with a login (a form, header, token or cookies), or the NAME of [login.NAME] in
+            periplus.toml; docs/sessions.md.
+        ca_file: File of certificate authorities to trust instead of the system's.
+        insecure: Accept certificates that do not verify; each visit is as good as unencrypted.
+        allow_private: Allow loopback, private and link-local addresses (intranets, tests).
+        resolve: HOST:PORT:ADDRESS instead of a name look-up, or @FILE of such lines; * for any host.
+        folders: NAME.alt=/FOLDER: a local folder that is read as a host; `crawl ./folder` sets it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class PastSource:
     """The web archive to crawl instead of the web."""
 
-    from_archive: str = _row(
-        "",
-        "A web archive that answers in place of the web: a WARC, ARC or WACZ file, a folder of them, cdx:URL of a CDX "
-        "server, or memento:URL of a TimeGate; docs/warc.md.",
-    )
-    at: str = _row("", "Date of which an archive's captures are wanted (2019-05-31), the nearest; empty: the latest.")
+    from_archive: str = ""
+    at: str = ""
+
+    about = """
+        from_archive: A web archive that answers in place of the web: a WARC, ARC or WACZ file, a folder of
+            them, cdx:URL of a CDX server, or memento:URL of a TimeGate; docs/warc.md.
+        at: Date of which an archive's captures are wanted (2019-05-31), the nearest; empty: the latest.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
     """Delays, retries and limits per host."""
 
-    delay_s: float = _row(
-        0.5, "Shortest time between the starts of two requests to one host.", unit="s", low=0, high=86_400
-    )
-    max_crawl_delay_s: float = _row(
-        120.0, "Longest Crawl-delay that is obeyed; beyond it the host is left alone.", unit="s", low=1, high=86_400
-    )
-    max_retry_after_s: float = _row(
-        300.0,
-        "Longest Retry-After that is waited for; beyond it the host is left for this run.",
-        unit="s",
-        low=1,
-        high=86_400,
-    )
-    per_host: int = _row(
-        1, "Requests at once to one host; more than 1 only for hosts of your own.", unit="requests", low=1, high=64
-    )
-    per_address: int = _row(
-        8,
-        ("Host names on one IP address that are fetched in parallel; more names there share the limits of one host."),
-        unit="names",
-        low=1,
-        high=1_000_000,
-    )
-    concurrency: int = _row(128, "Requests at once in one worker, over all hosts.", unit="requests", low=1, high=2000)
-    mine: tuple[str, ...] = _row(
-        (),
-        "Hosts declared your own (`*.example.org`: all below): only they may have a delay under 0.5 s, per-host above "
-        "1, or robots ignored.",
-    )
-    ignore_robots: bool = _row(False, "Do not ask for robots.txt of hosts that are your own; stored with the run.")
-    retries: int = _row(
-        2,
-        "Further attempts after a failure that may pass (5xx, timeouts, lost connections).",
-        unit="attempts",
-        low=0,
-        high=20,
-    )
-    retry_wait_s: float = _row(
-        5.0,
-        "Wait before a further attempt and before a failing host is asked again; doubled each time.",
-        unit="s",
-        low=0,
-        high=3600,
-    )
-    recheck_wait_s: float = _row(
-        30.0, "Shortest time between two failures before a link is called broken.", unit="s", low=0, high=604_800
-    )
-    net_probe: str = _row(
-        "https://example.com/",  # reserved for such uses: RFC 2606, 3
-        (
-            "URL that a check requests when almost no host of other sites answers, to distinguish a broken "
-            "connection of our own from broken links; empty: never."
-        ),
-    )
-    host_strikes: int = _row(
-        4, "Suspensions in a row after which a host is given up for this run.", unit="times", low=1, high=100
-    )
+    delay_s: float = 0.5
+    max_crawl_delay_s: float = 120.0
+    max_retry_after_s: float = 300.0
+    per_host: int = 1
+    per_address: int = 8
+    concurrency: int = 128
+    mine: tuple[str, ...] = ()
+    ignore_robots: bool = False
+    retries: int = 2
+    retry_wait_s: float = 5.0
+    recheck_wait_s: float = 30.0
+    net_probe: str = "https://example.com/"
+    host_strikes: int = 4
+
+    about = """
+        delay_s 0..86400 s: Shortest time between the starts of two requests to one host.
+        max_crawl_delay_s 1..86400 s: Longest Crawl-delay that is obeyed; beyond it the host is left alone.
+        max_retry_after_s 1..86400 s: Longest Retry-After that is waited for; beyond it the host is left for
+            this run.
+        per_host 1..64 requests: Requests at once to one host; more than 1 only for hosts of your own.
+        per_address 1..1000000 names: Host names on one IP address that are fetched in parallel; more names
+            there share the limits of one host.
+        concurrency 1..2000 requests: Requests at once in one worker, over all hosts.
+        mine: Hosts declared your own (`*.example.org`: all below): only they may have a delay under 0.5 s,
+            per-host above 1, or robots ignored.
+        ignore_robots: Do not ask for robots.txt of hosts that are your own; stored with the run.
+        retries 0..20 attempts: Further attempts after a failure that may pass (5xx, timeouts, lost
+            connections).
+        retry_wait_s 0..3600 s: Wait before a further attempt and before a failing host is asked again; doubled
+            each time.
+        recheck_wait_s 0..604800 s: Shortest time between two failures before a link is called broken.
+        net_probe: URL that a check requests when almost no host of other sites answers, to distinguish a broken
+            connection of our own from broken links; empty: never.
+        host_strikes 1..100 times: Suspensions in a row after which a host is given up for this run.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Scope of the crawl."""
 
-    scope: str = _row(
-        "site",
-        (
-            "Where links are followed: the start's host (site), its registered domain, below the "
-            "start's path (prefix), or anywhere."
-        ),
-        choices=("site", "domain", "prefix", "any"),
-    )
-    include: tuple[str, ...] = _row(
-        (), "Only URLs that match one of these regular expressions (docs/rules.md) are fetched, and the start."
-    )
-    exclude: tuple[str, ...] = _row((), "URLs that match one of these regular expressions are not fetched.")
-    max_depth: int = _row(
-        -1,
-        "How many clicks from the start pages are fetched, and only pages that clicks reach; -1: no limit.",
-        unit="clicks",
-        low=-1,
-        high=1_000_000,
-    )
-    sitemaps: bool = _row(True, "Read sitemap.xml as a further source of URLs.")
-    wiki_links: bool = _row(
-        False,
-        "Read [[page]] in Markdown as a link; in a local folder to the file of that name in any subfolder.",
-    )
-    url_bytes: int = _row(4096, "Longest URL that is fetched.", unit="bytes", low=64, high=65_536)
-    learn_parameters: bool = _row(
-        False,
-        (
-            "Learn while crawling which addresses lead to one page (session ids, orders, www, "
-            "slashes), and fetch it once."
-        ),
-    )
-    trap_window: int = _row(
-        10,
-        (
-            "Pages fetched from one URL pattern without new content before the pattern is treated as an "
-            "endless series (trap); 0: no limit."
-        ),
-        unit="pages",
-        low=0,
-        high=1_000_000,
-    )
-    max_doubtful: int = _row(
-        20_000,
-        (
-            "Pages of endless series fetched from one host when nothing else is left: a sample of each "
-            "series, and more while they have new numbers."
-        ),
-        unit="pages",
-        low=0,
-        high=1_000_000_000,
-    )
+    scope: str = "site"
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int = -1
+    sitemaps: bool = True
+    wiki_links: bool = False
+    url_bytes: int = 4096
+    learn_parameters: bool = False
+    trap_window: int = 10
+    max_doubtful: int = 20_000
+
+    about = """
+        scope site|domain|prefix|any: Where links are followed: the start's host (site), its registered domain,
+            below the start's path (prefix), or anywhere.
+        include: Only URLs that match one of these regular expressions (docs/rules.md) are fetched, and the
+            start.
+        exclude: URLs that match one of these regular expressions are not fetched.
+        max_depth -1..1000000 clicks: How many clicks from the start pages are fetched, and only pages that
+            clicks reach; -1: no limit.
+        sitemaps: Read sitemap.xml as a further source of URLs.
+        wiki_links: Read [[page]] in Markdown as a link; in a local folder to the file of that name in any
+            subfolder.
+        url_bytes 64..65536 bytes: Longest URL that is fetched.
+        learn_parameters: Learn while crawling which addresses lead to one page (session ids, orders, www,
+            slashes), and fetch it once.
+        trap_window 0..1000000 pages: Pages fetched from one URL pattern without new content before the pattern
+            is treated as an endless series (trap); 0: no limit.
+        max_doubtful 0..1000000000 pages: Pages of endless series fetched from one host when nothing else is
+            left: a sample of each series, and more while they have new numbers.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of a run."""
 
-    max_pages: int = _row(0, "Pages to fetch in this run; 0: no limit.", unit="pages", low=0, high=10_000_000_000)
-    max_time_s: float = _row(0.0, "Longest run; 0: no limit.", unit="s", low=0, high=31_536_000)
-    quantum: int = _row(
-        50,
-        "Pages fetched from a site before the next site's turn, if several are crawled.",
-        unit="pages",
-        low=1,
-        high=1_000_000,
-    )
+    max_pages: int = 0
+    max_time_s: float = 0.0
+    quantum: int = 50
+
+    about = """
+        max_pages 0..10000000000 pages: Pages to fetch in this run; 0: no limit.
+        max_time_s 0..31536000 s: Longest run; 0: no limit.
+        quantum 1..1000000 pages: Pages fetched from a site before the next site's turn, if several are crawled.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
     """What is stored of a page."""
 
-    keep_bodies: bool = _row(True, "Keep the bytes of each page.")
-    keep_text: bool = _row(True, "Keep the text of each page.")
-    keep_xml: bool = _row(False, "Store each page as canonical XML too; otherwise it is computed on demand.")
-    keep_parts: bool = _row(
-        False,
-        "Fetch and keep what pages are shown with too (images, styles, scripts, fonts; from other hosts as well): for "
-        "copies, archives and the pages as they were.",
-    )
-    part_sizes: str = _row(
-        "none",
-        (
-            "Sizes of images, styles and scripts of pages: head: a check asks for them by HEAD, or by GET "
-            "without the body if HEAD has no length."
-        ),
-        choices=("none", "head"),
-    )
+    keep_bodies: bool = True
+    keep_text: bool = True
+    keep_xml: bool = False
+    keep_parts: bool = False
+    part_sizes: str = "none"
     # 200 takes 1 % less time per page, but a kill loses four times as many pages: benchmarks/killed.py. 15, with which
     # a kill loses at most 16 pages, takes 6 % more CPU per page (3,000 pages of 8 kB, 15 runs each): keys are hashes,
     # so a commit writes rows all over the file
-    commit_pages: int = _row(50, "Pages in one transaction.", unit="pages", low=1, high=10_000)
-    commit_interval_s: float = _row(
-        0.5, "Longest time that a fetched page waits to be stored.", unit="s", low=0.01, high=60
-    )
-    workers: int = _row(
-        0, "Worker processes; 0: one per core, started as there is work for them.", unit="processes", low=0, high=256
-    )
-    lease_s: float = _row(60.0, "Time after which a silent worker loses its hosts.", unit="s", low=1, high=3600)
-    index: bool = _row(True, "Make pages searchable while they are crawled; without, the first search does it.")
+    commit_pages: int = 50
+    commit_interval_s: float = 0.5
+    workers: int = 0
+    lease_s: float = 60.0
+    index: bool = True
+
+    about = """
+        keep_bodies: Keep the bytes of each page.
+        keep_text: Keep the text of each page.
+        keep_xml: Store each page as canonical XML too; otherwise it is computed on demand.
+        keep_parts: Fetch and keep what pages are shown with too (images, styles, scripts, fonts; from other
+            hosts as well): for copies, archives and the pages as they were.
+        part_sizes none|head: Sizes of images, styles and scripts of pages: head: a check asks for them by HEAD,
+            or by GET without the body if HEAD has no length.
+        commit_pages 1..10000 pages: Pages in one transaction.
+        commit_interval_s 0.01..60 s: Longest time that a fetched page waits to be stored.
+        workers 0..256 processes: Worker processes; 0: one per core, started as there is work for them.
+        lease_s 1..3600 s: Time after which a silent worker loses its hosts.
+        index: Make pages searchable while they are crawled; without, the first search does it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RenderSettings:
     """Rendering of pages in a browser."""
 
-    render: str = _row(
-        "never",
-        (
-            "Render pages in a browser: never; auto: pages that are empty until a script fills them, and "
-            "pages of the same URL pattern; always: every HTML page."
-        ),
-        choices=("never", "auto", "always"),
-    )
-    browser: str = _row("", "Path of Chromium or Chrome for rendering; empty: the installed one.")
-    browsers: int = _row(1, "Browsers at once, each of which renders up to 4 pages.", unit="browsers", low=1, high=32)
-    scroll: int = _row(
-        0,
-        "How often a rendered page is scrolled to its end, and its button that loads more pressed.",
-        unit="times",
-        low=0,
-        high=1000,
-    )
-    script_posts: bool = _row(
-        False,
-        (
-            "Let the scripts of a rendered page send JSON by POST to its own origin, as GraphQL reads; without, what "
-            "they send is refused. Never within a login."
-        ),
-    )
-    screenshots: bool = _row(False, "Keep a picture of each rendered page; images and fonts are then fetched for it.")
+    render: str = "never"
+    browser: str = ""
+    browsers: int = 1
+    scroll: int = 0
+    script_posts: bool = False
+    screenshots: bool = False
+
+    about = """
+        render never|auto|always: Render pages in a browser: never; auto: pages that are empty until a script
+            fills them, and pages of the same URL pattern; always: every HTML page.
+        browser: Path of Chromium or Chrome for rendering; empty: the installed one.
+        browsers 1..32 browsers: Browsers at once, each of which renders up to 4 pages.
+        scroll 0..1000 times: How often a rendered page is scrolled to its end, and its button that loads more
+            pressed.
+        script_posts: Let the scripts of a rendered page send JSON by POST to its own origin, as GraphQL reads;
+            without, what they send is refused. Never within a login.
+        screenshots: Keep a picture of each rendered page; images and fonts are then fetched for it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Auditing:
     """The user's changes to severities."""
 
-    ignore: tuple[str, ...] = _row(
-        (), "Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in codes."
-    )
-    severity: tuple[str, ...] = _row((), "CODE=error, warning, notice or off: another severity for a kind of issue.")
+    ignore: tuple[str, ...] = ()
+    severity: tuple[str, ...] = ()
+
+    about = """
+        ignore: Issues that are not listed: CODE, or CODE REGEX for those whose page or target matches; * in
+            codes.
+        severity: CODE=error, warning, notice or off: another severity for a kind of issue.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
     """Weights of hits by the position of the word; read from the collection's periplus.toml."""
 
-    weight_title: float = _row(8.0, "Weight of a word in the title.", unit="times", low=0, high=1000)
-    weight_anchor: float = _row(4.0, "Weight of a word in the links to the page.", unit="times", low=0, high=1000)
-    weight_heading: float = _row(3.0, "Weight of a word in a heading.", unit="times", low=0, high=1000)
-    weight_text: float = _row(1.0, "Weight of a word in paragraphs, lists and tables.", unit="times", low=0, high=1000)
-    weight_navigation: float = _row(
-        0.1, "Weight of a word in menus and other navigation.", unit="times", low=0, high=1000
-    )
-    weight_url: float = _row(1.5, "Weight of a word in the URL.", unit="times", low=0, high=1000)
-    weight_spelling: float = _row(
-        0.5,
-        "Added for a word spelled exactly as in the query, with ending and diacritics.",
-        unit="times",
-        low=0,
-        high=1000,
-    )
-    weight_diacritics: float = _row(
-        100.0,
-        "Added for a word with exactly these diacritics, if it occurs with different ones elsewhere.",
-        unit="points",
-        low=0,
-        high=1_000_000,
-    )
-    weight_phrase: float = _row(
-        1.0, "Further, for each word after the first, of all words one after another.", unit="times", low=0, high=1000
-    )
-    weight_definition: float = _row(
-        30.0,
-        "Added for a page that defines a name of the query; half if it is the last part of a longer name.",
-        unit="points",
-        low=0,
-        high=100_000,
-    )
-    weight_whole_title: float = _row(
-        1000.0,
-        "Added if the title or main heading equals the query.",
-        unit="points",
-        low=0,
-        high=1_000_000,
-    )
-    weight_rank: float = _row(
-        0.3,
-        "Added to the score of the page with the greatest rank, compared with the lowest rank.",
-        unit="times",
-        low=0,
-        high=100,
-    )
+    weight_title: float = 8.0
+    weight_anchor: float = 4.0
+    weight_heading: float = 3.0
+    weight_text: float = 1.0
+    weight_navigation: float = 0.1
+    weight_url: float = 1.5
+    weight_spelling: float = 0.5
+    weight_diacritics: float = 100.0
+    weight_phrase: float = 1.0
+    weight_definition: float = 30.0
+    weight_whole_title: float = 1000.0
+    weight_rank: float = 0.3
+
+    about = """
+        weight_title 0..1000 times: Weight of a word in the title.
+        weight_anchor 0..1000 times: Weight of a word in the links to the page.
+        weight_heading 0..1000 times: Weight of a word in a heading.
+        weight_text 0..1000 times: Weight of a word in paragraphs, lists and tables.
+        weight_navigation 0..1000 times: Weight of a word in menus and other navigation.
+        weight_url 0..1000 times: Weight of a word in the URL.
+        weight_spelling 0..1000 times: Added for a word spelled exactly as in the query, with ending and
+            diacritics.
+        weight_diacritics 0..1000000 points: Added for a word with exactly these diacritics, if it occurs with
+            different ones elsewhere.
+        weight_phrase 0..1000 times: Further, for each word after the first, of all words one after another.
+        weight_definition 0..100000 points: Added for a page that defines a name of the query; half if it is the
+            last part of a longer name.
+        weight_whole_title 0..1000000 points: Added if the title or main heading equals the query.
+        weight_rank 0..100 times: Added to the score of the page with the greatest rank, compared with the
+            lowest rank.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,15 +343,26 @@ class SettingRow:
         return "--" + self.name.removesuffix("_s").replace("_", "-")
 
 
-def rows() -> Iterator[SettingRow]:
+# a row in `about` of a group: name, optionally LOW..HIGH, unit and CHOICE|CHOICE, then the description
+_ROW = re.compile(
+    r"^ {8}(\w+)(?: (-?[\d.]+)\.\.([\d.]+))?(?: ([^\s|:]+))?(?: (\w+(?:\|\S+)+))?: (.+(?:\n {12}.+)*)", re.MULTILINE
+)
+
+
+@cache
+def rows() -> tuple[SettingRow, ...]:
     """The rows of the table, in the order of the groups."""
-    for group in dataclasses.fields(Settings):
-        group_type = type(getattr(Settings(), group.name))
-        hints = get_type_hints(group_type)
-        for item in dataclasses.fields(group_type):
-            many = isinstance(item.default, tuple)
-            kind = str if many else hints[item.name]
-            yield SettingRow(group.name, item.name, kind, many, item.default, **item.metadata)
+    table: list[SettingRow] = []
+    for group, of_group in get_type_hints(Settings).items():
+        kinds = get_type_hints(of_group)
+        for name, low, high, unit, choices, sentence in _ROW.findall(of_group.about):
+            default = getattr(of_group(), name)
+            many = isinstance(default, tuple)
+            limits = json.loads(low or "null"), json.loads(high or "null")
+            words = tuple(choices.split("|")) if choices else ()
+            kind = str if many else kinds[name]
+            table.append(SettingRow(group, name, kind, many, default, unit, *limits, words, " ".join(sentence.split())))
+    return tuple(table)
 
 
 def _checked(row: SettingRow, value: Any) -> Any:

@@ -60,7 +60,7 @@ class Gate(Guard):
         super().__init__(app, locks)
         self._rate = rate or QuestionRate()
 
-    async def _checked(self, scope: Scope, request: Request) -> bytes | Response:
+    async def _check(self, scope: Scope, request: Request) -> bytes | Response:
         refusal = self._foreign(scope) or self._too_often(scope) or await self._unauthorized(scope)
         return refusal or await body_of(request, BODY_BYTES, BODY_S)
 

@@ -53,6 +53,12 @@ def test_each_number_has_a_range_and_a_unit(row):
             settings_from({row.name: row.kind(value)})
 
 
+def test_each_field_has_a_row_and_each_row_a_field():
+    for group in dataclasses.fields(Settings):
+        fields = [item.name for item in dataclasses.fields(getattr(Settings(), group.name))]
+        assert fields == [row.name for row in TABLE if row.group == group.name]
+
+
 def test_names_are_unique_over_all_groups():
     assert len({row.name for row in TABLE}) == len(TABLE)
 

@@ -78,11 +78,6 @@ class Proposal:
     prefer: str = ""  # www, scheme, slash: drop, add, https or http, whichever most pages have
 
     @property
-    def confidence(self) -> float:
-        """Confidence in the rule, 0 to 1: the share of equal pairs, with add-one smoothing (Laplace)."""
-        return (self.same + 1) / (self.same + self.different + 2)
-
-    @property
     def sentence(self) -> str:
         """The proposal as a sentence for users."""
         what = words(self.differences)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -202,6 +202,19 @@ class HtmlColumn:
     def classes(self) -> str:
         kinds = ["n"] if self.kind in ("n", "bytes") else []
         return " ".join(kinds + ["wide"] * self.wide)
+
+
+def html_columns(
+    lines: str, getter: Callable[[str], Callable[[Any], Cell]], values: Mapping[str, Callable[[Any], Cell]]
+) -> list[HtmlColumn]:
+    """Parses columns, one per line: `head: name [kind] [wide]`. Values are in `values`, else those of the getter."""
+    columns = []
+    for line in lines.strip().splitlines():
+        head, _, rest = line.strip().rpartition(": ")
+        name, *kinds = rest.split()
+        kind = next((kind for kind in kinds if kind != "wide"), "text")
+        columns.append(HtmlColumn(head, values.get(name) or getter(name), kind, "wide" in kinds))
+    return columns
 
 
 @frozen

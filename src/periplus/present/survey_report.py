@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from operator import itemgetter
 from typing import Any
 
 from periplus.errors import UsageError
 from periplus.model.survey import CompanionClass, SiteMark, Unit
 from periplus.model.tables import Table, columns_of
-from periplus.model.webometrics import CampaignProgress, CoLink, ImpactFactor, SurveyResults
+from periplus.model.webometrics import CampaignProgress, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_text, round_robin_text
-from periplus.present.markup import HtmlColumn, PagedTable, document, macros, sectioned, text
+from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, sectioned, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row
 
-Values = dict[str, object]  # of a row, by column
+Values = dict[str, Any]  # of a row, by column
 _RUN = columns_of("""
     run text: the run that the figures come from
     model text: what counts as one document: page, directory, host or site; a link is a distinct pair of them
@@ -302,8 +303,8 @@ def survey_report(results: SurveyResults) -> str:
     kinds = [(kind, sum(site.kind is kind for site in results.companions)) for kind in CompanionClass]
     measured = [site for site in results.companions if site.gain is not None]
     co_links = [
-        ("Linked from the same sites", _pair_rows("co-rows", results.co_inlinks, results.units)),
-        ("Linking to the same sites", _pair_rows("coupling-rows", results.couplings, results.units)),
+        ("Linked from the same sites", _pair_rows("co-rows", results, "co-inlink")),
+        ("Linking to the same sites", _pair_rows("coupling-rows", results, "coupling")),
     ]
     progress = (completeness_text(harvest), round_robin_text(harvest.baseline))
     sections = [
@@ -359,68 +360,81 @@ def _facts(results: SurveyResults) -> list[tuple[str, str]]:
     return [*method.runs, *counts, *method.parameters]
 
 
+def _value_table(element: str, rows: Iterable[Values], lines: str, **values: Callable[[Values], Cell]) -> PagedTable:
+    """Rows of one of TABLES as a table of the report. lines, values: as in `html_columns`."""
+    items = list(rows)
+    return PagedTable(element, html_columns(lines, itemgetter, values), items, len(items))
+
+
 def _record_rows(results: SurveyResults) -> PagedTable:
-    units = results.units
-    columns = [
-        HtmlColumn("site", lambda record: units[record.unit].name),
-        HtmlColumn("prefixes", lambda record: " ".join(units[record.unit].prefixes), wide=True),
-        HtmlColumn("fetched", lambda record: record.fetched, "n"),
-        HtmlColumn("waiting", lambda record: record.waiting, "n"),
-        HtmlColumn("robots.txt", lambda record: record.robots, "n"),
-        HtmlColumn("refused", lambda record: record.refused, "n"),
-        HtmlColumn("failed", lambda record: record.failed, "n"),
-        HtmlColumn("redirects", lambda record: record.redirects, "n", wide=True),
-        HtmlColumn("bundle", lambda record: _bundle(units[record.unit]), wide=True),
-        HtmlColumn("state", lambda record: record.state or "read"),
-    ]
-    return PagedTable("record-rows", columns, results.method.units, len(results.method.units))
-
-
-def _bundle(unit: Unit) -> str:
-    return unit.bundle + ("" if unit.official else " (not official)")
+    return _value_table(
+        "record-rows",
+        _records(results),
+        """
+        site: site
+        prefixes: prefixes wide
+        fetched: fetched n
+        waiting: waiting n
+        robots.txt: robots n
+        refused: refused n
+        failed: failed n
+        redirects: redirects n wide
+        bundle: bundle wide
+        state: state
+    """,
+        bundle=lambda row: f"{row['bundle']}{'' if row['official'] else ' (not official)'}",
+        state=lambda row: str(row["state"] or "read"),
+    )
 
 
 def _figure_rows(results: SurveyResults) -> PagedTable:
-    columns = [
-        HtmlColumn("site", lambda row: results.units[row.unit].name),
-        HtmlColumn("pages", lambda row: row.fetched, "n"),
-        HtmlColumn("read, %", lambda row: round(100 * row.share), "n"),
-        HtmlColumn("links in", lambda row: row.in_links, "n"),
-        HtmlColumn("from sites", lambda row: row.in_units, "n"),
-        HtmlColumn("links out", lambda row: row.out_links, "n"),
-        HtmlColumn("to sites", lambda row: row.out_units, "n"),
-        HtmlColumn("to companions", lambda row: row.out_companion, "n", wide=True),
-        HtmlColumn("self-links", lambda row: row.self_links, "n", wide=True),
-        HtmlColumn("external WIF", lambda row: _factor(row.external_wif), "n"),
-        HtmlColumn("WIF", lambda row: _factor(row.wif), "n", wide=True),
-    ]
-    return PagedTable("unit-rows", columns, results.figures, len(results.figures))
+    return _value_table(
+        "unit-rows",
+        _units(results),
+        """
+        site: site
+        pages: fetched n
+        read, %: share n
+        links in: in_links n
+        from sites: in_units n
+        links out: out_links n
+        to sites: out_units n
+        to companions: out_companion n wide
+        self-links: self_links n wide
+        external WIF: external_wif n
+        WIF: wif n wide
+    """,
+        share=lambda row: round(100 * row["share"]),
+        external_wif=lambda row: _factor(row["external_wif"], row["external_linking_pages"], row["fetched"]),
+        wif=lambda row: _factor(row["wif"], row["linking_pages"], row["fetched"]),
+    )
 
 
-def _factor(factor: ImpactFactor) -> str:
-    if factor.value is None:
-        return f"{number(factor.linking)} to the only page" if factor.documents else "–"
-    return f"{factor.value:.2f} = {number(factor.linking)}/{number(factor.documents)}"
+def _factor(value: float | None, linking: int, documents: int) -> str:
+    if value is None:
+        return f"{number(linking)} to the only page" if documents else "–"
+    return f"{value:.2f} = {number(linking)}/{number(documents)}"
 
 
 def _companion_rows(results: SurveyResults) -> PagedTable:
-    columns = [
-        HtmlColumn("site", lambda site: site.name),
-        HtmlColumn("class", lambda site: site.kind.value),
-        HtmlColumn("sites linking", lambda site: site.units, "n"),
-        HtmlColumn("pages linking", lambda site: site.pages, "n"),
-        HtmlColumn("links", lambda site: site.links, "n", wide=True),
-        HtmlColumn("links back to", lambda site: "not read" if site.back is None else count_of(site.back, "site")),
-        HtmlColumn("status", lambda site: site.status.value, wide=True),
-        HtmlColumn("tags", lambda site: ", ".join(site.tags), wide=True),
-    ]
-    return PagedTable("companion-rows", columns, results.companions, len(results.companions))
+    return _value_table(
+        "companion-rows",
+        _companions(results),
+        """
+        site: site
+        class: class
+        sites linking: units n
+        pages linking: pages n
+        links: links n wide
+        links back to: back
+        status: status wide
+        tags: tags wide
+    """,
+        back=lambda row: "not read" if row["back"] is None else count_of(row["back"], "site"),
+        tags=lambda row: row["tags"].replace(" ", ", "),
+    )
 
 
-def _pair_rows(name: str, pairs: Sequence[CoLink], units: Sequence[Unit]) -> PagedTable:
-    columns = [
-        HtmlColumn("site", lambda pair: units[pair.first].name),
-        HtmlColumn("and", lambda pair: units[pair.second].name),
-        HtmlColumn("sites", lambda pair: pair.sites, "n"),
-    ]
-    return PagedTable(name, columns, pairs, len(pairs))
+def _pair_rows(name: str, results: SurveyResults, kind: str) -> PagedTable:
+    pairs = (row for row in _co_links(results) if row["kind"] == kind)
+    return _value_table(name, pairs, "site: first\nand: second\nsites: sites n")

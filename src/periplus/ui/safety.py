@@ -202,7 +202,7 @@ def is_own_origin(headers: Headers, scheme: str, names: tuple[str, ...]) -> bool
     return origin in own and headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """Yields the body that was read already, then the rest."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -253,13 +253,13 @@ class Guard:
                 set_headers(MutableHeaders(scope=message), nonce)
             await send(message)
 
-        checked = await self._checked(scope, Request(scope, receive))
-        if isinstance(checked, bytes):
-            await self._app(scope, _replayed(checked, receive), send_guarded)
+        outcome = await self._check(scope, Request(scope, receive))
+        if isinstance(outcome, bytes):
+            await self._app(scope, _replay_body(outcome, receive), send_guarded)
         else:
-            await checked(scope, receive, send_guarded)
+            await outcome(scope, receive, send_guarded)
 
-    async def _checked(self, scope: Scope, request: Request) -> bytes | Response:
+    async def _check(self, scope: Scope, request: Request) -> bytes | Response:
         """The body of a request, or the response that refuses it."""
         return self._refusal(scope) or await self._form(scope, request)
 
@@ -287,7 +287,7 @@ class Guard:
         return RedirectResponse(LOGIN, 303) if scope["method"] == "GET" else PlainTextResponse("Log in first.", 403)
 
     async def _form(self, scope: Scope, request: Request) -> bytes | Response:
-        """Reads a POST's form for the screens. Returns as `_checked`."""
+        """Reads a POST's form for the screens. Returns as `_check`."""
         if scope["method"] != "POST":
             return b""
         headers = Headers(scope=scope)
