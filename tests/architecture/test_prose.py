@@ -37,6 +37,7 @@ NAMES_LEFT: dict[str, int] = {
     "periplus/ui": 61,
     "periplus/urls": 24,
     "periplus_demo": 2,
+    "periplus_notices": 8,
     "periplus_spark": 10,
 }
 SLACK_NAMES = 10
