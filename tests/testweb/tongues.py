@@ -46,7 +46,7 @@ _CODECS = {
 
 
 def written(text: str, encoding: str) -> bytes:
-    """The text in an encoding of ENCODINGS, or UTF-8. Raises UnicodeEncodeError or ValueError if it lacks a character."""
+    """The text in an encoding of ENCODINGS, or UTF-8. Raises UnicodeEncodeError or ValueError if it lacks one."""
     if encoding == "kamenicky":
         return bytes(ord(char) if char < "\x80" else 128 + _KAMENICKY.index(char) for char in text)
     if encoding.startswith("ibm"):
