@@ -1,6 +1,4 @@
-"""A collection leaves as Parquet, engines read it, and what they say is what the collection's own map,
-lists and surveys say.
-"""
+"""Engines read an exported collection; their results equal map, lists and surveys of the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ HOME = "https://a.org/"
 
 
 def web(seed, pages=40):
-    """One start's site among two; redirects, dead ends, twins, links to another site."""
+    """Two sites, one with the start; redirects, dead ends, duplicates, links to another site."""
     rng = random.Random(seed)
     answers = {HOME: page("Home", *(f"/{number}" for number in range(0, pages, 3)))}
     for number in range(pages):

@@ -1,4 +1,4 @@
-"""How far does a check go, where the crawl before it came to a limit?"""
+"""Checks after crawls that reached a limit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from testweb.wire import Answer
 
 
 def long_way(far: Site, pages: int = 12) -> Site:
-    """A site of which each page leads to the next; the first to a dead page, and to another site: there, to nothing,
-    and somewhere else.
-    """
+    """A chain of pages; the first also links to a dead page, and to a site with a dead page and an external link."""
     site = Site("a.test")
     for number in range(pages):
         site.add(Page("/" if not number else f"/{number}", f"Page {number}"))

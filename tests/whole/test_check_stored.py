@@ -1,4 +1,4 @@
-"""Checking links of a collection in a database: the truth that a folder finds, by several workers, through kills."""
+"""Checks of a collection in a database: the same result as in a folder, by several workers, through kills."""
 
 import json
 import os
@@ -111,7 +111,7 @@ def test_a_worker_joins_a_check_and_leaves_its_end_to_it(address):
         record = run_in_progress(address.text)
         if record is not None and record.kind == CHECK and not joined:
             settings = settings_of_run(record)
-            assert not settings.scope.sitemaps, "those are the crawl's business"
+            assert not settings.scope.sitemaps, "sitemaps are read by the crawl"
             joined.append(join(address.text, record, settings, lambda progress: True))
             assert run_in_progress(address.text) == record
         return False
@@ -140,7 +140,7 @@ def test_a_check_of_a_database_that_was_killed_goes_on(address, tmp_path):
         heads = Counter((entry.host, entry.target) for entry in read_log(served.log_file) if entry.method == "HEAD")
         targets = {row[0] for row in StoredCollection(address.text).ask("SELECT text FROM url WHERE reason = 'scope'")}
         assert {f"http://{host}:{served.port}{target}" for host, target in heads} == targets
-        assert sum(heads.values()) <= len(heads) + 4  # what was in hand, one a host and worker
+        assert sum(heads.values()) <= len(heads) + 4  # open requests, one per host and worker
         assert json.loads(
             told("check", "--offline", "-c", address.text, "-f", "json", cwd=tmp_path).stdout
         ) == json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Surveys and topical crawls in a folder or a database, and with two workers: as one worker on a folder does them."""
+"""Surveys and topical crawls in a folder or a database, and with two workers, equal those of one worker on a folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def place(request, tmp_path):
 
 
 def faults_of(place):
-    """What is wrong in a collection. A run that stops may leave what it met of hosts of others to the next."""
+    """Faults of a collection. A stopped run may leave links to foreign hosts to the next."""
     collection = StoredCollection(place) if isinstance(place, str) else Collection(place)
     return [fault for fault in collection.sane() if fault != "something left in the inbox"]
 
@@ -89,7 +89,7 @@ def test_sites_come_and_go_in_a_database_too(address, server):
 def test_a_survey_reads_the_same_pages_at_any_speed_and_however_many_workers_are_asked_for(
     tmp_path, place, server, at_once
 ):
-    """One process makes the choices; killed or not is in test_survey."""
+    """One process chooses; for kills see test_survey."""
     made = campaign(server, rule="scout", within="learned", pages=40, at_once=at_once)
     survey.create(tmp_path / "slow", made)
     survey.run(tmp_path / "slow", quick(server, delay_s=0.02), lambda watched: False)
@@ -103,7 +103,7 @@ def test_a_survey_reads_the_same_pages_at_any_speed_and_however_many_workers_are
 
 
 def test_a_survey_of_two_workers_knows_all_that_both_read(place, server):
-    """With a budget of time each holds some of the sites."""
+    """With a time budget each worker holds some of the sites."""
     survey.create(place, campaign(server, rule="r2:2", within="learned", pages=0, at_once=4))
     most = []
     end = survey.run(

@@ -1,4 +1,4 @@
-"""Does `periplus crawl` say what it did, in words and by its exit code? The real command, in a process of its own."""
+"""Messages and exit codes of the real command `periplus crawl` in a subprocess."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testweb.words import sentence
 
 
 def command_web() -> Web:
-    """A good site, one that only refuses, one whose pages mostly fail, one that moved, one that forbids."""
+    """A good site, a refusing one, one with mostly failing pages, one that moved, one that disallows crawling."""
     web = Web([Site(f"{name}.test") for name in ("good", "refuses", "fails", "moved", "forbids", "slow")])
     for site in web.sites.values():
         site.add(Page("/", f"Home of {site.host}", (f"This is {site.host}.",)))
@@ -100,7 +100,7 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(
 def test_a_wrong_command_is_explained_and_touches_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
-    """In this process: none of these comes as far as a crawl."""
+    """In this process: none of these starts a crawl."""
     monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, ["crawl", *words])
     assert (ran.exit_code, ran.stdout) == (2, ""), ran.stderr
@@ -120,7 +120,7 @@ def test_a_wrong_settings_file_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Server) -> None:
-    """A file where the folder should be; a database that is none."""
+    """A file instead of the folder; an invalid database."""
     (tmp_path / "file").write_text("x", "utf-8")
     ran = told("crawl", server.url("good.test"), "-o", "file", *flags(server), cwd=tmp_path)
     assert ran.returncode in (1, 2) and "Traceback" not in ran.stderr and "file" in ran.stderr
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Serve
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, server: Server) -> None:
-    """One every few seconds (here: less, to save time), on stderr; -q tells only the end."""
+    """A line every few seconds (here: less, to save time) on stderr; -q prints only the end."""
     hurry = "from periplus.cli import main, progress; progress.PLAIN_EVERY_S = 0.5; main.main()"
     words = ["crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=4.0)]
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""A copy of a collection in a database is brought up to date, and is then as one that was made anew."""
+"""An updated copy of a collection in a database equals a new copy."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ RECIPE = GraphRecipe(seed=3, pages=60, links_per_page=6, shape="random", page_by
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Has copies kept in another folder from now on."""
+    """Switches to another folder for copies."""
 
     def use(name):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
@@ -37,7 +37,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def rows(folder):
-    """All that was copied, by table, but for what the index notes on pages."""
+    """All copied rows by table, except the index state of pages."""
     with contextlib.closing(reading.connect(folder)) as connection:
         copying.load_files(connection, folder)
         columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
@@ -56,14 +56,14 @@ def anew(address, cache):
 
 
 def brought_up(address, cache):
-    """The folder of the copy, which has all that a new one has."""
+    """Updates the copy, which must equal a new one; returns its folder."""
     folder = local_copy(address)
     assert rows(folder) == rows(anew(address, cache))
     return folder
 
 
 def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
-    """In the middle of a crawl, after it, after a refresh of a web that changed, and after rows went."""
+    """During a crawl, after it, after a refresh of a changed web, and after deletions."""
     text, site = address.text, graph_site(RECIPE)
     with serve(site) as server:
         crawled_into(text, server, "a.test", delay_s=0.0, max_pages=20)
@@ -93,7 +93,7 @@ def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
             " WHERE source = (SELECT max(source) FROM page_links)"
         )
     brought_up(text, cache)
-    assert (first / "collection.db").stat().st_ino == file, "it was brought up, and never made anew"
+    assert (first / "collection.db").stat().st_ino == file, "it was updated, not replaced"
 
 
 def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeyp
         return len(taken) > before
 
     assert is_looked_through()
-    assert not all(is_looked_through() for _ in range(20)), "but for what the server does by itself at times"
+    assert not all(is_looked_through() for _ in range(20)), "except for occasional own writes of the server"
 
 
 def test_a_collection_that_was_dropped_and_made_again_is_copied_anew(address, cache):
@@ -158,7 +158,7 @@ def test_a_cache_that_cannot_be_written_is_told(address, cache, tmp_path):
 
 
 def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, monkeypatch):
-    """At its making, and at a later question."""
+    """During its creation, and during an update."""
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
         for pages in (5, 20):

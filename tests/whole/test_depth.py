@@ -1,4 +1,4 @@
-"""Is depth the number of clicks? `link rel=index`, `next` and feeds name pages that no visitor reaches by them."""
+"""Depth is the number of clicks; `link rel=index`, `next` and feeds do not count as clicks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do two runs, compared, tell what truly changed on the web between them? Whatever happened since."""
+"""The comparison of two runs shows the changes of the web between them, independent of later runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refreshed(folder):
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
-    """Three runs: a crawl, a refresh after many changes, a refresh after one more that undoes part of them."""
+    """Three runs: a crawl, a refresh after many changes, a refresh after part of them was undone."""
     site = graph_site(RECIPE)
     folder = tmp_path_factory.mktemp("story") / "c"
     home = site.pages[HOME]

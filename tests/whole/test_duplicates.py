@@ -1,6 +1,4 @@
-"""A site that says each text in every encoding of its language:
-its crawl finds every page's text and every duplicate.
-"""
+"""A site with each text in every encoding of its language: a crawl decodes all texts and finds all duplicates."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ from testweb.wire import Answer
 from whole.test_encodings import body_of, media_type, variants
 from whole.voyage import crawled
 
-IN_ASCII = ("cs", "hu", "de")  # what is offered without diacritics, too
-# of which there is a page with a few words more: the texts are long enough to be compared
+IN_ASCII = ("cs", "hu", "de")  # languages that also have a version without diacritics
+# languages with a near duplicate: the texts are long enough to be compared
 EDITED = ("cs", "hu", "ru", "de", "ja", "el")
 HOST = "tongues.test"
 
 
 def in_ascii(language):
-    """The text as it was written for terminals that knew no other letters."""
+    """The text for terminals with ASCII only."""
     first, *others = map(without_marks, TEXTS[language])
     rest = "".join(f"<p>{paragraph}</p>" for paragraph in others)
     return written(
@@ -47,7 +45,7 @@ def in_ascii(language):
 
 
 def edited(language):
-    """The text with some words of its own at the end."""
+    """The text with some additional words at the end."""
     whole = body_of(language, "utf-8", "header").decode()
     return whole.replace("</p></body>", " 1 2 3</p></body>").encode()
 
@@ -129,7 +127,7 @@ def test_a_page_with_some_words_more_is_near_and_measured(kept):
     assert {page.url for _, page in apart} == set(near)
     for group, page in apart:
         assert 0.8 <= page.similarity < 1
-        assert page.contained == pytest.approx(page.similarity)  # it has all of the others' words, and more
+        assert page.contained == pytest.approx(page.similarity)  # it contains all words of the others
         assert Ground.COPIES in group.grounds
 
 

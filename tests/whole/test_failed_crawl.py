@@ -1,4 +1,4 @@
-"""A crawl that read no page leaves no collection, deletes nothing that was there before, and says what to do."""
+"""A crawl without a fetched page leaves no collection, deletes nothing older, and prints what to do."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_was_there_before_stays(tmp_path: Path, web: Server) -> None:
 
 
 def test_a_survey_that_read_nothing_stays_with_its_plan(tmp_path: Path) -> None:
-    """`survey create` made the collection, and a person wrote the plan in it."""
+    """`survey create` created the collection with the plan of a user."""
     folder = tmp_path / "s"
     survey.create(folder, Campaign(units=unit_list("http://127.0.0.1:9/"), pages=3))
     end = survey.run(folder, settings_from({**QUICK, "allow_private": False}), lambda watched: False)
@@ -146,7 +146,7 @@ def test_nothing_is_deleted_that_holds_a_page_or_a_survey(tmp_path: Path) -> Non
 
 
 def test_bare_commands_leave_collections_without_pages_aside(here: Path) -> None:
-    """As a crawl leaves them that was killed before its first page."""
+    """As left by a crawl killed before its first page."""
     for name in ("killed", "killed too"):
         stored(here / f"{name}.periplus", {"https://e.org/": 404}, ["https://e.org/"], state="running")
     (here / "settings.periplus").mkdir()

@@ -1,7 +1,4 @@
-"""What may befall a name?
-
-It does not exist, its server fails, flaps or lies: private addresses are never asked, whatever a name says they are.
-"""
+"""Faults of names: missing, failing, flapping or lying name servers. Private addresses are never requested."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ HOSTS = (*NAMES, SILENT)
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, dict[str, list[str]], str]:
-    """The same crawl twice in the lying internet: what was stored, what the servers were asked for, what was said."""
+    """Two runs of a crawl with the lying name server: collection, requests to the servers, output."""
     folder = tmp_path_factory.mktemp("names")
     flags = "--delay 0.5 --retry-wait 0.2 --connect-timeout 2 --no-sitemaps --no-index -q --workers 1"
     crawl = " ".join(
@@ -66,7 +63,7 @@ def test_of_two_addresses_the_public_one_is_asked(told) -> None:
 
 
 def test_a_name_that_changes_into_a_private_one_is_asked_no_more(told) -> None:
-    """Its first look-up led to a public address; a later one to this machine."""
+    """The first look-up gives a public address, a later one this machine."""
     collection, asked, _ = told
     assert any(line.startswith("rebound.example") for line in asked["public"])
     assert Reason.PRIVATE in {row.reason for url, row in collection.urls.items() if "rebound.example" in url}

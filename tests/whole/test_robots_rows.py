@@ -168,7 +168,7 @@ def test_rules_behind_another_host_that_fails_end_in_giving_up(tmp_path: Path) -
     )
     web.site("b.test").answer("/rules.txt", Answer(500), None, None)
     with serve(web) as server:
-        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
+        schema.create(tmp_path)  # a collection that a crawl creates and cannot fill is deleted
         collection, end = crawled(tmp_path, server, "a.test")
         assert collection.reasons[server.url("a.test")] is Reason.ROBOTS_UNREACHABLE
         assert end.state == "failed" and set(server.log.targets("a.test")) == {"/robots.txt"}
