@@ -1,4 +1,4 @@
-"""Jobs done by real workers: asked for, watched, cancelled, killed and gone on with."""
+"""Jobs run by real workers: queued, watched, cancelled, killed and continued."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def queue(tmp_path: Path):
 
 @pytest.fixture
 def shared(address: Address):
-    """A queue in a database, as workers of many machines have it."""
+    """A queue in a database, for workers of many machines."""
     queue = database_queue(Session(address))
     yield queue, ("-c", address.text)
     queue.close()
@@ -53,7 +53,7 @@ def shared(address: Address):
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def either(request: pytest.FixtureRequest):
-    """(queue, the words that name it): in a folder or in a database."""
+    """(queue, its command-line arguments): in a folder or in a database."""
     return request.getfixturevalue("shared") if request.param == "postgres" else (request.getfixturevalue("queue"), ())
 
 
@@ -166,8 +166,8 @@ def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: 
 
 
 def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
-    """Begun from the background of a shell it ignores Ctrl-C until it has read its modules;
-    the server that began it may be gone by then.
+    """Started in the background of a shell, it ignores Ctrl-C until its modules are loaded;
+    the server that started it may have ended by then.
     """
     read, write = os.pipe()
     ignoring = ["bash", "-c", 'trap "" INT; exec "$@"', "bash", *map(str, command("worker", "-d", tmp_path))]
@@ -190,7 +190,7 @@ def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> None:
-    """The database is killed while a job runs, and started again: the job goes on, and its end is entered."""
+    """The database is killed while a job runs, and restarted: the job continues, and its end is stored."""
     with closing(own_server()) as server:
         with closing(psycopg.connect(server.dsn("postgres"), autocommit=True)) as admin:
             admin.execute("CREATE DATABASE jobs")

@@ -1,4 +1,4 @@
-"""Crawls with `keep_parts`: what pages are shown with is fetched and kept once, in folders and databases alike."""
+"""Crawls with `keep_parts`: page resources are fetched and stored once, in folders and in databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`periplus keywords` names what pages, sites and answers are about."""
+"""`periplus keywords` lists keywords of pages, sites and query results."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`crawl` and `check` on folders and files of this machine, as one types them."""
+"""`crawl` and `check` on local folders and files."""
 
 from __future__ import annotations
 

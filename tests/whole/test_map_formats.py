@@ -1,6 +1,5 @@
-"""Is every form of the map whole, and does the report tell exactly the faults that were planted?
-
-A small crawl, written and read back.
+"""All formats of the map are complete, and the report lists exactly the planted faults: a small crawl, written and read
+back.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A crawl that was killed moves from its folder into a database, is killed there, and moves back: it goes on each time,
-and nothing is lost.
+"""A killed crawl moves from its folder into a database, is killed there, and moves back: it continues each time without
+loss.
 """
 
 from __future__ import annotations

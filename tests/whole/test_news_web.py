@@ -1,4 +1,4 @@
-"""A planted news web: its stories are found, its digests left out; the commands show them, and choose sites by them."""
+"""A generated news web: its stories are found, its digests left out; commands show stories and choose sites."""
 
 import gzip
 import json

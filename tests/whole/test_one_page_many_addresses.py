@@ -1,4 +1,4 @@
-"""One page at several addresses: one place in the map, no fault of its own, and both addresses are kept."""
+"""A page with several addresses: one node in the map, no fault, and all addresses are kept."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def html(title: str, *links: str, head: str = "", note: str = "") -> Answer:
 
 
 def web() -> Web:
-    """The home page stands at two addresses and at those with `www.`;
-    a leaflet for printers names its page as canonical.
-    """
+    """The home page has two addresses, and those with `www.`; a print version has a canonical link to its page."""
     plain, www = Site("a.test"), Site("www.a.test")
     for site in (plain, www):
         site.add(Page("/", "Home"))

@@ -1,4 +1,4 @@
-"""Notes on markup and headers on their way from the web to the list of issues."""
+"""Notes on markup and headers, from the web to the list of issues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of what pages pull in, asked for by a check, judged by a web whose every byte is known."""
+"""Sizes of embedded files, requested by a check, compared with a web of known sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refusing_head(size: int, media_type: str, status: int):
 
 
 def silent_to_head(size: int, media_type: str):
-    """Success without a length, as programs answer HEAD; GET tells it."""
+    """HEAD succeeds without a length; GET has it."""
     return lambda asked: part(0, media_type, chunked=True) if asked.method == "HEAD" else part(size, media_type)
 
 
@@ -88,7 +88,7 @@ def whole_site(folder):
 
 
 def linked(folder):
-    """What the map says lies behind each page, by path."""
+    """Sizes linked from each page in the map, by path."""
     with read(folder) as connection:
         out = io.StringIO()
         site_of(connection, "", RankOrder(), 0.0).write_json(out, values=("linked",))
@@ -111,8 +111,8 @@ def sizes_of_pages(folder) -> dict[str, int]:
 
 
 def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
-    """HEAD that is refused or tells no length is followed by GET; what is broken,
-    forbidden or never told stays unknown.
+    """A refused HEAD, or one without a length, is followed by GET; broken, disallowed and undeclared sizes stay
+    unknown.
     """
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head")

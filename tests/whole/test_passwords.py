@@ -1,4 +1,4 @@
-"""Is the password of a database's address kept or shown anywhere?"""
+"""The password of a database address is not stored or shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCREENS = ("/", "/jobs", "/?format=json", "/jobs?format=json")
 
 
 def with_password(address: Address, secret: str = SECRET) -> str:
-    """The server of the tests asks nobody for a password, and so takes any."""
+    """Adds a password; the test server accepts any."""
     scheme, mark, rest = address.text.partition("://")
     user, at, place = rest.partition("@")
     return f"{scheme}{mark}{user}:{secret}{at}{place}" if at else f"{address.text}&password={secret}"
@@ -49,7 +49,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
     with served_apart("linked seed=5 sites=1 pages=4 links_per_page=3", tmp_path) as web:
         crawl = ("crawl", web.url("a.test"), "-c", store, "-vv", *flags_for(web.resolve, delay_s=0.005))
         lines: list[tuple[str, ...]] = [
-            (*crawl, "--max-pages", "2"),  # says how to go on
+            (*crawl, "--max-pages", "2"),  # prints how to continue
             ("jobs", "add", "-c", store, *crawl),
             ("jobs", "add", "-c", store, "--every", "24h", "map", "-c", store),
             ("jobs", "add", *crawl),
@@ -141,15 +141,15 @@ def test_however_a_password_is_given_no_table_file_copy_screen_or_title_of_a_pro
         answer = web_client.get(screen)
         assert answer.status_code == 200 and secret not in answer.text, screen
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy lies there too"
+    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy is there too"
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
 def command_lines() -> dict[str, bytes]:
-    """Of all processes, by their numbers, as `ps` shows them."""
+    """Command lines of all processes by id, as `ps` shows them."""
     lines = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # it has ended
             lines[path.parent.name] = path.read_bytes()
     return lines
 

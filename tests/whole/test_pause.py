@@ -1,4 +1,4 @@
-"""Does a paused crawl stand still, outlive the death of workers, and miss nothing in the end?"""
+"""A paused crawl is idle, survives the death of workers, and is complete in the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from periplus.cli.main import main
 from testweb import GraphRecipe, Server, Web, graph_site, serve
 
 HOSTS, PAGES = ("a.test", "b.test", "c.test", "d.test"), 12
-DELAY_S = 0.05  # between two looks of a worker (0.25 s) five pages of a host: none is at its end before it is paused
+DELAY_S = 0.05  # five pages of a host per poll of a worker (0.25 s): no host ends before the pause
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_paused_crawl_asks_for_nothing_until_it_is_resumed_and_then_for_all(ad
 
 
 def test_a_worker_that_is_killed_in_a_pause_costs_nothing(tmp_path: Path, server: Server) -> None:
-    """The pause is data: who dies neither ends it nor takes anything along."""
+    """The pause is stored: a killed worker does not end it."""
 
     def kill() -> bool:
         for (pid,) in Collection(tmp_path).ask("SELECT pid FROM worker WHERE pid <> ?", os.getpid()):
@@ -76,7 +76,7 @@ def test_a_paused_crawl_is_stopped_at_once_and_the_next_one_is_not_paused(tmp_pa
     collection, end = crawled(tmp_path, server, *HOSTS, stop=stop, sitemaps=False, delay_s=DELAY_S)
     assert (end.state, end.note) == ("stopped", "stopped by the user")
     assert collection.sane() == []
-    assert not home.resume(time.time()) and not home.pause(time.time()), "nobody is at work"
+    assert not home.resume(time.time()) and not home.pause(time.time()), "no crawl is running"
     assert crawled(tmp_path, server, *HOSTS, sitemaps=False)[1].counts.by_reason == {"ok": len(HOSTS) * PAGES}
 
 

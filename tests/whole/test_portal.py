@@ -1,4 +1,4 @@
-"""A portal from a stored news web: stories of the truth, an editor's decisions, approval, growth, the command line."""
+"""A portal of a stored news web: expected stories, decisions of an editor, approval, growth, the command line."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_its_stories_are_those_of_the_truth_with_their_sources_in_order(folder):
         truths = {WEB.story_of.get(page.url) for page in entry.story.pages}
         assert len(truths) == 1, f"{entry.story.title} mixes {truths}"
     first = [entry.story.pages[0].url for entry in found.entries]
-    # some sites tell no date, or the day alone
+    # some sites have no date, or only a day
     assert sum(url in WEB.source_of.values() for url in first) >= 0.7 * len(first)
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
 
 def test_a_story_keeps_its_key_when_the_collection_grows(whole, tmp_path):
     first = sorted(WEB.pages)
-    late = {url for url in first if WEB.published.get(url, 0) > NOW - 28 * DAY}  # the last days are not there yet
+    late = {url for url in first if WEB.published.get(url, 0) > NOW - 28 * DAY}  # without the last days
     folder = tmp_path / "grown.periplus"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small, "NOW", NOW)
@@ -185,7 +185,7 @@ def test_the_whole_way_on_the_command_line(folder, tmp_path):
     etree.fromstring((out / "index.html").read_bytes())
     shown = run(folder, "show", "second").stdout
     assert key in shown
-    assert "\x1b" not in shown  # no colours where nobody sees them
+    assert "\x1b" not in shown  # no colours without a terminal
     assert run(folder, "change", "second", "--no-approve", "--title", "Third").exit_code == 0
     assert "Third" in run(folder, "list").output
     assert run(folder, "remove", "second", "--yes").exit_code == 0
@@ -221,7 +221,7 @@ def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
 
 
 def test_an_edition_again_describes_nothing_anew_and_is_the_same(folder, monkeypatch):
-    """Sentences and keywords are stored until a page changes; what an editor decides changes none."""
+    """Sentences and keywords are stored until a page changes; decisions of an editor do not change them."""
     described = []
     describe = portal_entries._Describing.description
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Is a crawl that is kept in PostgreSQL the same crawl as one in a folder?"""
+"""Crawls in PostgreSQL equal crawls in a folder."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
 def test_a_first_crawl_that_reads_no_page_leaves_no_collection(address) -> None:
     new = address.text.replace(address.collection, f"{address.collection}_new")
     with serve(Site("a.test")) as server:
-        for place, stays in ((new, False), (address.text, True)):  # the latter was there before
+        for place, stays in ((new, False), (address.text, True)):  # the latter existed before
             end = crawl(crawling_order(place, server, "a.test", allow_private=False), lambda progress: False)
             assert (end.state, end.is_kept) == ("failed", stays), end.note
     with pytest.raises(NoCollection):
@@ -162,7 +162,7 @@ def test_of_two_crawls_on_one_collection_the_second_is_refused(address) -> None:
 
 
 def test_a_worker_that_joins_has_the_runs_settings_and_ends_the_run_of_a_boss_that_died(address) -> None:
-    """The boss has made its run and offered its starts, and is never heard of again."""
+    """The boss created its run and offered its starts, then died."""
     web = linked()
     with serve(web) as server:
         order = crawling_order(address.text, server, *web.sites, max_pages=30)
@@ -226,7 +226,7 @@ def crawling_settings():
 
 
 def test_texts_that_postgresql_cannot_hold_cost_no_page(address) -> None:
-    """U+0000 in an anchor, a lone half of a pair in a title: SQLite keeps both, here they become U+FFFD."""
+    """U+0000 in an anchor, a lone surrogate in a title: SQLite keeps both, here they become U+FFFD."""
     from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
     from contracts.crawl_worlds import PostgresWorld
     from periplus.document.understand import understand

@@ -1,4 +1,4 @@
-"""What does a refresh cost, find and keep? Against a web that changes between two runs."""
+"""Cost and results of a refresh of a web that changes between two runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_unchanged_site_costs_next_to_nothing_and_is_not_analysed_again(tmp_p
     pages_only = "SELECT count(*) FROM visit WHERE purpose = 'page'"
     assert left.ask(pages_only) == left.ask(pages_only + " AND run_id = 1")
     for table, rows in sizes.items():
-        if table != "visit":  # robots.txt and sitemaps are read anew
+        if table != "visit":  # robots.txt and sitemaps are fetched again
             assert left.ask(f"SELECT count(*) FROM {table}") == rows
     assert set(left.ask("SELECT interval_s, gone_since FROM freshness")) == {(FIRST_INTERVAL_S * GROWTH, None)}
     assert xml(left.folder) == map_before
@@ -185,7 +185,7 @@ def test_due_asks_only_for_pages_whose_time_has_come(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         left, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
         end = refresh(refresh_order(left.folder, {}, due_only=True), lambda progress: False)
-    assert found(end) == {"unchanged": 1}  # the start; of the others each was fetched a moment ago
+    assert found(end) == {"unchanged": 1}  # the start; all others were fetched recently
 
 
 def test_a_server_that_is_away_takes_nothing_from_the_collection(tmp_path):
@@ -193,9 +193,9 @@ def test_a_server_that_is_away_takes_nothing_from_the_collection(tmp_path):
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
     end = refreshed(left.folder, retries=0, host_strikes=2, connect_timeout_s=0.5)
     assert end.end.state == "failed"
-    assert found(end) == {"unreached": first.counts.fetched}  # robots.txt was asked for first, and no page after it
+    assert found(end) == {"unreached": first.counts.fetched}  # robots.txt was requested first, and then no page
     kept = left.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0]
-    assert kept >= first.counts.fetched - 2  # those that were asked for before the host was given up
+    assert kept >= first.counts.fetched - 2  # pages requested before the host was given up
     assert left.sane() == []
 
 
@@ -261,7 +261,7 @@ def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(
             check=False,
         )
         assert told.returncode == 0, told.stderr
-        assert web.lines() - lines < 50  # what was asked before the kill is not asked again, but for the start
+        assert web.lines() - lines < 50  # pages requested before the kill are not requested again, except the start
     assert left.tables == before
     assert left.sane() == []
     assert sum(count for (count,) in left.ask("SELECT value FROM run_count WHERE name = 'unchanged'")) >= 50

@@ -1,4 +1,4 @@
-"""Pages that scripts make, rendered in a Chromium that reaches nothing but what the crawl asks for."""
+"""Pages made by scripts, rendered in a Chromium that reaches only what the crawl fetches."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class TestAnApp:
         collection, server = rendered
         rows = dict(collection.ask("SELECT url, paint_s FROM pages"))
         assert rows[server.url("a.test", "/")] is None
-        # by the second page at the latest nothing of the app has to be waited for
+        # from the second page on all parts of the app are cached
         timed = collection.ask("SELECT url, paint_s, shift FROM pages WHERE paint_s IS NOT NULL")
         assert timed
         assert all(0.0 < paint_s < 60.0 and shift >= 0.0 for _, paint_s, shift in timed)
@@ -218,7 +218,7 @@ class TestTheWire:
 
     @pytest.mark.parametrize("kind", ["folder", "database"])
     def test_data_of_another_host_comes_as_its_script_asks_for_it(self, tmp_path, request, kind):
-        """With its header fields, which no list of a host holds."""
+        """With its header fields, which the queue does not store."""
         site, other = Site("a.test"), Site("api.test")
         site.add(Page("/", "Home"))
         fetching = b"""<!DOCTYPE html><html lang=en><title>App</title><div id=root></div><script type=module>
@@ -278,7 +278,7 @@ class TestTheWire:
             assert server.log.max_at_once("a.test") == 1
 
     def test_nothing_leaves_the_browser_by_itself(self, tmp_path):
-        """A server of which the crawl knows nothing hears nothing, whatever a page tries."""
+        """A server outside of the crawl gets no request, whatever a page tries."""
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
             datagrams.bind(("127.0.0.1", 0))
             port, udp = listener.getsockname()[1], datagrams.getsockname()[1]
@@ -304,9 +304,9 @@ class TestTheWire:
                 asked = {url for url, purpose, outcome, *_ in collection.visits() if outcome != "skipped"}
                 requested = {server.url("a.test", target) for target in server.log.targets("a.test")}
                 assert requested <= asked
-                with Reader(collection.folder) as reader:  # the page came to its end: all of it was tried
+                with Reader(collection.folder) as reader:  # the page ended: all attempts were made
                     assert "everything was tried" in reader.page(server.url("a.test", "/")).text(ALL_PARTS)
-            # what the page asks of that host by plain requests is asked by the crawl, which keeps to robots.txt
+            # plain requests of the page to that host are sent by the crawl, which obeys robots.txt
             assert [request for request in heard if b"User-Agent: periplus/" not in request] == []
             datagrams.setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -315,7 +315,7 @@ class TestTheWire:
 
 @contextlib.contextmanager
 def posting():
-    """(origin, list): answers GET / with the list's first text, and notes what else it is asked for in it."""
+    """(origin, list): answers GET / with the first text of the list, and appends other requests to it."""
     asked: list = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -464,7 +464,7 @@ class TestHostilePages:
             assert in_use <= set(tmp_path.glob("periplus-browser-*"))
 
         def next_one_clears() -> bool:
-            """The browser that lost its crawl ends by itself, and may write until then."""
+            """A browser without its crawl ends on its own, and may write until then."""
             ours.Chromium(ours.browser_program()).close()
             return list(tmp_path.glob("periplus-browser-*")) == []
 

@@ -1,7 +1,4 @@
-"""Does a site's robots.txt bind the crawl?
-
-Every row of the table of what crawlers get wrong, judged from the server's log.
-"""
+"""Crawls obey robots.txt: every row of the table of common errors of crawlers, checked in the server log."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ HOSTS = {name: f"{name.replace('.', '-')}.test" for name in ROWS}
 
 
 def rows_web() -> Web:
-    """One site for each row: four pages, / linking to the others, and the row's answer to /robots.txt."""
+    """A site for each row: four pages, / with links to the others, and the row's answer to /robots.txt."""
     web = Web()
     for name, case in ROWS.items():
         site = web.site(HOSTS[name])
@@ -48,7 +45,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Col
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rfc9309_row(rows: tuple[Server, Collection], name: str) -> None:
-    """What was asked for is what the row allows; what was not says why."""
+    """The requests are those allowed by the row; other URLs have a reason."""
     server, collection = rows
     case, host = ROWS[name], HOSTS[name]
     asked = {target for target in server.log.targets(host) if target in robots.PATHS}
@@ -97,7 +94,7 @@ def plain_site(host: str, rules: str, pages: int = 3) -> Site:
 
 
 def test_crawl_delay_holds_from_robots_txt_on(tmp_path: Path) -> None:
-    """Gaps in the server's log, the first one among them: robots.txt itself is a request."""
+    """Gaps in the server log, including the first: robots.txt is a request too."""
     with serve(plain_site("slow.test", "User-agent: *\nCrawl-delay: 0.6\n")) as server:
         crawled(tmp_path, server, "slow.test", sitemaps=False)
         assert server.log.targets("slow.test") == ["/robots.txt", "/", "/1.html", "/2.html"]
@@ -105,7 +102,7 @@ def test_crawl_delay_holds_from_robots_txt_on(tmp_path: Path) -> None:
 
 
 def test_a_crawl_delay_beyond_the_limit_leaves_the_host_alone(tmp_path: Path) -> None:
-    """Only for hosts of others; here `other.test` is one."""
+    """Only for foreign hosts, here `other.test`."""
     web = Web([plain_site("a.test", ""), plain_site("other.test", "User-agent: *\nCrawl-delay: 900\n")])
     with serve(web) as server:
         collection, _ = crawled(tmp_path, server, "a.test", "other.test", mine=("a.test",))
@@ -127,7 +124,7 @@ def test_page_rules_meta_and_header(tmp_path: Path) -> None:
 
 
 def test_rfc9309_2_4_rules_older_than_they_may_be_are_fetched_again(tmp_path: Path) -> None:
-    """A copy of yesterday's robots.txt is not believed; one that still holds is."""
+    """A copy of robots.txt from yesterday is not used; a valid copy is."""
     with serve(plain_site("a.test", "User-agent: *\nDisallow: /2.html\n")) as server:
         collection, _ = crawled(tmp_path, server, "a.test", max_pages=1)
         crawled(tmp_path, server, "a.test", max_pages=1)
@@ -138,7 +135,7 @@ def test_rfc9309_2_4_rules_older_than_they_may_be_are_fetched_again(tmp_path: Pa
 
 
 def age(collection: Collection) -> None:
-    """A day passes."""
+    """Moves the stored times back by a day."""
     import sqlite3
 
     with sqlite3.connect(collection.folder / "collection.db") as connection:
@@ -147,7 +144,7 @@ def age(collection: Collection) -> None:
 
 
 def test_rules_that_recover_within_the_run_let_the_site_be_crawled(tmp_path: Path) -> None:
-    """503 twice, then rules; and once where the connection was reset before."""
+    """503 twice, then rules; and the same after a connection reset."""
     web = Web([plain_site("a.test", ""), plain_site("b.test", "")])
     rules = robots.text("User-agent: *\nDisallow: /2.html\n")
     web.sites["a.test"].answer("/robots.txt", lambda asked: rules if asked.times >= 2 else Answer(503), None, None)
@@ -161,7 +158,7 @@ def test_rules_that_recover_within_the_run_let_the_site_be_crawled(tmp_path: Pat
 
 
 def test_rules_behind_another_host_that_fails_end_in_giving_up(tmp_path: Path) -> None:
-    """Once this was asked for without end."""
+    """Regression: these rules were requested endlessly."""
     web = Web([plain_site("a.test", "")])
     web.sites["a.test"].answer(
         "/robots.txt", Answer(301, headers=(("Location", "http://b.test:@PORT@/rules.txt"),)), None, None
@@ -192,7 +189,7 @@ def test_ours_rules_may_be_ignored_only_on_hosts_of_ones_own(tmp_path: Path) -> 
 
 
 def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Path) -> None:
-    """In pieces: they are stored as they come, not gathered until the last."""
+    """In batches: they are stored as they are found, not collected first."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /no/\n")
     for number in range(3000):
         site.link("/", f"/no/{number}", f"No {number}")
@@ -204,7 +201,7 @@ def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Pa
 
 
 def test_what_robots_txt_forbade_is_asked_for_when_it_no_longer_does(tmp_path: Path) -> None:
-    """A new run looks again at what an earlier one left out, once the rules have run out."""
+    """A new run checks excluded URLs again after the rules expired."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /1.html\n")
     site.answer(
         "/robots.txt",

@@ -1,6 +1,4 @@
-"""A collection is searchable while it is crawled, and its index is what one made from scratch would be,
-whoever is killed when.
-"""
+"""A collection is searchable during its crawl, and its index equals a new one, after any kills."""
 
 import contextlib
 import json
@@ -58,7 +56,7 @@ def folder(tmp_path):
 
 
 def contents(folder):
-    """Which pages hold which terms, field by field."""
+    """Pages by term and field."""
     index = open_index(folder)
     searcher, schema = index.searcher(), index.schema
     found = {}
@@ -141,7 +139,7 @@ def test_queries_choose_by_columns_of_pages_segments_and_sets(tmp_path):
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL at one place."""
+    """Simulates SIGKILL at a given place."""
 
 
 PLACES = [
@@ -200,7 +198,7 @@ def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
             assert follower.settle(lambda: False)
             assert standing(folder) == (0, True)
     assert catch_up(folder)
-    # asked for, a page is put, and again when the words of links to it are known; who comes later keeps no pages
+    # a page is indexed on request, and again when the texts of links to it are known; later indexing keeps no pages
     assert put == [True] * (31 * (asked + (not dies))) + [False] * (31 * (asked and dies))
     assert contents(folder) == from_scratch(folder, tmp_path)
 
@@ -225,7 +223,7 @@ def test_links_are_passed_over_once_and_pages_put_once_however_many_there_are(
         while beside and follower.step():
             pass
         assert index_follower._finished(follower, lambda done, left: False, listen=not beside)
-    again = 0 if beside else len(put) - 31  # what is marked otherwise at the end was given to the engine by then
+    again = 0 if beside else len(put) - 31  # pages with changed parts were indexed by then
     assert (len(put) - again, len(set(put)), len(passes)) == (31, 31, 1)
     assert contents(folder) == expected
 
@@ -350,7 +348,7 @@ def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
 
 
 def test_marks_do_not_depend_on_how_many_pages_are_taken_in_at_once(tmp_path, monkeypatch):
-    """A section that comes late has a menu of its own: its first page is marked when it is known for one."""
+    """A late section has its own menu: its first page is marked once the menu is known."""
     menus = {
         "en": '<ul class="menu"><li>Harbour office<li>Tide tables<li>Ferry times<li>Contact</ul>',
         "cs": '<ul class="menu"><li>Správa přístavu<li>Tabulky přílivu<li>Jízdní řády lodí<li>Spojení</ul>',

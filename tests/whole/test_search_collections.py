@@ -1,4 +1,4 @@
-"""Several collections are searched as one: what comes first, and with which score, is as in one collection of all."""
+"""A search over several collections has the ranks and scores of one collection with all pages."""
 
 import json
 import random
@@ -26,7 +26,7 @@ WORDS = ["harbour", "light", "sailor", "storm", "tide", "quay", "rope", "anchor"
 
 
 def site(host: str, pages: int, seed: int) -> dict[str, str]:
-    """A site of random words that links to itself alone."""
+    """A site of random words without external links."""
     rng = random.Random(seed)
 
     def made(number: int, *links: str) -> str:
@@ -67,7 +67,7 @@ def order(result):
      "qu*", "pilot inmenu:harbour", "wreck zeppelin", "buoy text_chars:200.."],
 )  # fmt: skip
 def test_several_collections_answer_as_one_of_all(several, one, query):
-    """But for how near words stand, which the engine estimates by which of them is the rarer in a segment."""
+    """Except for word proximity, which the engine estimates per segment."""
     for folder in (*several, one):
         (folder / "periplus.toml").write_text("[settings]\nweight_phrase = 0.0\n", "utf-8")
     ours = periplus.search(several, query, limit=30, facets=True)
@@ -93,7 +93,7 @@ def test_a_page_that_several_have_is_one_hit(tmp_path, several):
     assert len(set(urls)) == len(urls) == result.total == total
     hit = next(hit for hit in result.hits if hit.url == url)
     assert (hit.twins, hit.near) == ((), ())
-    # of two versions the one that answers is shown
+    # of two versions the matching one is shown
     assert [hit.collection for hit in periplus.search([several[0], other], "zeppelin").hits] == ["older"]
 
 

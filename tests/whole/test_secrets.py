@@ -1,7 +1,7 @@
-"""Is a secret of a setting kept, shown or sent anywhere but to where it belongs?
+"""Secrets in settings are stored, shown and sent only where they belong.
 
-A marker is planted in each setting that may hold one. Then every file, export, screen, message and command line is
-searched for it, as it stands and as base64 has it. Databases: test_passwords.py. Logins: test_sessions.py.
+Each setting that may contain a secret gets a marker. Then every file, export, screen, message and command line is
+searched for it, verbatim and in base64. Databases: test_passwords.py. Logins: test_sessions.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLACES = ("proxy", "auth", "start", "header")
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """Answers for every host with one of 40 pages, a link to the next in each; keeps what it was sent."""
+    """Answers for every host with one of 40 pages, each with a link to the next; records requests."""
 
     def do_GET(self) -> None:
         self.server.seen.append(dict(self.headers))  # type: ignore[attr-defined]
@@ -62,13 +62,13 @@ def proxy() -> Iterator[ThreadingHTTPServer]:
 
 
 def forms_of(marker: str, user: str = "me") -> list[bytes]:
-    """A marker as it may be met."""
+    """Forms in which a marker may occur."""
     pair = f"{user}:{marker}".encode()
     return [marker.encode(), b64encode(pair).rstrip(b"="), pair.hex().encode()]
 
 
 def contents(path: Path) -> bytes:
-    """Of a file, unpacked where it is packed."""
+    """Contents of a file, decompressed if necessary."""
     data = path.read_bytes()
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as package:
         data += b"".join(unpacked(package.read(name)) for name in package.namelist())
@@ -83,7 +83,7 @@ def unpacked(data: bytes) -> bytes:
 
 
 def holders(folder: Path, marker: str) -> list[str]:
-    """The files that hold it."""
+    """Files that contain the marker."""
     return [
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))
@@ -93,8 +93,8 @@ def holders(folder: Path, marker: str) -> list[str]:
 
 @pytest.fixture
 def planted(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
-    """(folder of collections, the marker of each place, words of a crawl with all of them, the proxy, the titles of the
-    processes meanwhile, what was printed).
+    """(folder of collections, markers by place, arguments of a crawl with all of them, proxy, process titles during the
+    crawl, output).
     """
     monkeypatch.setenv("NO_COLOR", "1")
     markers = {name: uuid4().hex for name in PLACES}

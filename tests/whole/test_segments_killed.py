@@ -1,5 +1,5 @@
-"""A crawl with segments is killed between the bytes and their rows, and in the middle of a record:
-no page lacks its bytes, orphans are found.
+"""A crawl with segments is killed between bytes and rows, and within a record: no page lacks its bytes, orphans are
+found.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ main(sys.argv[1:], prog_name="periplus")
 
 
 class MoodyStorage(LocalFileSystem):
-    """Object storage that fails at every third call: in turn before it does what it was asked, and after."""
+    """Object storage that fails at every third call, alternately before and after the operation."""
 
     protocol = "moody"
     calls = 0
@@ -85,7 +85,7 @@ def test_object_storage_that_fails_now_and_then_costs_no_page_its_bytes(tmp_path
 
 
 class LateStorage(LocalFileSystem):
-    """Object storage that shows an object only at the third time that it is asked for."""
+    """Object storage that shows an object only at the third request."""
 
     protocol = "late"
     asked: ClassVar[Counter[str]] = Counter()
@@ -113,7 +113,7 @@ def test_what_object_storage_does_not_show_yet_is_waited_for_once(
 
 
 class StubbornStorage(LocalFileSystem):
-    """Object storage that refuses once to delete."""
+    """Object storage that refuses the first deletion."""
 
     protocol = "stubborn"
     deleted = 0

@@ -1,4 +1,4 @@
-"""Crawls behind a login: a door of our own on loopback, which notes all that is asked of it."""
+"""Crawls behind a login on loopback, which logs all requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def whole(site: LoginSite) -> set[str]:
 
 
 def leaks(folder: Path, secrets: list[str]) -> list[tuple[str, str]]:
-    """Where a secret stands in the files of a folder. What a collection compresses, an archive within it shows."""
+    """Places of a secret in the files of a folder. An archive in it shows the compressed data."""
     return [
         (path.name, secret)
         for path in folder.rglob("*")
@@ -103,7 +103,9 @@ def test_a_sign_that_is_not_on_every_page_is_looked_for_on_the_page_that_has_it(
     with served(LoginSite(pages=40, sign_on_pages=False)) as site:
         run(tmp_path, site, form_login(site), "--fresh")
     assert read(tmp_path) == whole(site)
-    assert len(site.paths()) <= 1 + 1 + 41 + 3 + 1  # robots.txt, the form, the pages, a look after each 16, the landing
+    assert (
+        len(site.paths()) <= 1 + 1 + 41 + 3 + 1
+    )  # robots.txt, the form, the pages, a check after every 16, the landing page
 
 
 def test_links_that_log_out_or_delete_are_never_asked_for(tmp_path):
@@ -163,7 +165,7 @@ def test_no_file_of_a_collection_holds_a_secret(tmp_path):
     archive = gzip.decompress((folder / "a.warc.gz").read_bytes())
     (folder / "a.warc").write_bytes(archive)
     zipfile.ZipFile(folder / "a.wacz").extractall(folder / "unzipped")
-    assert b"sid=" not in archive  # answers to the form set it, and those are not kept
+    assert b"sid=" not in archive  # set by answers to the form, which are not stored
     assert b"seen=[masked]" in archive
     assert leaks(folder, [*site.secrets, "5eenv41ue"]) == []
 
@@ -176,7 +178,7 @@ def test_a_wrong_password_ends_the_crawl_with_the_sign_that_is_missing(tmp_path,
     assert "the text 'Signed in as' is missing" in result.output
     assert "a page titled 'Sign in', with a form that asks for a password" in result.output
     assert "no such word" not in result.output
-    assert len(site.paths("POST")) == 1  # accounts are locked for trying
+    assert len(site.paths("POST")) == 1  # further attempts could lock the account
     assert not [path for path in site.paths() if path.startswith("/p/")]
 
 
@@ -244,7 +246,7 @@ def test_a_form_on_a_host_that_is_not_crawled_opens_the_one_that_is(tmp_path):
 
 
 def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp_path, monkeypatch):
-    """Whatever became of it: a crawl that waits for it would wait for ever."""
+    """Otherwise a crawl that waits for it would wait for ever."""
     commit, lost = SqliteCrawlStore.commit, []
 
     def losing(self, worker, batch, now):
@@ -276,7 +278,7 @@ def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, 
 
 
 def test_a_form_on_another_host_is_asked_for_once(tmp_path):
-    """Its tokens hold for one: a second one might take the first one's cookie away."""
+    """Its tokens are valid once: a second request might replace the cookie of the first."""
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         site.sessions = door.sessions
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
@@ -285,7 +287,7 @@ def test_a_form_on_another_host_is_asked_for_once(tmp_path):
     assert door.paths() == ["/robots.txt", "/login", "/"]
     with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
         visits = connection.execute("SELECT outcome FROM visit WHERE purpose = 'login'").fetchall()
-    assert visits == []  # of the answer to it nothing is stored
+    assert visits == []  # its answer is not stored
 
 
 @pytest.mark.parametrize("delay", ["0", "0.3"])
@@ -383,7 +385,7 @@ def test_each_request_keeps_its_distance_from_the_one_before_those_of_the_login_
         run(tmp_path, site, form_login(site), "--delay", "0.1")
     gaps = [later.at - earlier.at for earlier, later in itertools.pairwise(site.asked)]
     assert len(site.paths("POST")) > 1
-    assert min(gaps) > 0.08  # the server sees each some milliseconds after it was sent
+    assert min(gaps) > 0.08  # the server sees each request some milliseconds after it was sent
 
 
 def test_a_form_on_a_host_that_is_not_crawled_is_reached_by_way_of_a_database_too(tmp_path, address):

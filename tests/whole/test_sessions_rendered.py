@@ -1,4 +1,4 @@
-"""Pages behind a login whose scripts fetch what they show: the session holds for them too, and for nobody else."""
+"""Pages behind a login with scripts that fetch content: the session applies to their requests, and to no others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_a_page_fetches_behind_the_login_is_fetched_with_its_session(tmp_pa
         text = text_of(tmp_path, f"{site.url}/app")
     assert MATTER in text
     assert "the way out is closed" in text
-    assert not re.search("cookies of the page: .", text)  # no script of a page holds the session
+    assert not re.search("cookies of the page: .", text)  # scripts cannot read the session
     assert [secret for secret in site.secrets if secret in text] == []
 
 
@@ -108,6 +108,6 @@ def test_a_page_of_another_host_gets_nothing_of_what_is_behind_the_login(tmp_pat
         assert "/evil" in other.paths()
         assert "evil as sent" in text_of(tmp_path, f"{other.url}/evil")
         by = [path for path in site.paths() if "by=" in path]
-    # the redirect is a page's link to the crawl (`goes_to`), and its answer goes to no script
+    # for the crawl the redirect is a link of the page (`goes_to`); its answer goes to no script
     assert by in ([], ["/data.json?by=redirect"])
     assert MATTER not in text_of(tmp_path, f"{other.url}/evil")

@@ -1,4 +1,4 @@
-"""The documentation is built as a site where its builder is installed: no dead link, no other host, a search."""
+"""The documentation is built as a site if its builder is installed: no dead link, no other host, a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Campaigns over a small web: budget, choices, kills, sites that come and go, tables of links, what is shown."""
+"""Campaigns over a small web: budget, choices, kills, added and removed sites, tables of links, output."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_links_are_counted_as_pages_hosts_or_domains(tmp_path, item, of_rich):
 
 
 def test_r2_as_printed_stays_with_the_best_site(tmp_path, server):
-    """Two pages of each, then blocks of two on the greatest mean: rich has 3 new links a page and never dries up."""
+    """Two pages of each, then blocks of two on the largest mean: rich has 3 new links per page and never dries up."""
     ran(tmp_path / "c", server, campaign(server))
     assert [host for host, _ in asked(server)][6:] == [RICH] * 24
 
@@ -106,7 +106,7 @@ def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_p
 def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
     watched = []
     ran(tmp_path / "c", server, campaign(server, rule="scout"), stop=lambda one: bool(watched.append(one.standing())))
-    # nothing is left to do: the same again
+    # no work is left: the same again
     ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))
     stored = standing_of(tmp_path / "c")
     assert stored.sites == watched[-1].sites and stored.harvest == watched[-1].harvest
@@ -145,7 +145,7 @@ def test_killed_twice_it_reads_the_same_pages_in_the_same_order(tmp_path, server
 
 
 def visited(folder) -> list[tuple[str]]:
-    """The pages that were asked for, in the order in which they are stored."""
+    """Requested pages in stored order."""
     find = "SELECT u.text FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page' ORDER BY v.id"
     return Collection(folder).ask(find)
 
@@ -327,7 +327,7 @@ def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, wrong, said
 
 
 def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
-    """All from the start: how far scores lag behind must not depend on when a site was met."""
+    """All from the start: the delay of scores must not depend on the time of discovery."""
     units = tuple(unit_of(f"s{number}.test") for number in range(10_000))
     policy = survey_policy(Campaign(units=units, pages=50, within="breadth"), survey.DEFAULTS)
     policy.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
@@ -419,7 +419,7 @@ def test_the_example_finds_the_site_that_links(tmp_path):
 
 
 def companion_web() -> Web:
-    """The small web, whose starts link to a hub, a partner and a search engine; the hub links back to two of them."""
+    """The small web; its starts link to a hub, a partner and a search engine; the hub links back to two of them."""
     made = web()
     hub, partner, engine = Site("hub.test"), Site("partner.test"), Site("www.google.com")
     outside = (hub.url("/en/"), partner.url("/"), engine.url("/"))
@@ -440,7 +440,7 @@ def test_companions_are_read_last_so_that_links_back_show(tmp_path, within):
         made = campaign(server, within=within, pages=30, read_companions=4)
         kept, end = ran(tmp_path / "c", server, made)
         asked_of = [host for host, _ in asked(server)]
-        # all.example, to which they all link, does not answer
+        # all.example, which they all link to, does not answer
         assert Counter(asked_of[26:]) == {"hub.test": 2, "partner.test": 2}
         assert not {*asked_of[:26]} - {RICH, POOR, DRY}
         assert len(asked_of) == end.counts.fetched == 30 and kept.sane() == []
@@ -461,7 +461,7 @@ def test_a_stopped_run_goes_on_with_its_companions(tmp_path):
             ran(tmp_path / "c", server, stop=lambda watched, at=at: len(asked(server)) >= at + 5, delay_s=0.04)
             runs += 1
         asked_of = [host for host, _ in asked(server)]
-        # they have four pages; what is left goes to the survey's own
+        # they have four pages; the rest of the budget goes to the survey's own sites
         assert Counter(asked_of[20:24]) == {"hub.test": 2, "partner.test": 2}
         assert len(asked_of) == len(set(asked(server))) == 40 and runs > 3
 

@@ -1,5 +1,4 @@
-"""What was left as an endless series is told wherever a crawl's state is: at its end, in `status`,
-`check` and the report, with the flag that reads it.
+"""URLs left out as endless series are reported at the end of a crawl, in `status`, `check` and the report, with a flag.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every command of every tutorial is run as its reader would, and what the tutorial shows is what comes."""
+"""Runs every command of every tutorial, and compares the output with the tutorial."""
 
 from __future__ import annotations
 

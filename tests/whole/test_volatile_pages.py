@@ -1,4 +1,4 @@
-"""Does a refresh report nothing where nothing changed, though no two answers of a page are alike?"""
+"""A refresh reports no change for pages whose answers always differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITEMS = ("anchor", "barge", "compass", "dinghy")
 
 
 class Shop:
-    """Pages whose links carry a session id, and one with a clock and a counter: all others in each answer."""
+    """Pages with session ids in links, and one with a clock and a counter: different in each answer."""
 
     def __init__(self):
         self.site, self.answers = Site("a.test"), itertools.count(1)

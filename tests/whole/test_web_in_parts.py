@@ -1,4 +1,4 @@
-"""A web that several collections share is crawled as by one: the same pages and links, and no host asked by two."""
+"""Several collections crawl a web in parts like one collection: the same pages and links, each host in one part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = 4
 DELAY_S, LATENESS_S = (
     0.5,
     0.02,
-)  # as others' hosts have it; how much sooner a request may seem to arrive, see test_manners
+)  # as for foreign hosts; for the tolerance of arrival times see test_manners
 
 
 def web() -> Web:
@@ -70,7 +70,7 @@ def collection_at(place):
 
 
 def together(places):
-    """The tables of all parts, each row of a URL as its own part has it."""
+    """Tables of all parts; rows of a URL come from its own part."""
     tables = {"url": set(), "link": set(), "page": set()}
     for number, place in enumerate(places, 1):
         collection = collection_at(place)
@@ -83,7 +83,7 @@ def together(places):
 
 
 def asked(place):
-    """Hosts that a part has asked."""
+    """Hosts requested by a part."""
     return {host_key(url) for url, *_ in collection_at(place).visits() if url}
 
 
