@@ -1,5 +1,4 @@
-"""Log of the requests to the synthetic web, in memory, and as JSON lines for other processes.
-"""
+"""Log of the requests to the synthetic web, in memory, and as JSON lines for other processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Valid and invalid certificates, created by the openssl program under a test authority.
-"""
+"""Valid and invalid certificates, created by the openssl program under a test authority."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sentences about the coast in several languages, written for these tests, with their encodings.
-"""
+"""Sentences about the coast in several languages, written for these tests, with their encodings."""
 
 from __future__ import annotations
 

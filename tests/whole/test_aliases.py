@@ -164,7 +164,7 @@ def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, 
     assert led == {DOUBLED.name(link) for link in DOUBLED.links("folder ")} - {"folder "}
 
 
-def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_path, server):
+def test_rules_are_applied_to_stored_pages_and_undone_without_fetching(tmp_path, server):
     collection, _ = crawled(tmp_path, server, "a.test", **FREE, max_pages=700)
     before, visits, found = collection.tables, len(collection.visits()), contents(collection)
     assert asked_pages(collection) == 700
@@ -184,7 +184,7 @@ def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_pat
     assert collection.sane() == []
 
 
-def test_after_rules_changed_the_crawl_goes_on_with_what_is_missing(tmp_path, server):
+def test_after_a_change_of_rules_the_crawl_continues_with_missing_pages(tmp_path, server):
     crawled(tmp_path, server, "a.test", **FREE, max_pages=300)
     (tmp_path / "periplus.toml").write_text(RULES)
     collection, end = crawled(tmp_path, server, "a.test", **FREE)
@@ -194,7 +194,7 @@ def test_after_rules_changed_the_crawl_goes_on_with_what_is_missing(tmp_path, se
     assert asked_pages(collection) <= 300 + len(ALL)
 
 
-def test_what_is_proposed_after_a_crawl_would_have_saved_nine_tenths_and_lost_nothing(tmp_path, server):
+def test_proposed_rules_would_have_saved_nine_tenths_without_loss(tmp_path, server):
     collection, _ = crawled(tmp_path, server, "a.test", **FREE, max_pages=1500)
     found = contents(collection)
     (tmp_path / "periplus.toml").write_text(rules_text(proposals(tmp_path)))

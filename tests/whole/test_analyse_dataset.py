@@ -59,7 +59,7 @@ def rows_of_columns(folder, table, columns):
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 
 
-def test_the_map_is_that_of_the_collection(exported, tmp_path):
+def test_the_map_equals_that_of_the_collection(exported, tmp_path):
     folder, dataset = exported
     names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:
@@ -87,7 +87,7 @@ def test_the_map_is_that_of_the_collection(exported, tmp_path):
     } == expected
 
 
-def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_path):
+def test_duplicates_equal_those_of_the_collection(exported, tmp_path):
     folder, dataset = exported
     names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:

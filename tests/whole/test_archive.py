@@ -71,7 +71,7 @@ def test_an_archive_in_several_files_is_read_as_one(tmp_path: Path, file_bytes: 
     assert again.links == first.links
 
 
-def test_what_is_not_in_the_archive_is_asked_for_by_a_crawl_of_its_site_only(tmp_path: Path) -> None:
+def test_urls_missing_in_the_archive_are_fetched_only_by_a_crawl_of_their_site(tmp_path: Path) -> None:
     site = Site("a.test")
     for number in range(6):
         site.add(

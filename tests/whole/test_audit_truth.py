@@ -259,7 +259,7 @@ def structure(plan):
 
 
 @pytest.mark.skipif(not tls.AVAILABLE, reason="openssl is not installed")
-def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_path):
+def test_every_kind_of_fault_is_found_only_where_it_was_planted(tmp_path):
     plan = Planted()
     for part in (titles, indexing, languages, links, reading, structure):
         part(plan)
@@ -269,7 +269,7 @@ def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_
     assert (sorted(plan.wrong - found), sorted(found - plan.wrong)) == ([], [])
 
 
-def test_what_the_mixed_site_plants_is_found_and_nothing_else_of_these_kinds(tmp_path):
+def test_faults_of_the_mixed_site_are_found_and_no_others_of_their_kinds(tmp_path):
     with serve(mixed_site()) as server:
         truth, found = server.truth, audited(tmp_path, server, server.url("mixed.test"))
     told = defaultdict(set)

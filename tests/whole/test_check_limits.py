@@ -31,7 +31,7 @@ def long_way(far: Site, pages: int = 12) -> Site:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path, workers):
+def test_a_check_does_not_continue_a_crawl_at_its_limit(tmp_path, workers):
     far = Site("far.test")
     site = long_way(far)
     with serve(Web((site, far))) as server:
@@ -69,7 +69,7 @@ def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path
         assert counts == {"ok": 12, "not-found": 1}
 
 
-def test_a_check_that_crawls_on_keeps_the_limits_of_a_crawl_that_was_interrupted(tmp_path):
+def test_a_check_that_continues_a_crawl_keeps_its_limits(tmp_path):
     schema.create(tmp_path)
     given = settings_from({"max_pages": 9, "quantum": 7})
     for state, note, pages in [

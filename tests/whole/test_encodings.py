@@ -55,7 +55,7 @@ def variants(language: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_a_page_reads_the_same_in_every_encoding_of_its_language_whatever_is_declared(language):
+def test_a_page_is_decoded_in_every_encoding_of_its_language_with_any_declaration(language):
     wrong = []
     for encoding, declared in variants(language):
         answer = Headers((("content-type", media_type(language, encoding, declared)),))

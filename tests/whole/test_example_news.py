@@ -54,7 +54,7 @@ def test_every_post_can_be_reached(coastnews, pages):
     assert not [url for url, html in pages.items() if re.search(r"\{[\w-]+@\w+\}", html)]  # each link has its address
 
 
-def test_the_stories_found_are_those_that_were_planted(coastnews, folder):
+def test_the_planted_stories_are_found(coastnews, folder):
     slugs = {fields[0] for fields, _ in coastnews.sections("stories.txt")}
     truth = {
         coastnews.address(post, ""): post.slug

@@ -41,7 +41,7 @@ def run(words, *, kill_when=None):
 
 
 @pytest.mark.parametrize("kills", [0, 2])
-def test_each_host_is_read_as_far_as_it_can_be(tmp_path, kills):
+def test_each_host_is_crawled_as_far_as_possible(tmp_path, kills):
     with serve(fault_web(fault_hosts())) as server:
         key = truth_of(server)
         starts = tmp_path / "starts.txt"

@@ -137,7 +137,7 @@ def harm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Col
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_fault_is_told_as_what_it_is(harm: tuple[Server, Collection], name: str) -> None:
+def test_a_fault_has_its_reason(harm: tuple[Server, Collection], name: str) -> None:
     server, collection = harm
     _, reason, rule = PLANTS[name]
     row = collection.urls[server.url(f"{name}.test", f"/{name}")]
@@ -149,7 +149,7 @@ def test_a_fault_is_told_as_what_it_is(harm: tuple[Server, Collection], name: st
         assert server.log.count(f"/{name}") == RETRIED.get(name, 1)
 
 
-def test_faults_leave_the_collection_sound(harm: tuple[Server, Collection]) -> None:
+def test_faults_leave_the_collection_consistent(harm: tuple[Server, Collection]) -> None:
     assert harm[1].sane() == []
     assert Reason.BUG not in harm[1].reasons.values()
     assert Reason.WAITING not in harm[1].reasons.values()
@@ -161,7 +161,7 @@ def test_an_unwanted_body_is_not_read(harm: tuple[Server, Collection]) -> None:
     assert max(entry.body_bytes for entry in server.log.of("zip.test") if entry.target == "/zip") < 4 << 20
 
 
-def test_other_sites_are_named_and_not_asked(harm: tuple[Server, Collection]) -> None:
+def test_other_sites_are_recorded_and_not_requested(harm: tuple[Server, Collection]) -> None:
     server, collection = harm
     assert server.log.of("elsewhere.test") == []
     assert collection.reasons[server.url("elsewhere.test")] is Reason.SCOPE
@@ -191,7 +191,7 @@ def test_redirects_chain_loop_and_endless(tmp_path: Path) -> None:
         assert ("redirect" in {row[2] for row in collection.links}) is True
 
 
-def test_a_url_that_redirects_to_another_spelling_of_itself_is_read_by_that(tmp_path: Path) -> None:
+def test_a_url_that_redirects_to_another_spelling_is_fetched_with_it(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Crossroads", ("Signposts.",)))
     site.add(Page("/~u.html", "The user", ("At home.",)))
@@ -226,7 +226,7 @@ def test_rfc9110_retry_after_is_waited_for(tmp_path: Path, code: int, form: str)
         assert set(collection.reasons.values()) == {Reason.OK}
 
 
-def test_a_dead_host_is_suspended_and_given_up_while_others_go_on(tmp_path: Path) -> None:
+def test_a_dead_host_is_suspended_and_given_up_while_others_continue(tmp_path: Path) -> None:
     """Gaps between attempts grow; its pages are not reported as broken."""
     web = Web([Site("a.test"), Site("dies.test")])
     web.sites["a.test"].add(Page("/", "Alive", ("Well.",)))
@@ -247,7 +247,7 @@ def test_a_dead_host_is_suspended_and_given_up_while_others_go_on(tmp_path: Path
         assert len(server.log.of("a.test")) == 22 and last_of_a < server.log.of("dies.test")[-1].arrived
 
 
-def test_a_host_that_comes_back_is_crawled(tmp_path: Path) -> None:
+def test_a_recovered_host_is_crawled(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))
     for number in range(4):
@@ -271,7 +271,7 @@ def test_a_host_that_comes_back_is_crawled(tmp_path: Path) -> None:
         assert end.state == "done" and set(collection.reasons.values()) == {Reason.OK}
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_missing_name_and_closed_port(tmp_path: Path) -> None:
     """A missing name and a closed port: given up soon, and requested again by the next run."""
     with serve(Site("a.test")) as server:
         starts = ("http://no-such-name.invalid/", f"http://127.0.0.1:{GONE_PORT}/")
@@ -297,7 +297,7 @@ def test_private_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
         assert collection.reasons[server.url("a.test")] is Reason.OK
 
 
-def test_a_lying_charset_does_no_harm(tmp_path: Path) -> None:
+def test_a_false_charset_does_no_harm(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Liars", ("Some pages lie.",)))
     content.charset_lie(site)
@@ -315,7 +315,7 @@ def test_a_lying_charset_does_no_harm(tmp_path: Path) -> None:
         )
 
 
-def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_costs_one_page_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is recorded as our bug; nothing is lost except links that only this page has."""
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))

@@ -39,7 +39,7 @@ def slow_site(host: str, kind: int) -> Site:
 
 
 @pytest.mark.parametrize("number_of_slow", [30, pytest.param(200, marks=pytest.mark.faults)])
-def test_servers_that_say_a_byte_now_and_then_hold_nobody_up(tmp_path: Path, number_of_slow: int) -> None:
+def test_very_slow_servers_do_not_block_others(tmp_path: Path, number_of_slow: int) -> None:
     """Each ends at its time limit with a reason; all pages of the other hosts are fetched."""
     web = Web(slow_site(f"slow{number}.test", number % 3) for number in range(number_of_slow))
     for number in range(GOOD_HOSTS):
@@ -70,7 +70,7 @@ def test_servers_that_say_a_byte_now_and_then_hold_nobody_up(tmp_path: Path, num
 
 
 @pytest.mark.parametrize("hosts", [1_500, pytest.param(100_000, marks=pytest.mark.faults)])
-def test_a_crawl_of_very_many_hosts_costs_no_more_a_page_at_its_end(tmp_path: Path, hosts: int) -> None:
+def test_the_cost_per_page_does_not_grow_with_very_many_hosts(tmp_path: Path, hosts: int) -> None:
     """Time and memory depend on the open requests, not on the number of known URLs."""
     words = [sys.executable, str(Path(__file__).with_name("many_hosts.py")), str(tmp_path / "c"), str(hosts)]
     ran = subprocess.run(
@@ -100,7 +100,7 @@ def bombs() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("coding", "body"), bombs().items(), ids=list(bombs()))
-def test_a_bomb_within_a_bomb_is_cut_and_the_crawl_goes_on(tmp_path: Path, coding: str, body: bytes) -> None:
+def test_a_nested_bomb_is_truncated_and_the_crawl_continues(tmp_path: Path, coding: str, body: bytes) -> None:
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))
     site.add(Page("/good.html", "Good", ("A good page.",)), "/")

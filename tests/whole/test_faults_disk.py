@@ -87,7 +87,7 @@ def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
     "disk", [quota, pytest.param(small_disk, marks=[needs_mount, pytest.mark.faults])], ids=["quota", "small disk"]
 )
 @pytest.mark.parametrize("most", [3, pytest.param(25, marks=pytest.mark.faults)])
-def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk, most: int) -> None:
+def test_a_disk_that_is_repeatedly_full_loses_nothing(tmp_path: Path, disk, most: int) -> None:
     """The disk fills during a commit, each time at another place; each time a sentence is printed, and stored pages
     are never fetched again.
     """
@@ -118,7 +118,7 @@ def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk,
 
 
 @needs_mount
-def test_a_collection_that_is_made_on_a_disk_too_small_for_it_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_collection_on_a_too_small_disk_is_complete_or_missing(tmp_path: Path) -> None:
     """The WAL must be merged before the file gets its name: closing does not report a full disk."""
     made = []
     with small_disk(tmp_path / "disk") as grow:
@@ -163,7 +163,7 @@ WRITERS = (
 
 
 @needs_mount
-def test_on_a_read_only_disk_everything_is_read_and_nothing_written(tmp_path: Path) -> None:
+def test_a_read_only_disk_is_only_read(tmp_path: Path) -> None:
     """Runs each command in a process with a read-only folder; returns exit codes and outputs."""
     with serve(graph_site(GraphRecipe(seed=1, pages=12, page_bytes=800))) as server:
         crawled(tmp_path / "c", server, "a.test", sitemaps=False, index=False)
@@ -198,7 +198,7 @@ OF_BODIES = (
 
 
 @pytest.mark.parametrize("column", SPOILED)
-def test_a_damaged_page_is_told_and_never_a_traceback(
+def test_a_damaged_page_is_reported_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
     """Changed, truncated and missing bytes, by a disk or by the author of a foreign collection."""
@@ -221,7 +221,7 @@ def test_a_damaged_page_is_told_and_never_a_traceback(
     assert told_of >= 1
 
 
-def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Path) -> None:
+def test_a_crawl_of_many_hosts_works_with_few_file_descriptors(tmp_path: Path) -> None:
     """60 hosts with descriptors for a dozen connections: connections are opened later."""
     with served_apart("linked seed=3 sites=60 pages=3 links_between=1 links_per_page=3", tmp_path) as web:
         hosts = tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))

@@ -125,7 +125,7 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(
 
 
 @pytest.mark.parametrize(("kills", "pages"), [(1, 60), pytest.param(5, 150, marks=LONG)], ids=["once", "five times"])
-def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
+def test_a_dying_database_loses_nothing_and_keeps_delays(
     tmp_path: Path, database: Server, kills: int, pages: int
 ) -> None:
     """Killed with -9 during the crawl and restarted: commits are kept, workers reconnect on their own."""
@@ -154,7 +154,7 @@ def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
 @pytest.mark.parametrize(
     ("behind_s", "pages"), [(0.5, 60), pytest.param(0.0, 150, marks=LONG), pytest.param(3.0, 150, marks=LONG)]
 )
-def test_a_standby_that_takes_over_gets_all_of_the_crawl_though_it_lacks_the_last_moments(
+def test_a_standby_completes_the_crawl_although_it_lacks_the_last_commits(
     tmp_path: Path, behind_s: float, pages: int
 ) -> None:
     """The server dies permanently; its standby lacks the last commits, as with asynchronous replication."""
@@ -200,7 +200,7 @@ def crawls_of_me(server: Server, more: str = "") -> str:
     return server.dsn("crawls").replace("postgres@", "me@") + "&collection=press"
 
 
-def test_who_gets_no_connection_is_told_what_to_do() -> None:
+def test_a_refused_connection_is_explained_with_a_remedy() -> None:
     server = own_server(max_connections="4", superuser_reserved_connections="3")
     try:
         address = address_of(crawls_of_me(server))
@@ -211,7 +211,7 @@ def test_who_gets_no_connection_is_told_what_to_do() -> None:
 
 
 @LONG
-def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_one(tmp_path: Path) -> None:
+def test_a_crawl_with_fewer_connections_than_workers_completes(tmp_path: Path) -> None:
     server = own_server(max_connections="7", superuser_reserved_connections="3")
     place = crawls_of_me(server)
     try:
@@ -232,9 +232,7 @@ def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_
 
 @LONG
 @needs_mount
-def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_when_there_is_room(
-    tmp_path: Path, database: Server
-) -> None:
+def test_a_crawl_into_a_full_database_stops_with_a_message_and_can_continue(tmp_path: Path, database: Server) -> None:
     disk = database.folder / "small"  # accessible to its user
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m,mode=700", "none", disk], check=True)
@@ -268,7 +266,7 @@ def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_wh
 
 @LONG
 @needs_mount
-def test_a_server_without_room_for_its_write_ahead_log_breaks_down_and_the_crawl_goes_on_when_it_is_back(
+def test_a_crawl_continues_after_a_server_crash_for_lack_of_wal_space(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It panics in a COMMIT, has no space for recovery, and ends; an administrator makes space and starts it."""
@@ -334,7 +332,7 @@ class Doorkeeper:
 
 
 @LONG
-def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_path: Path) -> None:
+def test_workers_wait_for_an_unavailable_database(tmp_path: Path) -> None:
     """Stopped for 20 s: three workers try to connect some dozens of times, not thousands, start no request without
     a lease, and continue.
     """
@@ -416,7 +414,7 @@ else:
 
 @LONG
 @pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
-def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: Path) -> None:
+def test_locks_of_a_disconnected_client_are_released_within_seconds(tmp_path: Path) -> None:
     """Without the timeouts of our connections it stays locked for hours: measured, 20 s and more."""
     database = own_server(port=free_port(), let_in=f"{HERE}/24")
     place = place_in(database)
@@ -475,7 +473,7 @@ CUTS = (
 @LONG
 @pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
 @pytest.mark.parametrize("cut", CUTS, ids=["twice", "90 s"])
-def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_else(tmp_path: Path, cut: Cut) -> None:
+def test_a_worker_disconnected_from_the_database_loses_only_its_hosts(tmp_path: Path, cut: Cut) -> None:
     """It could send requests, but must not: its hosts wait until its lease ends, then another worker has them."""
     database = own_server(port=free_port(), let_in=f"{HERE}/24")
     place = place_in(database)

@@ -84,7 +84,7 @@ def recorded(objects: dict[str, bytes], host: str) -> int:
 
 
 @pytest.mark.parametrize("mood", ["slow_s=0.3", "fail_every=10", "late_s=1"])
-def test_pages_are_crawled_found_and_deleted_on_object_storage_as_it_may_be(
+def test_pages_are_crawled_found_and_deleted_on_faulty_object_storage(
     tmp_path: Path, address: Address, monkeypatch: pytest.MonkeyPatch, mood: str
 ) -> None:
     place = f"{address.text}&segments=s3://{BUCKET}/segments&index=s3://{BUCKET}/index"

@@ -63,7 +63,7 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int
 
 
 @pytest.mark.parametrize("store", ["folder", "postgres"])
-def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
+def test_hosts_of_a_killed_worker_are_leased_at_once(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
     """Its lease lasts an hour, longer than the wait for other workers; the remaining workers have their fair share

@@ -68,7 +68,7 @@ def shake(site, server, rng, turn):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
+def test_every_run_is_read_later_as_at_its_end(tmp_path, seed):
     site, rng, then = (
         graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),
         random.Random(seed),
@@ -91,7 +91,7 @@ def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
 
 
 @pytest.mark.parametrize("seed", [4])
-def test_after_a_refresh_the_map_is_that_of_a_crawl_from_nothing(tmp_path, seed):
+def test_after_a_refresh_the_map_equals_that_of_a_new_crawl(tmp_path, seed):
     """Except for pages without inlinks, which a new crawl cannot know."""
     site, rng = (
         graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),

@@ -56,7 +56,7 @@ def mapped(folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_interrupted_crawl_is_the_same_crawl(tmp_path: Path, seed: int) -> None:
+def test_an_interrupted_crawl_equals_an_uninterrupted_one(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     with served_apart(f"series seed={seed}", tmp_path) as web:
         calm, rough = tmp_path / "calm", tmp_path / "rough"
@@ -69,7 +69,7 @@ def test_an_interrupted_crawl_is_the_same_crawl(tmp_path: Path, seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS[1:])
-def test_so_is_one_that_is_kept_in_a_database(tmp_path: Path, address, seed: int) -> None:
+def test_an_interrupted_crawl_in_a_database_equals_an_uninterrupted_one(tmp_path: Path, address, seed: int) -> None:
     rng = random.Random(seed)
     with served_apart(f"series seed={seed}", tmp_path) as web:
         calm = tmp_path / "calm"

@@ -114,7 +114,7 @@ def only_to_get(asked):
     )
 
 
-def test_what_only_head_is_led_astray_to_is_not_dead(tmp_path):
+def test_a_link_broken_only_for_head_is_not_dead(tmp_path):
     """Some servers redirect HEAD to an error page and answer GET."""
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Near"))
@@ -130,7 +130,7 @@ def test_what_only_head_is_led_astray_to_is_not_dead(tmp_path):
         assert "/astray" in asked
 
 
-def test_a_redirect_that_names_a_place_overrules_the_links(tmp_path):
+def test_the_fragment_of_a_redirect_overrides_that_of_the_link(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     site.answer("/new", Answer(200, b"<!doctype html><title>New</title><p id=here>h"), linked_from=None)
@@ -212,7 +212,7 @@ FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>Log</title><li
 </channel></rss>"""
 
 
-def test_relative_links_in_a_feeds_items_begin_at_the_items_page(tmp_path):
+def test_relative_links_in_feed_items_resolve_against_the_item(tmp_path):
     """As in feeds of Hugo: the text of each page with its relative links."""
     text = '&lt;a href="map/"&gt;m&lt;/a&gt;&lt;a href="../in/"&gt;i&lt;/a&gt;&lt;a href="lost/"&gt;l&lt;/a&gt;'
     site = Site("a.test")

@@ -30,7 +30,9 @@ class Elsewhere(Voyage):
 @pytest.mark.parametrize(
     "has_segments", [pytest.param(False, id="rows", marks=pytest.mark.faults), pytest.param(True, id="segments")]
 )
-def test_a_crawl_moves_there_and_back_and_goes_on(tmp_path: Path, address: Address, has_segments: bool) -> None:
+def test_a_crawl_moves_to_a_database_and_back_and_continues(
+    tmp_path: Path, address: Address, has_segments: bool
+) -> None:
     if has_segments:
         address = replace(address, segments=str(tmp_path / "segments"))
     with served_apart(RECIPE, tmp_path) as web:

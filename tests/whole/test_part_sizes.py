@@ -110,7 +110,7 @@ def sizes_of_pages(folder) -> dict[str, int]:
     }
 
 
-def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
+def test_totals_are_exact_and_each_part_is_requested_once(tmp_path):
     """A refused HEAD, or one without a length, is followed by GET; broken, disallowed and undeclared sizes stay
     unknown.
     """
@@ -137,7 +137,7 @@ def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
     assert not Collection(tmp_path).sane()
 
 
-def test_each_page_weighs_what_it_pulls_in_and_the_map_shows_it(tmp_path):
+def test_the_size_of_each_page_includes_its_parts_and_is_in_the_map(tmp_path):
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head")
     own = sizes_of_pages(tmp_path)
@@ -161,7 +161,7 @@ def test_each_page_weighs_what_it_pulls_in_and_the_map_shows_it(tmp_path):
 
 
 @pytest.mark.parametrize("values", [{}, {"part_sizes": "none"}])
-def test_unless_it_is_wished_a_check_changes_no_sizes(tmp_path, values):
+def test_a_check_changes_no_sizes_by_default(tmp_path, values):
     with serve(gallery()) as server:
         checked(tmp_path, server, **values)
         assert [entry.method for entry in server.log.of("a.test") if entry.target == "/two.png"] == ["HEAD"]
@@ -169,7 +169,7 @@ def test_unless_it_is_wished_a_check_changes_no_sizes(tmp_path, values):
     assert set(linked(tmp_path)[""]) == {"pages", "documents"}
 
 
-def test_other_sites_parts_are_left_alone_when_told_so(tmp_path):
+def test_parts_of_other_sites_can_be_skipped(tmp_path):
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head", external=False)
         assert not server.log.of("b.test")

@@ -82,7 +82,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
 
 
 @pytest.mark.parametrize("given", ["address", "PGPASSWORD", "PGPASSFILE"])
-def test_however_a_password_is_given_no_table_file_copy_screen_or_title_of_a_process_has_it(
+def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_title(
     given: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, address: Address, monkeypatch
 ) -> None:
     secret, store = uuid4().hex, address.text
@@ -176,7 +176,7 @@ def test_a_queue_keeps_no_password(queue: JobQueue) -> None:
 
 
 @pytest.mark.parametrize("place", ["sftp://me:{}@host/pages", "sftp%3A%2F%2Fme%3A{}%40host%2Fpages"])
-def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
+def test_a_password_in_the_url_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
     store = f"postgresql://me@db/x?segments={place.format(SECRET)}&collection=press"
     added = told("jobs", "add", "map", "-c", store, cwd=tmp_path)
     refused = told("crawl", "http://a.test/", "-c", store, cwd=tmp_path)
@@ -185,7 +185,7 @@ def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: 
     assert SECRET.encode() not in (tmp_path / "jobs.db").read_bytes()
 
 
-def test_another_place_of_segments_is_none_with_a_password() -> None:
+def test_other_urls_of_segments_have_no_password() -> None:
     for place in ("s3://bucket/a:b@c", "/data/a:b@c", "sftp://me@host:22/x", "sftp%3A%2F%2Fhost%3A22%2Fa%40b"):
         text = f"postgresql://me@db/x?segments={place}"
         assert without_secrets(text) == text

@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_a_paused_crawl_asks_for_nothing_until_it_is_resumed_and_then_for_all(address, server: Server) -> None:
+def test_a_paused_crawl_sends_no_request_until_it_is_resumed(address, server: Server) -> None:
     """In a database; in a folder the next test sees it too."""
     pauser = Pauser(address.text, server)
     collection, end = crawled_into(address.text, server, *HOSTS, stop=pauser, sitemaps=False, delay_s=DELAY_S)
@@ -50,7 +50,7 @@ def test_a_paused_crawl_asks_for_nothing_until_it_is_resumed_and_then_for_all(ad
     assert len(asked) == len(set(asked)), "nothing is asked for twice"
 
 
-def test_a_worker_that_is_killed_in_a_pause_costs_nothing(tmp_path: Path, server: Server) -> None:
+def test_a_worker_killed_in_a_pause_costs_nothing(tmp_path: Path, server: Server) -> None:
     """The pause is stored: a killed worker does not end it."""
 
     def kill() -> bool:
@@ -91,7 +91,7 @@ def test_a_survey_is_paused_like_a_crawl(tmp_path: Path) -> None:
     assert (end.note, end.counts.fetched) == ("30 pages are fetched", 30)
 
 
-def test_the_commands_pause_and_resume_whoever_crawls_and_say_it(tmp_path: Path, server: Server) -> None:
+def test_the_commands_pause_and_resume_any_crawl_and_report_it(tmp_path: Path, server: Server) -> None:
     said: list[str] = []
     run = lambda *words: CliRunner().invoke(main, [*words, "-c", str(tmp_path)])  # noqa: E731
 

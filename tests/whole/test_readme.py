@@ -40,7 +40,7 @@ def program() -> str:
     return text
 
 
-def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
+def test_its_commands_and_its_python_run(tmp_path: Path) -> None:
     with serve(graph_site(GraphRecipe(seed=7, pages=30, page_bytes=1500, host="example.org"))) as server:
         address = server.url("example.org", "/").rstrip("/")
         folder = tmp_path / address.removeprefix("http://").replace(":", "-")

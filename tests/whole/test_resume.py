@@ -108,7 +108,7 @@ def children_of(pid: int) -> list[int]:
     ]
 
 
-def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
+def test_a_killed_helper_is_replaced(tmp_path: Path) -> None:
     """A worker process dies; the other worker and a successor do its work in the same run."""
     with served_apart(RECIPE, tmp_path) as web:
         expected = undisturbed(web, tmp_path / "calm", HOSTS)
@@ -127,7 +127,7 @@ def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
         assert len(pages) - len(set(pages)) <= 2 * len(HOSTS)
 
 
-def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path: Path) -> None:
+def test_helpers_end_with_their_killed_parent_and_the_next_run_is_complete(tmp_path: Path) -> None:
     with served_apart(RECIPE, tmp_path) as web:
         expected = undisturbed(web, tmp_path / "calm", HOSTS)
         voyage = Voyage(web, tmp_path / "killed", *HOSTS, workers=2)
@@ -144,7 +144,7 @@ def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path
         assert_whole(voyage, expected)
 
 
-def test_a_lease_shorter_than_a_request_may_take_does_not_stop_the_crawl(tmp_path: Path) -> None:
+def test_a_lease_shorter_than_a_request_does_not_stop_the_crawl(tmp_path: Path) -> None:
     """The lease is extended to outlast any request. Regression: the worker once waited for ever."""
     with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
         Voyage(web, tmp_path / "c", "a.test", lease_s=1, total_timeout_s=30).finish()
@@ -152,7 +152,7 @@ def test_a_lease_shorter_than_a_request_may_take_does_not_stop_the_crawl(tmp_pat
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> None:
+def test_a_stop_is_clean_and_prints_how_to_continue(tmp_path: Path, sign: int) -> None:
     """Open requests are stored; leases are released; the printed command continues the crawl."""
     with served_apart("graph seed=2 pages=30 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test")
@@ -172,7 +172,7 @@ def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> Non
         assert web.lines() == 31
 
 
-def test_fresh_names_what_it_deletes_and_begins_anew(tmp_path: Path) -> None:
+def test_fresh_lists_deletions_and_starts_again(tmp_path: Path) -> None:
     with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test")
         voyage.finish()

@@ -103,7 +103,7 @@ def test_include_and_exclude(tmp_path: Path) -> None:
         assert rows[server.url("a.test", "/blog/4.html")].reason is Reason.SCOPE
 
 
-def test_several_starts_from_a_file_and_other_sites_only_named(tmp_path: Path) -> None:
+def test_several_starts_from_a_file_and_other_sites_only_recorded(tmp_path: Path) -> None:
     web = linked_sites(seed=2, sites=3, pages=6, links_between=6, links_per_page=4)
     with serve(web) as server:
         (tmp_path / "starts.txt").write_text(
@@ -181,7 +181,7 @@ def test_orphans_of_the_sitemap_have_no_depth(tmp_path: Path) -> None:
         assert server.log.count("/sitemap.xml") == 1 and server.log.count("/orphan.html") == 1
 
 
-def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_depth(tmp_path: Path) -> None:
+def test_a_link_from_a_newly_found_page_gives_an_orphan_its_depth(tmp_path: Path) -> None:
     """With a depth limit the page of the sitemap is left out; once a link to it is found, it has a depth."""
     site = chain(4)
     content.sitemaps(site, orphans=("/orphan.html",))
@@ -265,7 +265,7 @@ def test_twenty_nine_kinds_of_links(tmp_path: Path) -> None:
         assert asked == {"/"} | {f"/kinds/{kind.name}" for kind in identity.KINDS if kind.kind in FOLLOWED_KINDS}
 
 
-def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
+def test_frames_refresh_and_base_are_followed(tmp_path: Path) -> None:
     site = chain(1)
     site.add(
         Page(
@@ -301,7 +301,7 @@ def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
         assert collection.depths[server.url("a.test", "/deep/b.html")] == 2
 
 
-def test_strange_links_are_kept_as_what_they_are(tmp_path: Path) -> None:
+def test_unusual_links_are_kept_with_their_kind(tmp_path: Path) -> None:
     """mailto, javascript, malformed: notes on the page, not URLs; a fragment is not a separate page; a long URL is out
     of scope.
     """

@@ -162,9 +162,7 @@ def test_no_file_export_screen_message_or_process_shows_a_secret(planted) -> Non
         assert [title for title in titles.values() if any(form in title for form in forms)] == [], name
 
 
-def test_a_secret_that_was_not_kept_is_asked_for_again_and_a_reference_is_kept(
-    planted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_is_requested_again_and_a_reference_is_stored(planted, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, markers, words, server, _, _ = planted
     before = len(server.seen)
     refused = told("refresh", "-c", "C", cwd=folder)
@@ -192,7 +190,7 @@ def test_a_secret_that_was_not_kept_is_asked_for_again_and_a_reference_is_kept(
 
 @pytest.mark.parametrize("flag", ["--proxy", "--auth"])
 @pytest.mark.parametrize("joined", [True, False])
-def test_a_job_takes_no_secret_but_where_it_stands(tmp_path: Path, flag: str, joined: bool) -> None:
+def test_a_job_accepts_secrets_only_as_references(tmp_path: Path, flag: str, joined: bool) -> None:
     marker = uuid4().hex
     value = {"--proxy": f"http://me:{marker}@127.0.0.1:9", "--auth": f"me:{marker}"}[flag]
     words = (f"{flag}={value}",) if joined else (flag, value)
@@ -207,7 +205,7 @@ def test_a_job_takes_no_secret_but_where_it_stands(tmp_path: Path, flag: str, jo
     "value", ["http://me:{}@127.0.0.1:9", "http://{}@127.0.0.1:9", "me:{}@127.0.0.1:9", "file:/{}"]
 )
 @pytest.mark.parametrize("path", ["/new", "/presets/save"])
-def test_a_form_takes_no_secret_but_where_it_stands(tmp_path: Path, path: str, value: str) -> None:
+def test_a_form_accepts_secrets_only_as_references(tmp_path: Path, path: str, value: str) -> None:
     marker, asking = uuid4().hex, client(tmp_path)
     form = {"csrf_token": token_of(asking), "preset": "map", "url": "http://a.test/", "preset_name": "a"}
     refused = asking.post(path, data=form | {"set_proxy": value.format(marker)})
@@ -223,7 +221,7 @@ def test_the_token_of_a_server_is_hidden_from_other_users(tmp_path: Path) -> Non
         assert [title for title in command_lines().values() if marker.encode() in title] == []
 
 
-def test_files_of_a_collection_and_its_queue_are_their_owners_and_exports_as_the_umask_says(planted) -> None:
+def test_files_of_a_collection_and_its_queue_are_private_and_exports_follow_the_umask(planted) -> None:
     folder, *_ = planted
     for line in [
         ("search", "page", "-c", "C"),
@@ -244,7 +242,7 @@ def test_files_of_a_collection_and_its_queue_are_their_owners_and_exports_as_the
     assert oct(S_IMODE((folder / "p.csv").stat().st_mode)) == "0o644"
 
 
-def test_the_files_beside_an_open_collection_are_its_owners(tmp_path: Path) -> None:
+def test_the_files_of_an_open_collection_are_private(tmp_path: Path) -> None:
     from periplus.store.sqlite import schema
 
     (tmp_path / "C").mkdir(0o755)

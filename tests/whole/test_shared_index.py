@@ -114,7 +114,7 @@ def set_of(address):
     return json.loads(pointer_of(address).read_text())
 
 
-def test_a_second_reader_takes_over_what_the_first_one_made(shared, reader, indexed):
+def test_a_second_reader_uses_the_index_of_the_first(shared, reader, indexed):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
     plain = replace(shared, index="").text  # the place is stored
@@ -179,7 +179,7 @@ def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypa
     assert copies(tmp_path, "two")[0] == []
 
 
-def test_pages_that_changed_or_went_since_are_shown_as_they_are(shared, reader, tmp_path, monkeypatch):
+def test_changed_and_deleted_pages_are_shown_in_their_current_state(shared, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
     made = answers(reader("one", shared.text))
@@ -193,7 +193,7 @@ def test_pages_that_changed_or_went_since_are_shown_as_they_are(shared, reader, 
     assert next(hit.title for hit in of_site.hits if hit.url == changed) == "Anew"
 
 
-def test_without_a_published_index_a_search_makes_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
+def test_without_a_published_index_a_search_builds_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
@@ -205,7 +205,7 @@ def test_without_a_published_index_a_search_makes_one_from_a_copy(shared, addres
     assert asked(shared.text)[3].total == 5, "an index of what was there before is none of this"
 
 
-def test_an_index_whose_place_is_away_is_searched_as_it_was(shared, reader, tmp_path, monkeypatch):
+def test_an_index_with_an_unavailable_place_is_searched_unchanged(shared, reader, tmp_path, monkeypatch):
     monkeypatch.setattr(publications, "AGAIN_S", ())
     tried = FailingStorage._tried
     monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
@@ -220,7 +220,7 @@ def test_an_index_whose_place_is_away_is_searched_as_it_was(shared, reader, tmp_
     assert asked(shared.text) == made and copies(tmp_path, "two")[0] == []
 
 
-def test_a_kill_while_an_index_is_fetched_leaves_the_one_before(shared, reader, tmp_path, monkeypatch):
+def test_a_kill_while_fetching_an_index_keeps_the_previous_one(shared, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         for number, (where, name) in enumerate(
             [(shared_index, "take_over"), (os, "link"), (Path, "symlink_to"), (Path, "rename"), (Path, "replace")]
@@ -255,7 +255,7 @@ def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, m
     assert [hit.url for hit in alone.hits] and copies(tmp_path, "two")[0] != [], "columns are looked up in the copy"
 
 
-def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_others(shared, reader, indexed):
+def test_changes_are_indexed_incrementally_and_published(shared, reader, indexed):
     site = graph_site(RECIPE)
     with serve(site) as server:
         crawled(shared, server, max_pages=20)
@@ -276,7 +276,7 @@ def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_other
     assert pages_of(without) == own_answers(shared, reader, "own too")
 
 
-def test_a_search_that_stays_open_sees_what_was_taken_over(shared, reader):
+def test_an_open_search_uses_a_newly_fetched_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
         with Collection(reader("two", shared.text)) as collection:
@@ -288,9 +288,7 @@ def test_a_search_that_stays_open_sees_what_was_taken_over(shared, reader):
     assert again == made
 
 
-def test_a_copy_of_an_earlier_moment_than_the_index_and_the_other_way_round_answer_rightly(
-    shared, reader, monkeypatch, indexed
-):
+def test_a_copy_older_or_newer_than_the_index_gives_correct_results(shared, reader, monkeypatch, indexed):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=15)
         old = reader("old", shared.text)
@@ -312,7 +310,7 @@ def test_a_copy_of_an_earlier_moment_than_the_index_and_the_other_way_round_answ
     assert len(indexed) < 40
 
 
-def test_one_publishes_at_a_time_and_the_others_search_what_there_is(shared, reader):
+def test_one_process_publishes_at_a_time_and_others_search_the_current_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         before = answers(reader("one", shared.text))
@@ -329,7 +327,7 @@ def test_one_publishes_at_a_time_and_the_others_search_what_there_is(shared, rea
     assert answers(folder)[0].total > before[0].total
 
 
-def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
+def test_a_process_that_lost_the_lock_publishes_nothing(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
     folder = reader("one", shared.text)
@@ -390,7 +388,7 @@ def test_a_kill_between_any_two_steps_loses_nothing(shared, reader, monkeypatch)
     assert two == answers(reader("three", shared.text)) and pages_of(two) == own_answers(shared, reader, "own")
 
 
-def test_files_go_when_no_reader_can_hold_them(shared, reader, monkeypatch):
+def test_files_are_deleted_when_no_reader_can_use_them(shared, reader, monkeypatch):
     now = [1_000_000.0]
     monkeypatch.setattr(shared_index.time, "time", lambda: now[0])
     folder = Path(shared.index)
@@ -449,9 +447,7 @@ class FailingStorage(LocalFileSystem):
         return self._tried(super().cat_file, *given, **more)
 
 
-def test_storage_that_fails_now_and_then_or_is_away_gives_no_wrong_answer(
-    shared, reader, tmp_path, monkeypatch, caplog
-):
+def test_flaky_or_unavailable_storage_gives_no_wrong_results(shared, reader, tmp_path, monkeypatch, caplog):
     fsspec.register_implementation("failing", FailingStorage, clobber=True)
     monkeypatch.setattr(FailingStorage, "calls", 0)
     monkeypatch.setattr(publications, "AGAIN_S", (0.0, 0.0, 0.0))
@@ -483,7 +479,7 @@ def test_a_damaged_file_is_never_opened(shared, reader):
     assert answers(reader("three", shared.text)) == made
 
 
-def test_a_collection_that_was_made_anew_has_another_index(shared, reader):
+def test_a_recreated_collection_has_another_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         answers(reader("one", shared.text))
@@ -494,7 +490,7 @@ def test_a_collection_that_was_made_anew_has_another_index(shared, reader):
     assert set_of(shared)["note"]["settled"] == "1"
 
 
-def test_words_of_deleted_pages_leave_the_place_at_once(shared, reader, monkeypatch):
+def test_words_of_deleted_pages_are_removed_at_once(shared, reader, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
     with Collection(reader("one", shared.text)) as collection:
@@ -528,7 +524,7 @@ def test_vectors_are_published_for_all(shared, reader, tmp_path):
                 assert nearest[0].url == urls[3]
 
 
-def test_vectors_without_a_place_are_refused_with_the_way(address, tmp_path, monkeypatch):
+def test_vectors_without_a_place_are_refused_with_a_remedy(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with serve(graph_site(RECIPE)) as server:
         crawled(address, server, max_pages=3)
@@ -537,7 +533,7 @@ def test_vectors_without_a_place_are_refused_with_the_way(address, tmp_path, mon
     assert ran.exit_code == 2 and "index=PLACE" in ran.output
 
 
-def test_the_process_beside_a_crawl_publishes_while_it_goes_on_and_at_its_end(shared, reader, monkeypatch):
+def test_the_indexing_process_publishes_during_a_crawl_and_at_its_end(shared, reader, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         two = [start_indexing(shared.text) for _ in range(2)]  # on two machines; one of them publishes

@@ -58,7 +58,7 @@ def rows_of(place):
     return rows
 
 
-def test_the_parts_hold_each_row_once_and_end_the_crawl_together(tmp_path, places):
+def test_the_parts_contain_each_row_once_and_complete_the_crawl(tmp_path, places):
     source, *parts = places
     with serve(web()) as server:
         whole, _ = crawled(tmp_path / "one", server, *HOSTS)
@@ -86,7 +86,7 @@ def test_the_parts_hold_each_row_once_and_end_the_crawl_together(tmp_path, place
         assert together(parts) == whole.tables
 
 
-def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path):
+def test_a_stopped_split_continues_and_its_source_is_not_crawled(tmp_path):
     source, one, two = (tmp_path / name for name in ("whole", "one", "two"))
     with serve(web()) as server:
         crawled(source, server, *HOSTS, max_pages=10)
@@ -110,7 +110,7 @@ def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path)
 @pytest.mark.parametrize(
     "fault", ["DELETE FROM {0} WHERE rowid = new.rowid", "UPDATE {0} SET {1} = -1 WHERE rowid = new.rowid"]
 )
-def test_a_part_in_which_a_row_is_missing_or_differs_is_no_part(tmp_path, table, fault):
+def test_a_part_with_a_missing_or_different_row_is_refused(tmp_path, table, fault):
     """A trigger simulates a disk that loses or changes data."""
     source = stored(
         tmp_path / "whole", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"]

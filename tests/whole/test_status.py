@@ -19,7 +19,7 @@ SELECT h.key, (SELECT count(*) FROM url u WHERE u.host_id = h.id AND u.reason = 
 
 
 @pytest.mark.parametrize("store", ["folder", "postgres"])
-def test_each_number_is_that_of_the_tables_after_a_killed_worker_and_a_stop(
+def test_each_number_equals_the_tables_after_a_killed_worker_and_a_stop(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
     """For sites that link to each other: a page found first by a link of another site is listed twice."""

@@ -123,7 +123,7 @@ def test_a_topical_crawl_is_paused_like_any_other(tmp_path, server):
     assert Collection(tmp_path / "c").sane() == []
 
 
-def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
+def test_relevant_pages_are_fetched_first(tmp_path, server):
     """Approximately: a new host is requested at the next iteration of the loop, so the order depends on the
     machine.
     """
@@ -143,7 +143,7 @@ def test_the_published_order_runs_on_the_same_engine(tmp_path, server):
     assert end.end.counts.fetched == 40 and len(set(asked(server))) == 40
 
 
-def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
+def test_all_reachable_pages_are_fetched_in_the_end(tmp_path, server):
     end = ran(server, tmp_path / "c", known=(Url(server.url(HIDDEN, "/p3")), Url(server.url(HIDDEN, "/nowhere"))))
     assert end.end.note == "no page is left to fetch" and end.end.counts.waiting == 0
     assert end.recall == 0.5
@@ -157,7 +157,7 @@ def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
     assert end.end.counts.waiting > 0
 
 
-def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
+def test_a_continued_crawl_knows_earlier_pages(tmp_path, server, monkeypatch):
     """The order of equally promising pages may differ: promises are recomputed at a start, and hosts have delays."""
     made = []
     monkeypatch.setattr("periplus.api.topical_run.make_queue", lambda name: made.append(make_queue(name)) or made[-1])
@@ -171,7 +171,7 @@ def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
         np.testing.assert_allclose(getattr(before, name), getattr(after, name), err_msg=name)
 
 
-def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
+def test_a_killed_crawl_continues_with_its_knowledge(tmp_path, server):
     folder = tmp_path / "c"
     (tmp_path / "good").mkdir()
     (tmp_path / "bad").mkdir()

@@ -49,7 +49,7 @@ def first_spellings(links):
 
 
 @pytest.mark.parametrize("recipe", ["graph pages=20", "page-rules"])
-def test_titles_and_texts_are_those_written(recipe):
+def test_titles_and_texts_are_as_written(recipe):
     with serve(recipes.web_of(recipe)) as server:
         for url, page in server.truth.pages.items():
             document = understand(Url(url), fetched(server, url))

@@ -187,7 +187,7 @@ def test_no_screen_violates_a_rule_of_axe(path: str, axe: str, address: str, bro
 
 
 @pytest.mark.parametrize("path", ["/c/e/t/pages", "/c/e/t/faults", "/c/e/t/issues", "/c/e/t/links"])
-def test_the_first_row_of_a_table_is_near_and_arrows_lead_on(path: str, address: str, browser: Browser) -> None:
+def test_the_first_row_of_a_table_is_near_and_arrow_keys_work(path: str, address: str, browser: Browser) -> None:
     browser.look(WIDTHS[0], 900)
     browser.open(address + path)
     tabs = 0

@@ -75,7 +75,7 @@ def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, bro
     browser.without_policy(False)
 
 
-def test_the_alarm_would_be_heard(browser: Browser, tmp_path: Path) -> None:
+def test_the_alarm_detects_a_vulnerable_page(browser: Browser, tmp_path: Path) -> None:
     """Checks the test itself with a vulnerable page."""
     browser.without_policy(False)
     browser.alarms.clear()
@@ -88,7 +88,7 @@ def test_the_alarm_would_be_heard(browser: Browser, tmp_path: Path) -> None:
     browser.alarms.clear()
 
 
-def test_hostile_words_are_there_and_only_words(collections: Path) -> None:
+def test_hostile_text_is_present_as_text(collections: Path) -> None:
     """Without a browser: the title is text in the table, and a spreadsheet does not evaluate it."""
     from interface import client
 

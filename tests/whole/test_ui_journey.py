@@ -53,7 +53,7 @@ def follow(browser: Browser, words: str) -> None:
     browser.send(f"[...document.querySelectorAll('a')].find(a => a.textContent.trim() == {json.dumps(words)}).click()")
 
 
-def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_a_new_user_maps_a_site_and_finds_dead_links(tmp_path: Path, web: Server, browser: Browser) -> None:
     prepared(tmp_path, web, delay_s=0.05)
     with served(tmp_path) as address:
         browser.open(address)
@@ -86,7 +86,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         assert browser.alarms == []
 
 
-def test_a_refused_site_is_read_after_the_consent_on_its_screen(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_a_refused_site_is_crawled_after_consent_on_its_screen(tmp_path: Path, web: Server, browser: Browser) -> None:
     prepared(tmp_path, web, delay_s=0.02, allow_private=False, max_pages=5)
     with served(tmp_path) as address:
         browser.open(address)
@@ -167,7 +167,7 @@ def _schedules(browser: Browser, folder: Path) -> None:
     queue.close()
 
 
-def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_every_screen_fits_a_phone_and_works_by_keyboard(tmp_path: Path, web: Server, browser: Browser) -> None:
     from voyage import crawled
 
     crawled(tmp_path / "demo.periplus", web, HOST)

@@ -103,7 +103,7 @@ def asked_for(folder: Path, run: int = 0) -> list[str]:
     return [url for (url,) in Collection(folder / "demo.periplus").ask(find, run)]
 
 
-def test_limits_and_exclusions_changed_under_way_hold_and_lose_nothing(folder: Path, web: Server) -> None:
+def test_limits_and_exclusions_changed_during_a_crawl_apply_and_lose_nothing(folder: Path, web: Server) -> None:
     with served(folder) as address:
         visitor = Visitor(address)
         visitor.begins(web.url(HOST), max_pages="12")
@@ -132,7 +132,7 @@ def test_limits_and_exclusions_changed_under_way_hold_and_lose_nothing(folder: P
     assert set(Counter(asked_for(folder)).values()) == {1}
 
 
-def test_under_a_crawl_nothing_is_deleted_and_stop_and_go_on_at_once_are_both_done(folder: Path, web: Server) -> None:
+def test_during_a_crawl_nothing_is_deleted_and_stop_and_continue_both_work(folder: Path, web: Server) -> None:
     with served(folder) as address:
         visitor = Visitor(address)
         visitor.begins(web.url(HOST))

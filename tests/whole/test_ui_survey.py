@@ -1,5 +1,4 @@
-"""A survey of three sites in a real browser: creates, watches, stops, continues, decides on a companion, reads results.
-"""
+"""A survey of three sites in a real browser: creates, watches, stops, continues, decides, reads results."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def count(words: str) -> str:
     )
 
 
-def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: Server, browser: Browser) -> None:
+def test_a_survey_is_created_watched_stopped_and_decided_on(tmp_path: Path, sites: Server, browser: Browser) -> None:
     prepared(tmp_path, sites)
     starts = "\n".join(sites.url(host) for host in (POOR, RICH, DRY))
     with served(tmp_path) as address:

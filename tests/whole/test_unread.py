@@ -61,13 +61,13 @@ def path_of(url: str) -> str:
     return "/" + url.split("/", 3)[3]
 
 
-def test_each_has_its_reason_and_why(told):
+def test_each_page_has_its_reason_and_detail(told):
     found = {path_of(url): (row.reason, row.rule) for url, row in told[0].urls.items() if "a.test" in url}
     assert {path: found[path] for path in EXPECTED} == {path: row[:2] for path, row in EXPECTED.items()}
     assert not told[0].sane()
 
 
-def test_a_link_behind_many_to_one_page_is_followed(told):
+def test_a_link_after_many_to_one_page_is_followed(told):
     """Regression: links after the 20,000th of a page were ignored, even if all led to a few pages."""
     assert {path_of(url) for url, reason in told[0].reasons.items() if reason is Reason.OK} >= {
         "/common",
@@ -75,7 +75,7 @@ def test_a_link_behind_many_to_one_page_is_followed(told):
     }
 
 
-def test_page_status_check_and_report_say_it(told):
+def test_page_status_check_and_report_list_them(told):
     collection, issues = told
     folder = str(collection.folder)
     urls = {path_of(url): url for url in collection.urls}

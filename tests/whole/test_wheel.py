@@ -95,7 +95,7 @@ def program(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(wheel_of(dist), tmp_path_factory.mktemp("empty") / "venv") / "periplus"
 
 
-def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(dist: Path) -> None:
+def test_the_wheel_is_built_from_the_sdist_and_has_every_file_of_the_packages(dist: Path) -> None:
     assert len(list(dist.glob("periplus-*.tar.gz"))) == 1
     with ZipFile(wheel_of(dist)) as wheel:
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -111,7 +111,7 @@ def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(
     assert wheel_of(dist).stem.endswith(get_platform().replace("-", "_").replace(".", "_"))
 
 
-def test_without_a_compiler_it_installs_and_says_that_it_is_slow(dist: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_it_installs_and_reports_that_it_is_slow(dist: Path, tmp_path: Path) -> None:
     line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
     (source,) = dist.glob("*.tar.gz")
     environment = os.environ | {"CC": "/nowhere/cc"}

@@ -46,7 +46,7 @@ def keeps_all(folder, world, **more):
 
 
 @pytest.mark.parametrize("name", [EXCERPTS if name == "search" else name for name in TRAPS])
-def test_no_trap_costs_a_real_page_or_runs_on(tmp_path, name):
+def test_no_trap_costs_a_real_page_or_is_endless(tmp_path, name):
     keeps_all(tmp_path, town(stories=60, traps=[name]))
 
 
@@ -58,7 +58,7 @@ def test_all_traps_beside_few_real_pages(tmp_path, stops):
     keeps_all(tmp_path, town(seed=2, stories=40, traps=ENDLESS), stops=stops)
 
 
-def test_a_manual_that_says_everything_twice_is_read_twice(tmp_path):
+def test_a_manual_with_all_text_twice_is_fetched_completely(tmp_path):
     keeps_all(tmp_path, twin_manuals())
 
 
