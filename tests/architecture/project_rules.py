@@ -1,7 +1,4 @@
-"""Do the words of the project agree with its code?
-
-Errors drawn, nouns explained, nothing named that a checkout lacks.
-"""
+"""Rules on documents of the project: the error tree, the glossary, no names from outside of a checkout."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from collections.abc import Iterable
 
 EXCEPTION_TREE_LINE = re.compile(r"^ {4}( *)([A-Z]\w*) {2,}\S")
 GLOSSARY_TERM = re.compile(r"^\*\*.+?\*\* \((`[^)]+`)\)", re.MULTILINE)
-# What only one machine has: its folders, and the address from which it fetches packages. Brackets
-# keep these lines innocent.
+# Names of a single machine: its folders, and its package index. Brackets keep these lines from matching themselves.
 OUTSIDE = re.compile(
     r"(?<![\w.])/[w]ork/\w|\.\./[s]hared\b|(?<!\w)/[t]mp/brief|[p]ypi\.org|[p]ythonhosted|--(?"
     r":extra-)?[i]ndex-url|[P]IP_INDEX"
@@ -44,12 +40,12 @@ def written_errors(tree: ast.Module) -> dict[str, str]:
 
 
 def explained(glossary: str) -> set[str]:
-    """The types that the glossary's entries name: **word** (`Type`, `Type`) at the start of a line."""
+    """Types named by the entries of the glossary: **word** (`Type`, `Type`) at the start of a line."""
     return {name for match in GLOSSARY_TERM.finditer(glossary) for name in re.findall(r"`(\w+)`", match[1])}
 
 
 def outside_names(files: Iterable[tuple[str, str]]) -> list[str]:
-    """Lines that name what only one machine has. files: path and text of each."""
+    """Lines with names of a single machine. files: path and text of each."""
     found = []
     for path, text in files:
         for number, line in enumerate(text.splitlines(), 1):
@@ -59,18 +55,18 @@ def outside_names(files: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def loose_pins(constraints: str) -> list[str]:
-    """Lines of constraints.txt that are not one exact version of one package."""
+    """Lines of constraints.txt that do not pin one package to an exact version."""
     lines = [line for line in constraints.splitlines() if line.strip() and not line.startswith("#")]
     return [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!+]+", line)]
 
 
 def named_tests(guarantees: str) -> set[str]:
-    """Each test that docs/guarantees.md names, as `folder/file.py::name`."""
+    """Tests named in docs/guarantees.md, as `folder/file.py::name`."""
     return set(re.findall(r"`(\w+/test_\w+\.py::\w+)`", guarantees))
 
 
 def names_for_pytest(tree: ast.Module) -> set[str]:
-    """The names that one may give pytest after `::`: functions, classes, and classes under another name."""
+    """Names that pytest accepts after `::`: functions, classes, and aliases of classes."""
     named = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     return named | {
         target.id
@@ -82,9 +78,7 @@ def names_for_pytest(tree: ast.Module) -> set[str]:
 
 
 def promises(text: str) -> dict[str, set[str]]:
-    """The numbers of the promises below each heading `###`, be they items of a list or (1), (2) in a sentence;
-    empty where they have none.
-    """
+    """Numbers of the invariants below each heading `###`, as list items or as (1), (2) in a sentence; empty if none."""
     parts = re.split(r"^#{2,3} (.+)\n", text, flags=re.MULTILINE)
     found = {}
     for heading, level, body in zip(
@@ -98,6 +92,6 @@ def promises(text: str) -> dict[str, set[str]]:
 
 
 def rows_without_a_test(guarantees: str) -> list[str]:
-    """Rows that neither name a test nor say that there is none, nor where it stands."""
+    """Rows that name neither a test nor the place of one, nor state that there is none."""
     rows = [line for line in guarantees.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
     return [row for row in rows if "::" not in row and "no test" not in row]

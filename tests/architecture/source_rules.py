@@ -1,6 +1,6 @@
-"""What may no module of ours contain? Each rule takes one module and yields what breaks it, ready to be read.
+"""Rules for single modules. Each rule takes a module and yields messages for its violations.
 
-A second line behind ruff and import-linter: these rules hold whatever is switched off there.
+They complement ruff and import-linter, and cannot be switched off there.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE_LINES = 701
-# the one file that is longer: pages chosen ahead of their hosts and second looks came into the worker's loop
+# the only longer file: pages chosen ahead and second looks are part of the worker's loop
 LONGER_FILES = {"src/periplus/acquire/worker.py": 866}
 FUNCTION_LINES = 70
 SHORT_FUNCTION_LINES = 40
-SHORT_SHARE = 0.9  # of all functions are shorter than SHORT_FUNCTION_LINES
+SHORT_SHARE = 0.9  # share of functions shorter than SHORT_FUNCTION_LINES
 PARAMETERS = 6
 VAGUE_NAMES = frozenset({"utils", "util", "helpers", "helper", "common", "manager", "core", "misc"})
 BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__"})
@@ -32,7 +32,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Source:
-    """One module: its path below the checkout, its text, its tree."""
+    """A module: path below the checkout, text, syntax tree."""
 
     path: Path
     text: str
@@ -69,12 +69,12 @@ def _at(source: Source, node: ast.AST, what: str) -> str:
 
 
 def _called(node: ast.AST) -> str:
-    """The name that a plain call calls, else an empty text."""
+    """The name of a called function, or an empty string."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def _imported(node: ast.AST) -> list[str]:
-    """Full names that an import statement may bring in."""
+    """Full names that an import statement may import."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -99,7 +99,7 @@ def functions_are_short(source: Source) -> Iterator[str]:
             )
 
 
-# files whose functions take what a user may want as keywords, written out
+# files with public functions that list options as keywords
 PUBLIC = ("src/periplus/api/collection.py", "src/periplus/api/functions.py")
 
 
@@ -110,7 +110,7 @@ def parameters_are_few(source: Source) -> Iterator[str]:
             item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if item
         ]
         count = len([name for name in names if name not in ("self", "cls")])
-        public = str(source.path) in PUBLIC and len(given.args) <= 2  # what a user of the package calls, by keyword
+        public = str(source.path) in PUBLIC and len(given.args) <= 2  # public functions, called with keywords
         if count > PARAMETERS and not public:
             yield _at(
                 source,
@@ -153,7 +153,7 @@ def no_banned_module(source: Source) -> Iterator[str]:
 
 
 def no_import_of_the_root(source: Source) -> Iterator[str]:
-    """The package's root is for users; our modules name the module that they mean."""
+    """The root of the package is for users; modules of the project import the defining module."""
     if source.path == Path("src/periplus/__init__.py"):
         return
     for node in ast.walk(source.tree):
@@ -169,8 +169,8 @@ def no_relative_import(source: Source) -> Iterator[str]:
 
 
 def time_chance_and_surroundings_are_arguments(source: Source) -> Iterator[str]:
-    """In the packages that give results; how long a stage of a large analysis took,
-    and what a cluster's driver needs, is none.
+    """In packages that compute results; times of analysis stages and the environment of a cluster driver are
+    exempt.
     """
     if PURE.isdisjoint(source.path.parts[2:3]) or "engines" in source.path.parts:
         return
@@ -200,7 +200,7 @@ def name_says_something(source: Source) -> Iterator[str]:
 
 def module_has_docstring(source: Source) -> Iterator[str]:
     if not (ast.get_docstring(source.tree) or "").strip():
-        yield f"{source.path}: no docstring; say the one question that the module answers"
+        yield f"{source.path}: no docstring; state the purpose of the module"
 
 
 RULES: tuple[Rule, ...] = (
@@ -224,7 +224,7 @@ RULES: tuple[Rule, ...] = (
 def broad_handlers(sources: Iterable[Source]) -> list[str]:
     """Every handler of Exception or BaseException, alone or in a tuple.
 
-    The guards around a worker and around the code of installed packages are the only places for one.
+    Only the guards around workers and around extensions may have one.
     """
     found = []
     for source in sources:
@@ -237,6 +237,6 @@ def broad_handlers(sources: Iterable[Source]) -> list[str]:
 
 
 def short_share(sources: Iterable[Source]) -> float:
-    """Share of functions under SHORT_FUNCTION_LINES; 1 where there are none."""
+    """Share of functions under SHORT_FUNCTION_LINES; 1 without functions."""
     lengths = [lines_of(function) for source in sources for function in functions(source)]
     return sum(length < SHORT_FUNCTION_LINES for length in lengths) / len(lengths) if lengths else 1.0

@@ -1,4 +1,4 @@
-"""Relative links of the documents hold in the repository; a small bad sample is found."""
+"""Relative links of documents are valid in the repository; a small bad sample is found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-def test_every_relative_link_of_the_documents_holds():
+def test_every_relative_link_of_the_documents_is_valid():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     assert len(pages) > 50
     assert [link for page in pages for link in broken_links(page)] == []

@@ -1,6 +1,4 @@
-"""docs/guarantees.md names a test for each promise, and the tests are there;
-each check also finds a small bad sample.
-"""
+"""docs/guarantees.md names an existing test for each invariant; each check also finds a small bad sample."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def test_every_named_test_exists():
     assert sorted(f"{path}::{name}" for path, name in wanted if name not in there[path]) == []
 
 
-def test_a_test_that_is_not_there_is_seen():
+def test_a_missing_test_is_detected():
     assert named_tests("| a | `unit/test_x.py::test_y` *, `x.py::z` |") == {"unit/test_x.py::test_y"}
     assert names_for_pytest(ast.parse("def test_y(): ...\nclass TestZ: ...\nTestW = Z.TestCase\n")) == {
         "test_y",
@@ -49,7 +47,7 @@ def test_every_promise_of_the_first_page_has_its_row():
     assert [word for word in bold if f"| **{word}**:" not in GUARANTEES] == []
 
 
-def test_a_promise_without_a_row_is_seen():
+def test_a_promise_without_a_row_is_detected():
     assert promises("## A\n1. x\n### B\n1. x\n2. y\n### C\nAlways: (1) x; (2) y\n## D\n3. z\n") == {
         "B": {"1", "2"},
         "C": {"1", "2"},
@@ -57,7 +55,7 @@ def test_a_promise_without_a_row_is_seen():
     assert promises("### B\n| 1. x | t |\n") == {"B": {"1"}}
 
 
-def test_every_row_names_a_test_or_says_that_there_is_none():
+def test_every_row_names_a_test_or_states_that_there_is_none():
     assert rows_without_a_test(GUARANTEES) == []
     assert rows_without_a_test(
         "| promise | tests |\n|---|---|\n| a | `t.py::b` |\n| c | no test: why |\n| d | surely |\n"

@@ -1,4 +1,4 @@
-"""Importing Periplus is quick and without effect; layers are kept, and import-linter sees when they are not."""
+"""Importing Periplus is fast and has no side effects; import-linter detects violations of layers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ CONTRACT_BREAKERS = {  # a module to add to a copy of the sources, and the contr
 
 
 def probe(module: str, folder: Path = ROOT / "src") -> dict[str, list[str]]:
-    """What importing the module does and loads, in a fresh interpreter that writes no byte code."""
+    """Side effects and loaded modules of an import, in a new interpreter that writes no byte code."""
     run = subprocess.run(
         [sys.executable, "-B", "-c", PROBE, module],
         capture_output=True,
@@ -72,7 +72,7 @@ def test_import_has_no_effect_and_loads_nothing_heavy(module):
     assert HEAVY.intersection(seen["modules"]) == set()
 
 
-def test_an_import_with_effects_is_seen(tmp_path):
+def test_an_import_with_effects_is_detected(tmp_path):
     (tmp_path / "bad.py").write_text(
         "import socket\nimport numpy\nopen(__file__ + '.txt', 'w').close()\nsocket.socket(socket.AF_INET, "
         "socket.SOCK_DGRAM).bind(('127.0.0.1', 0))\n"
@@ -83,7 +83,7 @@ def test_an_import_with_effects_is_seen(tmp_path):
 
 
 def broken_contracts(tmp_path: Path, breakers: dict[str, str]) -> str:
-    """What import-linter says of a copy of the sources with some modules added."""
+    """Output of import-linter for a copy of the sources with additional modules."""
     for package in ("periplus", "periplus_spark"):
         shutil.copytree(
             ROOT / "src" / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")

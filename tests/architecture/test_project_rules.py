@@ -1,4 +1,4 @@
-"""The project's words and its code agree; each check also finds a small bad sample."""
+"""Documents of the project agree with its code; each check also finds a small bad sample."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def program() -> click.Group:
 
 
 def tracked_files() -> list[tuple[str, str]]:
-    """Path and text of every tracked file that is text; every file of src, docs and tests where git is missing."""
+    """Path and text of every tracked file that is text; every file of src, docs and tests if git is missing."""
     if shutil.which("git") and (ROOT / ".git").exists():
         listed = subprocess.run(TRACKED, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
         paths = [ROOT / name for name in listed if name]
@@ -50,7 +50,7 @@ def test_every_error_is_drawn_and_every_drawn_error_exists():
     assert drawn_errors(errors.__doc__ or "") == written_errors(ast.parse((PACKAGE / "errors.py").read_text("utf-8")))
 
 
-def test_a_drawn_error_that_is_missing_is_seen():
+def test_a_missing_error_is_detected():
     drawn = drawn_errors("Tree.\n\n    A    all\n      B  some\n        C  few\n      D  others\n")
     assert drawn == {"A": "Exception", "B": "A", "C": "B", "D": "A"}
     assert drawn != written_errors(ast.parse("class A(Exception): ...\nclass B(A): ...\n"))
@@ -68,7 +68,7 @@ def test_the_glossary_explains_only_what_exists():
     } == set()
 
 
-def test_what_an_entry_explains_is_seen():
+def test_types_of_a_glossary_entry_are_parsed():
     assert explained("**visit** (`Visit`): one attempt.\nAlso `Url`, in passing.\n") == {"Visit"}
 
 
@@ -76,7 +76,7 @@ def test_references_are_up_to_date(program):
     assert reference.stale(ROOT / "docs", program) == [], "run `make docs`"
 
 
-def test_a_stale_reference_is_seen(tmp_path, program):
+def test_a_stale_reference_is_detected(tmp_path, program):
     reference.write(tmp_path, program)
     assert reference.stale(tmp_path, program) == []
     (tmp_path / "settings.md").write_text("old")
@@ -95,16 +95,16 @@ def test_every_command_is_in_the_reference_and_has_a_sentence(program):
     assert [path for path, command in commands.items() if not command.help] == []
 
 
-def test_no_file_names_what_a_checkout_lacks():
+def test_no_file_has_names_of_a_single_machine():
     assert outside_names(tracked_files()) == []
 
 
-def test_a_name_from_outside_is_seen():
+def test_a_name_of_a_single_machine_is_detected():
     bad = "see ../" + "shared/x\npip --index" + "-url=x\nat /wor" + "k/main\n"
     assert len(outside_names([("a.md", bad), ("b.md", "https://example.org/wor" + "k/x, ../style.css\n")])) == 3
 
 
-def test_constraints_are_exact_and_cover_what_is_asked_for():
+def test_constraints_are_exact_and_cover_all_requirements():
     text = (ROOT / "constraints.txt").read_text("utf-8")
     assert loose_pins(text) == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -115,7 +115,7 @@ def test_constraints_are_exact_and_cover_what_is_asked_for():
     assert asked - {line.split("==")[0].lower() for line in text.splitlines()} == set()
 
 
-def test_a_loose_pin_is_seen():
+def test_a_loose_pin_is_detected():
     assert loose_pins("# why\na==1.0\nb>=2\nc @ https://example.org/c.whl\n") == [
         "b>=2",
         "c @ https://example.org/c.whl",

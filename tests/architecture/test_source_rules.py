@@ -1,4 +1,4 @@
-"""The rules on single modules: each holds for all that we wrote, and each finds a small bad sample."""
+"""Rules on single modules: each holds for all modules, and each finds a small bad sample."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ GOOD = (
 
 
 def bad_sample(rule: Rule) -> Source:
-    """A module that breaks the rule; for the rule on names the path is what is bad."""
+    """A module that breaks the rule; for the rule on names by its path."""
     path = {
         "name_says_something": "src/periplus/urls/utils.py",
         "urls_are_joined_in_one_place": "src/periplus/analyse/sample.py",
@@ -68,7 +68,7 @@ def test_rule_can_fail(rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule_lets_good_code_pass(rule):
+def test_rule_accepts_good_code(rule):
     assert list(rule(source_of(Path("src/periplus/urls/sample.py"), GOOD))) == []
 
 

@@ -28,7 +28,7 @@ def make(request):
         world.close()
         assert not wrong, "pending is the number of entries"
         assert tally == true, "tallies equal a recount"
-        assert not orphans, "a waiting URL stands in a list"
+        assert not orphans, "a waiting URL is in a list"
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def opened():
 
 @pytest.fixture
 def ask(server, opened):
-    """One exchange with a.test over a transport made for it."""
+    """One exchange with a.test over a new transport."""
 
     def ask(path, limits=QUICK, **more):
         return carry(opened(server.resolve, limits, **more), server.url("a.test", path))[0]

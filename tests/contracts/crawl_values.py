@@ -1,4 +1,4 @@
-"""The values that tests of crawl stores are made of, in few words."""
+"""Short constructors of values for tests of crawl stores."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def batch(*completions, hosts=(), **more):
 
 
 def get(store, worker, now=0.0, horizon=1000.0):
-    """Leases everything that is ready; by host name."""
+    """Leases all ready hosts; returns leases by host name."""
     leases = store.lease(worker, [host.host_id for host in store.ready(100, horizon, now)], now)
     return {lease.host.partition(":")[0]: lease for lease in leases}
 

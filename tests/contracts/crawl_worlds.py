@@ -1,7 +1,4 @@
-"""Where do the crawl stores under test live?
-
-Each world makes stores of one kind on the same data, with processes that live as told.
-"""
+"""Worlds for crawl stores: each opens stores of one kind on the same data, with simulated processes."""
 
 from __future__ import annotations
 
@@ -100,7 +97,7 @@ class PostgresWorld:
 
     @staticmethod
     def empty(address):
-        """Takes out what an earlier world left."""
+        """Deletes the data of an earlier world."""
         tables = (
             "run_count, tally, worker, site, host, robots, family, url, start, alias, queue, inbox, page, body, "
             "visit, page_links, bad_link, url_history, outbox"
@@ -126,7 +123,7 @@ class PostgresWorld:
             collection_runs.end(PostgresStatements(self.connection), self.run_id, "done", "", time.time())
 
     def put_verdicts(self, dead):
-        """dead: (URL, reason, rule, status), as a collection that moved here brings them."""
+        """dead: (URL, reason, rule, status), as in a collection that was moved into the database."""
         insert = "INSERT INTO verdict SELECT shard, id, %s, %s, %s, reason, rule, status FROM url WHERE id = %s"
         self.connection.cursor().executemany(insert, [(*verdict, url_id(url)) for url, *verdict in dead])
 
@@ -144,7 +141,7 @@ class PostgresWorld:
         self.connection.close()
 
     def recount(self):
-        """As of `SqliteWorld`; what stands in the inbox is nowhere else yet."""
+        """As in `SqliteWorld`; entries of the inbox are not counted elsewhere yet."""
         ask = self.connection.execute
         wrong = ask(
             "SELECT key FROM host h WHERE pending <> (SELECT count(*) FROM queue WHERE host_id = h.id)"
@@ -159,7 +156,7 @@ class PostgresWorld:
 
 
 class PlainWorld:
-    """The slow twin: its data is the store itself."""
+    """The reference implementation: its data is the store itself."""
 
     def __init__(self, folder, living, budget=NO_LIMIT, storage=KEEPING):
         self.store = PlainStore(budget, storage, living.__contains__)

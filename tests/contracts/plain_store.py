@@ -1,8 +1,6 @@
-"""What should a crawl store do?
+"""Reference implementation of `model.ports.CrawlStore`: lists, dictionaries, linear searches.
 
-`model.ports.CrawlStore` said as plainly as possible: lists, dictionaries, linear searches.
-
-The slow twin of the real stores. Pages are not its business: of a document it keeps its links alone, for policies.
+It does not store pages, except for the links of a document, for policies.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from periplus.urls.canonical import url_id
 from periplus.urls.hosts import origin_of
 
 POLL_S = 0.2
-RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, holds nobody up
+RIVAL_WAIT_S = 2.0  # a site that fails, or must wait longer, does not block others
 UNFOLLOWED = {Reason.NOFOLLOW, Reason.RESOURCE}
 RAISED = UNFOLLOWED | {Reason.DEPTH}
 REOPENED = RAISED | {
@@ -131,7 +129,7 @@ class PlainStore:
         return [entry for entry in self.queue if entry.host_id == host_id]
 
     def _work(self, host_id=None):
-        """Entries that this run gives out: a check leaves pages as they are."""
+        """Entries for this run: a check does not change pages."""
         return [
             entry
             for entry in self.queue

@@ -1,4 +1,4 @@
-"""Archives and copies of a collection in a folder and of the same one in a database are the same; so is an import."""
+"""Archives, copies and imports are the same for a collection in a folder and in a database."""
 
 import re
 import zipfile
@@ -29,7 +29,7 @@ def done(*words):
 
 @pytest.fixture
 def places(tmp_path, address):
-    """How a command names the collection in a folder, and the same one in a database."""
+    """Command-line names of the collection in a folder and in a database."""
     folder = stored(tmp_path / "c.periplus", ANSWERS, ["https://e.org/"])
     copy = stored(tmp_path / "copy.periplus", ANSWERS, ["https://e.org/"])
     into_database(copy, address.text, silent)
@@ -85,7 +85,7 @@ def test_an_import_into_a_database_is_that_into_a_folder(tmp_path, address):
     assert rows[0] == rows[1] and rows[0]["http://e.org/lost"][0] == "not-in-archive"
 
 
-def test_an_import_names_one_place(tmp_path):
+def test_an_import_has_one_target(tmp_path):
     (tmp_path / "x.warc.gz").write_bytes(warc(answer("http://e.org/", page("Home"))))
     words = ["import", "warc", str(tmp_path / "x.warc.gz"), "-o", str(tmp_path / "c"), "-c", "postgresql://x/y"]
     ended = CliRunner().invoke(main, words)

@@ -1,4 +1,4 @@
-"""What a server shows before it is asked: when its certificate ends, whether it is trusted, old versions of TLS."""
+"""Data of a TLS handshake: end and trust of the certificate, old versions of TLS."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def seen(certificate, trusted, **identity):
         return shown, len(server.log)
 
 
-def test_a_good_certificate_tells_its_end_and_nothing_is_asked_for(ours):
+def test_a_valid_certificate_has_an_end_and_no_request_is_sent(ours):
     shown, requests = seen(ours.sign("good", days=5), ours.trusted)
     assert shown is not None and shown.fault == "" and requests == 0
     assert 4 * 86_400 < shown.ends - time.time() < 6 * 86_400
 
 
-def test_one_that_nobody_should_trust_is_seen_all_the_same(ours):
+def test_an_untrusted_certificate_is_recorded(ours):
     for label, changes, words in (
         ("stale", {"days": -1}, "expired"),
         ("other", {"names": "DNS:b.test"}, "subject name"),
@@ -55,13 +55,13 @@ def test_one_that_nobody_should_trust_is_seen_all_the_same(ours):
         assert shown is not None and words in shown.fault and shown.ends > 0, shown
 
 
-def test_private_addresses_stay_private_and_silence_is_no_certificate(ours):
+def test_private_addresses_and_silent_servers_give_no_certificate(ours):
     assert seen(ours.sign("private"), ours.trusted, allow_private=False)[0] is None
     quick = FetchLimits(connect_timeout_s=1.0)
     assert certificate_of(Url("https://127.0.0.1:9/"), Identity(allow_private=True), quick) is None
 
 
-def test_what_is_noted_of_a_certificate():
+def test_recorded_fields_of_a_certificate():
     def codes(certificate):
         return [(note.code, note.words) for note in _certificate_notes(HostKey("a.test:443"), certificate, 0.0)]
 
@@ -71,7 +71,7 @@ def test_what_is_noted_of_a_certificate():
     assert codes(Certificate(month, False, "self-signed")) == [("certificate-fault", "a.test: self-signed")]
 
 
-def test_old_versions_are_told_from_new_ones(ours, monkeypatch):
+def test_old_tls_versions_are_detected(ours, monkeypatch):
     real = tls.context
     pem = ours.sign("old")
     assert seen(pem, ours.trusted)[0].old_tls is False, "Python's own server takes TLS 1.2 and later"
@@ -88,7 +88,7 @@ def test_old_versions_are_told_from_new_ones(ours, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["folder", "database"])
-def test_a_check_keeps_what_it_saw_where_all_see_it(ours, kind, request, tmp_path, monkeypatch):
+def test_a_check_stores_certificates_in_the_collection(ours, kind, request, tmp_path, monkeypatch):
     site = Site("a.test")
     site.add(Page("/", "Home", ("Words.",)))
     with serve(site, certificate=ours.sign("kept", days=5)) as server:

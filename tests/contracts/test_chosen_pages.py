@@ -1,4 +1,4 @@
-"""A policy that chooses page by page: what a store gives out to it, and what it tells it, over every implementation."""
+"""Policies that choose page by page, with every implementation of the store."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ NONE = frozenset()
 
 
 def one_of(store, worker):
-    """A lease of a.test alone."""
+    """A lease of a.test only."""
     (lease,) = store.lease(worker, [host.host_id for host in store.ready(9, 0.0, 0.0) if host.site == "a.test"], 0.0)
     return lease
 
 
 def pages(*texts, named=None):
-    """Pages as a policy names them; `named` holds those that were asked for."""
+    """Pages chosen by a policy; `named` collects the requested ones."""
     for text in texts:
         if named is not None:
             named.append(text)
         yield text
 
 
-def test_the_first_page_that_waits_is_given_out_whatever_its_depth(store):
+def test_the_first_waiting_page_is_taken_at_any_depth(store):
     store.offer([candidate(A + str(depth), depth) for depth in range(4)], (), 0.0)
     lease = get(store, store.join(ME, 0.0))["a.test"]
     named = []
@@ -34,11 +34,11 @@ def test_the_first_page_that_waits_is_given_out_whatever_its_depth(store):
     assert (urls(tasks), later_s, named) == ([A + "3"], None, [A + "nowhere", A + "3"])
     assert (tasks[0].priority, tasks[0].request.depth) == (3, 3)
     in_hand = frozenset((task.priority, task.seq) for task in tasks)
-    assert urls(store.take(lease, 9, in_hand, 0.0, pages(A + "3", A + "2"))[0]) == [A + "2"], "the other is in hand"
+    assert urls(store.take(lease, 9, in_hand, 0.0, pages(A + "3", A + "2"))[0]) == [A + "2"], "the other is taken"
     assert urls(store.take(lease, 9, in_hand, 0.0, pages())[0]) == [A + "0"], "by priority where the policy knows none"
 
 
-def test_a_page_that_is_done_or_must_wait_is_none_that_waits(store):
+def test_done_and_delayed_pages_are_not_taken(store):
     store.offer([candidate(A + "1", 1), candidate(A + "2", 1), candidate(A + "3", 1)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -49,7 +49,7 @@ def test_a_page_that_is_done_or_must_wait_is_none_that_waits(store):
     assert urls(store.take(lease, 9, NONE, 0.0, named)[0]) == [A + "3"]
 
 
-def test_what_others_wait_for_comes_before_the_pages_of_a_policy(store):
+def test_side_requests_precede_pages_of_a_policy(store):
     robots = "http://a.test/robots.txt"
     store.offer([candidate(A), candidate(B)], [side_request(robots, Purpose.ROBOTS, PRIORITY_FIRST)], 0.0)
     leases = get(store, store.join(ME, 0.0))
@@ -74,8 +74,8 @@ def test_the_budget_holds_for_chosen_pages_of_all_workers(make):
     assert first.take(mine, 1, NONE, 0.0, pages(A + "1"))[0] == () and first.budget_spent
 
 
-def test_what_others_wait_for_needs_no_budget(make):
-    """A page of b.test may wait for it, and be the last of the budget."""
+def test_side_requests_need_no_budget(make):
+    """A page of b.test may depend on it, and be the last of the budget."""
     robots = "http://a.test/robots.txt"
     store = make(Budget(max_pages=1)).open()
     store.offer([candidate(A), candidate(B)], [side_request(robots, Purpose.ROBOTS, PRIORITY_FIRST)], 0.0)
@@ -84,14 +84,14 @@ def test_what_others_wait_for_needs_no_budget(make):
     assert urls(store.take(leases["a.test"], 1, NONE, 0.0, pages(A))[0]) == [robots]
 
 
-def test_the_pages_that_are_chosen_ahead_are_noted_with_the_batch_until_the_next_one(store):
+def test_pages_chosen_ahead_are_stored_with_the_batch_until_the_next_batch(store):
     worker = store.join(ME, 0.0)
     for chosen, noted in (((A + "1", B), f"{A}1\n{B}"), (None, f"{A}1\n{B}"), ((), "")):
         store.commit(worker, batch(chosen=chosen), 0.0)
         assert store.note(CHOSEN_NOTE) == noted
 
 
-def test_a_visit_says_whether_a_later_attempt_may_end_better(make):
+def test_a_visit_records_whether_a_retry_may_succeed(make):
     store = make().open()
     outcomes = {
         "1": Failed(Cause.TIMEOUT),
@@ -111,7 +111,7 @@ def test_a_visit_says_whether_a_later_attempt_may_end_better(make):
     )
 
 
-def test_visits_are_told_in_their_order_to_every_worker(make):
+def test_every_worker_gets_all_visits_in_order(make):
     world = make()
     first, second = world.open(), world.open()
     first.offer([candidate(A + "1"), candidate(A + "2"), candidate(A + "3"), candidate(B)], (), 0.0)
@@ -133,7 +133,7 @@ def test_visits_are_told_in_their_order_to_every_worker(make):
     assert list(first.visits(rest[-1].id)) == []
 
 
-def test_a_check_leaves_the_pages_of_its_crawl_as_they_are(make):
+def test_a_check_does_not_change_pages(make):
     world = make()
     world.open().offer([candidate(A)], [side_request(A + "map.xml", Purpose.SITEMAP, PRIORITY_SITEMAP)], 0.0)
     world.begin_run("check")

@@ -1,4 +1,4 @@
-"""Commands answer of a collection in a database as of the same one in a folder, whatever was crawled since the last."""
+"""Commands give the same answers for a collection in a database and in a folder, also after a further crawl."""
 
 import re
 
@@ -64,7 +64,7 @@ def ran(line, place):
 
 
 def plain(output):
-    """What an answer says, in any order, without how long it took and where the collection lies."""
+    """Normalised output: sorted, without times and without the place of the collection."""
     output = re.sub(r'"(took_ms|size_bytes|folder|store|workers|time)": ("[^"]*"|[0-9.]+),?', "", output)
     return sorted(filter(None, map(str.strip, output.splitlines())))
 
@@ -75,7 +75,7 @@ def test_a_command_reads_a_database_as_a_folder(line, folder, address):
     assert plain(ran(line, address.text)) == plain(ran(line, folder)) != []
 
 
-def test_pages_of_a_database_are_judged_by_a_topic_of_a_folder(folder, address, tmp_path):
+def test_a_topic_of_a_folder_judges_pages_of_a_database(folder, address, tmp_path):
     into_database(folder, address.text, silent)
     for side in ("a", "b"):
         (tmp_path / f"{side}.txt").write_text("pilots tides harbours " * 9 if side == "a" else "bread flour ovens " * 9)

@@ -1,6 +1,6 @@
-"""`model.ports.CrawlStore`, promise by promise, over every implementation.
+"""The contract of `model.ports.CrawlStore`, with every implementation.
 
-Sitemaps and budgets stand in files of their own.
+Sitemaps and budgets have their own files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NONE = frozenset()
 # offers
 
 
-def test_a_url_is_offered_any_number_of_times_and_enters_once(store):
+def test_a_url_offered_several_times_is_queued_once(store):
     assert store.offer([candidate(A), candidate(A)], (), 0.0) == 1
     assert store.offer([candidate(A, 3), candidate(A, None, in_sitemap=True)], (), 1.0) == 0
     worker = store.join(ME, 0.0)
@@ -42,7 +42,7 @@ def test_a_url_is_offered_any_number_of_times_and_enters_once(store):
     assert store.counts().known == store.counts().waiting == 1
 
 
-def test_spellings_of_a_url_enter_once_and_the_first_is_asked_for(store):
+def test_spellings_of_a_url_are_queued_once_with_the_first_one(store):
     first, second = A + "%7Eu", "http://a.test./~u"
     assert store.offer([candidate(first), candidate(second)], (), 0.0) == 1
     assert store.offer([candidate(second)], (), 1.0) == 0
@@ -50,7 +50,7 @@ def test_spellings_of_a_url_enter_once_and_the_first_is_asked_for(store):
     assert store.counts().known == 1
 
 
-def test_a_url_that_redirects_to_another_spelling_of_itself_is_asked_for_by_that(store):
+def test_a_redirect_to_another_spelling_changes_the_requested_spelling(store):
     first, second = A + "%7Eu", A + "~u"
     store.offer([candidate(first)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -65,7 +65,7 @@ def test_a_url_that_redirects_to_another_spelling_of_itself_is_asked_for_by_that
     assert store.counts().by_reason == {"ok": 1}
 
 
-def test_entries_come_depth_by_depth_in_the_order_of_their_entering(store):
+def test_urls_are_taken_by_depth_then_by_insertion(store):
     below = [A + str(number) for number in (5, 2, 6, 1, 4, 3)]
     store.offer([*(candidate(url, 1) for url in below), candidate(A, 0)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -73,14 +73,14 @@ def test_entries_come_depth_by_depth_in_the_order_of_their_entering(store):
     first = take(store, lease)
     assert urls(first) == [A]
     assert store.take(lease, 9, frozenset((t.priority, t.seq) for t in first), 0.0) == ((), None), (
-        "the depth's last is in hand"
+        "the last URL of the depth is taken"
     )
     store.commit(worker, batch(completion(lease, first[0])), 0.0)
     assert urls(take(store, lease)) == below
 
 
 @pytest.mark.parametrize("reason", [Reason.DEPTH, Reason.NOFOLLOW, Reason.RESOURCE])
-def test_a_better_link_sets_a_noted_url_waiting(store, reason):
+def test_a_better_link_queues_a_known_url(store, reason):
     assert store.offer([candidate(A, 9, reason)], (), 0.0) == 0
     assert store.idle(0.0)
     assert store.offer([candidate(A, 2)], (), 1.0) == 1
@@ -92,7 +92,7 @@ def test_a_better_link_sets_a_noted_url_waiting(store, reason):
 @pytest.mark.parametrize(
     "reason", [Reason.SCOPE, Reason.ROBOTS, Reason.HOST_DOWN, Reason.ROBOTS_UNREACHABLE, Reason.ALIVE]
 )
-def test_what_was_dropped_waits_again_only_when_a_new_run_reopens_it(store, reason):
+def test_dropped_urls_are_queued_again_only_if_a_new_run_reopens_them(store, reason):
     store.offer([candidate(A, 1, reason)], (), 0.0)
     assert store.offer([candidate(A, 0)], (), 1.0) == 0
     assert store.offer([candidate(A, 0)], (), 2.0, reopen=True) == 1
@@ -109,7 +109,7 @@ def test_a_done_url_never_waits_again(store):
 
 
 def test_clicks_are_counted_along_followed_links(store):
-    """A nofollow link two clicks away shows nothing of how far a URL is for those who follow links."""
+    """A nofollow link does not determine the depth of a URL."""
     store.offer([candidate(A, 2, Reason.NOFOLLOW)], (), 0.0)
     store.offer([candidate(A, 4)], (), 0.0)
     store.offer([candidate(A, 1, Reason.NOFOLLOW)], (), 0.0)
@@ -167,7 +167,7 @@ def test_a_lease_of_before_a_release_is_lost(store):
     assert store.commit(worker, batch(completion(again, task)), 0.0) == NONE
 
 
-def test_after_a_release_the_host_waits_as_long_as_its_holder_says(store):
+def test_after_a_release_the_host_waits_for_the_given_delay(store):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     store.commit(
@@ -191,9 +191,9 @@ def test_a_renewed_lease_does_not_expire(store):
 
 @pytest.mark.parametrize("end", ["dies", "leaves", "falls silent"])
 def test_a_worker_that_ends_loses_its_hosts_and_their_delay_is_kept(make, end):
-    """Its last request may have started this very moment.
+    """Its last request may have just started.
 
-    Nobody else may have a reason to lease, so `ready` alone frees them.
+    Other workers may have no reason to lease, so `ready` alone frees the hosts.
     """
     world = make()
     store = world.open()
@@ -215,17 +215,17 @@ def test_a_worker_that_ends_loses_its_hosts_and_their_delay_is_kept(make, end):
     assert get(store, heir, now)["a.test"].wait_s == pytest.approx(6.0)
 
 
-def test_a_worker_that_was_buried_alive_comes_back_and_can_die_again(store):
+def test_an_expired_worker_can_return_and_expire_again(store):
     store.offer([candidate(A)], (), 0.0)
     sleeper, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
-    assert store.ready(9, 0.0, 100.0), "both are buried here"
+    assert store.ready(9, 0.0, 100.0), "both leases expire here"
     assert "a.test" in get(store, sleeper, 100.0)
     assert get(store, heir, 100.0 + KEEPING.lease_s) == {}
     assert "a.test" in get(store, heir, 101.0 + KEEPING.lease_s)
 
 
-def test_a_worker_that_was_buried_alive_and_finds_no_host_free_is_counted_again(store):
-    """Else whoever took its hosts would keep them all: nobody would be there to share them with."""
+def test_a_returning_worker_without_free_hosts_counts_for_fair_share(store):
+    """Otherwise the worker that took its hosts would keep them all."""
     store.offer([candidate(A), candidate(B)], (), 0.0)
     sleeper = store.join(ME, 0.0)
     heir = store.join(OTHER, 90.0)
@@ -235,7 +235,7 @@ def test_a_worker_that_was_buried_alive_and_finds_no_host_free_is_counted_again(
     assert store.fair_share(91.0) == 1
 
 
-def test_fair_share_parts_the_hosts_among_those_alive(store):
+def test_fair_share_divides_hosts_among_living_workers(store):
     assert store.fair_share(0.0) == 1
     store.offer([candidate(f"http://h{n}.test/") for n in range(7)], (), 0.0)
     store.join(ME, 0.0)
@@ -245,7 +245,7 @@ def test_fair_share_parts_the_hosts_among_those_alive(store):
 
 
 def test_a_dead_worker_has_no_share(store):
-    """Its heir holds its own share and looks for nothing more, unless it is told that its share is greater now."""
+    """The other worker has its share and does not ask for more unless its share grows."""
     store.offer([candidate(A), candidate(B)], (), 0.0)
     heir, gone = store.join(ME, 0.0), store.join(OTHER, 0.0)
     first, second = (host.host_id for host in store.ready(9, 0.0, 0.0))
@@ -256,8 +256,8 @@ def test_a_dead_worker_has_no_share(store):
     assert [host.host_id for host in store.ready(9, 5.0, 1.0)] == [second]
 
 
-def test_who_was_silent_and_asks_for_its_share_keeps_what_it_holds(store):
-    """It may be the one that asks: a clock was set, or it was stopped, and nobody took its hosts meanwhile."""
+def test_a_silent_worker_that_asks_for_its_share_keeps_its_hosts(store):
+    """The silent worker may be the caller itself, after a clock change or a stop, with its hosts still free."""
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -269,7 +269,7 @@ def test_who_was_silent_and_asks_for_its_share_keeps_what_it_holds(store):
 # the order within a site
 
 
-def test_no_page_of_the_next_depth_while_one_of_this_depth_waits_on_any_host_of_the_site(store):
+def test_no_page_of_the_next_depth_is_taken_while_a_page_of_this_depth_waits(store):
     store.offer([candidate(A, 0), candidate(W, 1), candidate(B, 1)], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
@@ -285,7 +285,7 @@ def test_no_page_of_the_next_depth_while_one_of_this_depth_waits_on_any_host_of_
     assert urls(take(store, leases["www.a.test"], 5.0)) == [W]
 
 
-def test_a_retry_comes_again_not_before_its_time(store):
+def test_a_retry_waits_for_its_time(store):
     store.offer([candidate(A, 0, hops=2)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -298,7 +298,7 @@ def test_a_retry_comes_again_not_before_its_time(store):
     assert store.counts().fetched == 1
 
 
-def test_a_skipped_task_that_returns_has_not_been_attempted(store):
+def test_a_returned_task_does_not_count_as_an_attempt(store):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -307,7 +307,7 @@ def test_a_skipped_task_that_returns_has_not_been_attempted(store):
     assert store.counts().fetched == 0
 
 
-def test_a_host_given_up_drops_what_waits_for_it(store):
+def test_giving_up_a_host_drops_its_waiting_urls(store):
     store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], [side_request(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
@@ -318,7 +318,7 @@ def test_a_host_given_up_drops_what_waits_for_it(store):
     assert store.offer([candidate(A + "1", 1)], (), 0.0, reopen=True) == 1
 
 
-def test_an_origin_given_up_leaves_what_waits_for_the_others_of_its_host(store):
+def test_giving_up_an_origin_keeps_waiting_urls_of_other_origins(store):
     plain, secure = "http://a.test:8000/", "https://a.test:8000/"
     store.offer(
         [candidate(plain), candidate(secure), candidate(secure + "1", 1)], [side_request(secure + "sitemap.xml")], 0.0
@@ -332,7 +332,7 @@ def test_an_origin_given_up_leaves_what_waits_for_the_others_of_its_host(store):
 
 
 @pytest.mark.parametrize("reason", [Reason.OK, None])
-def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is_tried_again(store, reason):
+def test_an_answer_of_a_dropped_host_is_kept_without_a_retry(store, reason):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -346,7 +346,7 @@ def test_an_answer_that_comes_after_its_host_was_given_up_is_kept_but_nothing_is
 # what is remembered
 
 
-def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
+def test_robots_and_trap_data_are_restored(store):
     answer = StoredRobots("http://a.test:80", 200, "", b"User-agent: *\n\xff", 1.0, 2.0)
     store.offer([candidate(A), candidate(B)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -365,11 +365,11 @@ def test_robots_and_what_was_learned_of_traps_come_back_as_they_were(store):
     memory = store.trap_memory(leases["a.test"])
     assert memory.patterns == (newer, records[0])
     assert memory.lines == ShownLines(0, b"\1\0\0\0\2\0\0\0\3\0\0\0")
-    assert memory.doubts == ((url_id(A), 1),)  # of a URL that is not stored nothing is kept
+    assert memory.doubts == ((url_id(A), 1),)  # nothing is kept for URLs that are not stored
     assert store.trap_memory(leases["b.test"]).patterns == ()
 
 
-def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_it(store):
+def test_a_doubtful_url_keeps_its_doubt_until_there_is_evidence(store):
     store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -389,7 +389,7 @@ def test_a_doubtful_url_is_given_out_with_its_doubt_until_something_vouches_for_
     assert (task.request.url, task.doubt) == (A + "1", 0)
 
 
-def test_keys_of_lines_that_are_needed_no_longer_go(store):
+def test_obsolete_line_keys_are_deleted(store):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -399,7 +399,7 @@ def test_keys_of_lines_that_are_needed_no_longer_go(store):
     assert store.trap_memory(lease).lines == ShownLines(2, bytes(16))
 
 
-def test_a_store_opened_again_goes_on_where_it_was(make):
+def test_a_reopened_store_continues(make):
     world = make()
     store = world.open()
     store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)

@@ -1,4 +1,4 @@
-"""`model.ports.CrawlStore`: what sitemaps and side requests add to a to-do list, and how budgets part it."""
+"""`model.ports.CrawlStore`: sitemaps, side requests and budgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = frozenset()
 # sitemaps and side requests
 
 
-def test_a_sitemaps_url_comes_after_all_links(store):
+def test_sitemap_urls_follow_all_links(store):
     store.offer([candidate(A + "s", None, in_sitemap=True), candidate(A, 0)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -28,7 +28,7 @@ def test_a_sitemaps_url_comes_after_all_links(store):
     assert (task.priority, task.request.depth) == (PRIORITY_WITHOUT_DEPTH, None)
 
 
-def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
+def test_a_link_raises_a_sitemap_url_which_is_done_once(store):
     store.offer([candidate(A, 0), candidate(A + "s", None, in_sitemap=True)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -44,7 +44,7 @@ def test_a_sitemaps_url_is_raised_by_a_link_and_done_once(store):
     assert store.counts().by_reason == {"ok": 1 + 1}
 
 
-def test_a_sitemaps_url_in_hand_is_not_given_out_again_when_a_link_raises_it(store):
+def test_a_taken_sitemap_url_is_not_taken_again_after_a_link(store):
     store.offer([candidate(A + "1", None, in_sitemap=True), candidate(A + "2", None, in_sitemap=True)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -57,12 +57,12 @@ def test_a_sitemaps_url_in_hand_is_not_given_out_again_when_a_link_raises_it(sto
     assert store.counts().fetched == 2
 
 
-def test_a_url_known_from_a_page_and_a_sitemap_enters_once(store):
+def test_a_url_from_a_page_and_a_sitemap_is_queued_once(store):
     store.offer([candidate(A, 0), candidate(A, None, in_sitemap=True)], (), 0.0)
     assert len(take(store, get(store, store.join(ME, 0.0))["a.test"])) == 1
 
 
-def test_side_requests_go_to_their_own_hosts_list_and_enter_once(store):
+def test_side_requests_are_queued_once_at_their_own_host(store):
     robots = side_request(B + "robots.txt", Purpose.ROBOTS, PRIORITY_FIRST, about="http://a.test:80")
     store.offer([candidate(A), candidate(B)], [robots, robots, side_request(A + "sitemap.xml", about="a.test")], 0.0)
     worker = store.join(ME, 0.0)
@@ -84,7 +84,7 @@ def test_side_requests_go_to_their_own_hosts_list_and_enter_once(store):
     assert store.counts().fetched == 1, "side requests are no pages"
 
 
-def test_an_side_request_that_may_end_better_is_tried_again(store):
+def test_a_side_request_that_may_succeed_is_retried(store):
     store.offer((), [side_request(A + "sitemap.xml")], 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
@@ -112,7 +112,7 @@ def test_max_pages_is_exact_over_two_workers(make):
     second = stores[1].take(mine, 64, frozenset((t.priority, t.seq) for t in first), 0.0)[0]
     assert len(first) + len(second) == 5
     assert stores[0].take(mine, 1, frozenset((t.priority, t.seq) for t in (*first, *second)), 0.0)[0] == ()
-    assert not stores[0].budget_spent, "what is in hand may still fail to count"
+    assert not stores[0].budget_spent, "taken URLs may still not count"
     skipped = completion(mine, first[0], Reason.ROBOTS, Skipped(Reason.ROBOTS))
     stores[0].commit(workers[0], batch(skipped, *[completion(mine, task) for task in (*first, *second)[1:]]), 0.0)
     assert stores[0].counts().fetched == 4
@@ -123,7 +123,7 @@ def test_max_pages_is_exact_over_two_workers(make):
     assert stores[0].counts().fetched == 5
 
 
-def test_what_a_dead_worker_had_in_hand_returns_to_the_budget(make):
+def test_tasks_of_a_dead_worker_return_to_the_budget(make):
     store = make(Budget(max_pages=2)).open()
     store.offer([candidate(A + str(n)) for n in range(5)], (), 0.0)
     gone, heir = store.join(ME, 0.0), store.join(OTHER, 0.0)
@@ -149,7 +149,7 @@ def test_under_a_budget_no_site_is_more_than_a_quantum_ahead(make):
 
 
 @pytest.mark.parametrize("trouble", [{"strikes": 1}, {"wait_s": 2.1}])
-def test_a_site_that_fails_or_must_wait_holds_nobody_up(make, trouble):
+def test_a_failing_or_waiting_site_does_not_block_others(make, trouble):
     store = make(Budget(max_pages=100, quantum=3)).open()
     store.offer([candidate(url + str(n)) for url in (A, B) for n in range(10)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -161,7 +161,7 @@ def test_a_site_that_fails_or_must_wait_holds_nobody_up(make, trouble):
 # a pause
 
 
-def test_while_a_crawl_is_paused_no_host_is_shared_out_and_what_is_held_is_stored(make):
+def test_a_paused_crawl_leases_no_host_and_stores_open_tasks(make):
     world = make()
     store = world.open()
     store.offer([candidate(A), candidate(A + "1", 1), candidate(B)], (), 0.0)
@@ -181,8 +181,8 @@ def test_while_a_crawl_is_paused_no_host_is_shared_out_and_what_is_held_is_store
         "the lease was not lost"
     )
     assert store.counts().fetched == 1
-    assert not store.idle(1.0), "there is work, and nobody who waits for it may go"
-    assert list(world.open().ready(9, 1000.0, 1.0)) == [], "whoever comes meanwhile waits too"
+    assert not store.idle(1.0), "work is left, so waiting workers must stay"
+    assert list(world.open().ready(9, 1000.0, 1.0)) == [], "a new worker waits too"
     world.pause(False)
     assert not store.is_paused()
     assert store.fair_share(9.0) == 2
@@ -190,7 +190,7 @@ def test_while_a_crawl_is_paused_no_host_is_shared_out_and_what_is_held_is_store
     assert set(get(store, worker, 9.0)) == {"a.test", "b.test"}
 
 
-def test_a_host_waits_out_its_delay_through_a_pause(make):
+def test_a_host_keeps_its_delay_through_a_pause(make):
     world = make()
     store = world.open()
     store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
@@ -203,7 +203,7 @@ def test_a_host_waits_out_its_delay_through_a_pause(make):
     assert len(store.ready(9, 0.0, 10.0)) == 1
 
 
-def test_a_worker_lives_through_a_pause_longer_than_its_lease(make):
+def test_a_worker_survives_a_pause_longer_than_its_lease(make):
     world = make()
     store = world.open()
     store.offer([candidate(A)], (), 0.0)

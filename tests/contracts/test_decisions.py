@@ -1,4 +1,4 @@
-"""What persons decide is kept with the collection, in a folder or in a database, by whomever, and moves with it."""
+"""Decisions of users are stored with the collection, in a folder or a database, and move with it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TRAIN = ("topic", "train", "sea", *EXAMPLES)
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Has a user of this number work, who has a cache of his own."""
+    """Switches to a user with a separate cache."""
 
     def use(number: int) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache-{number}"))
@@ -93,7 +93,7 @@ def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) 
     assert ran(place, "topic", "show", "sea")
     own(3)
     folder = folder_of(place)
-    assert next(judged_pages(folder, "sea")).page.url in best, "whoever reads the collection sees it"
+    assert next(judged_pages(folder, "sea")).page.url in best, "all readers of the collection see it"
     assert when_stored(judged_file(folder, "sea")) >= when_stored(topic_file(folder, "sea")) > 0
     own(1)
     assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
@@ -102,7 +102,7 @@ def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) 
     assert topic_names(folder_of(place)) == []
 
 
-def test_certificates_and_curves_are_seen_by_all_and_move(place: Path | str, own, tmp_path: Path) -> None:
+def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp_path: Path) -> None:
     seen, points = Certificate(9.0, True, "expired"), [HarvestPoint(5.0, 10, 4, 0.4), HarvestPoint(6.0, 20, 5, 0.1)]
     with editing(place) as folder, schema.writing(folder) as connection:
         page_notes.store_certificate(connection, "e.org", seen, 7.0)
@@ -129,7 +129,7 @@ def test_sites_are_marked_by_several(place: Path | str, own) -> None:
 
 @pytest.fixture(params=["folder", "database"])
 def news(request: pytest.FixtureRequest, tmp_path: Path, own, monkeypatch: pytest.MonkeyPatch) -> Path | str:
-    """A collection in which stories are told."""
+    """A collection with stories."""
     monkeypatch.setattr(small, "NOW", WEB.now)
     folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
     return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
@@ -174,7 +174,7 @@ def test_links_of_a_survey_are_deleted_as_chosen_and_no_others(tmp_path: Path, p
     assert len(_links(place, "external")) == 6
 
 
-def test_what_is_said_of_a_survey_that_there_is_not_shows_no_password(there: str) -> None:
+def test_the_message_for_a_missing_survey_has_no_password(there: str) -> None:
     hidden = there.replace("//postgres@", "//postgres:s3cret@")
     for words in (("status",), ("add", "x.org"), ("mark", "e.org", "--status", "in")):
         output = ran(hidden, "survey", *words, code=2)
@@ -200,7 +200,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "topics").iterdir()}
 
 
-def test_what_was_broken_off_is_in_neither(there: str, own) -> None:
+def test_an_aborted_change_is_in_neither_store(there: str, own) -> None:
     ran(there, "survey", "mark", "e.org", "--status", "out")
     before = _rows(there)
     with pytest.raises(ZeroDivisionError), editing(there) as folder:
@@ -231,7 +231,7 @@ with editing(sys.argv[1]) as folder:
 
 
 @pytest.mark.parametrize("moment", ["decided", "written"])
-def test_a_kill_leaves_the_database_as_it_was_and_the_copy_is_set_right(there: str, moment: str) -> None:
+def test_a_kill_leaves_the_database_unchanged_and_the_copy_is_repaired(there: str, moment: str) -> None:
     ran(there, "survey", "mark", "e.org", "--status", "out")
     before = _rows(there)
     ended = subprocess.run([sys.executable, "-c", KILLED, there, moment], env={**os.environ}, check=False)
@@ -250,7 +250,7 @@ def _rows(there: str) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two with a cache each, who add to what was there before."""
+    """Two users with separate caches add to earlier data."""
 
     def count(number: int) -> None:
         own(number)
@@ -264,7 +264,7 @@ def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.Mo
     assert len(mark.tags) == 5
 
 
-def test_one_waits_for_another_of_the_same_cache(there: str) -> None:
+def test_processes_with_the_same_cache_wait_for_each_other(there: str) -> None:
     waiting, marked = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -282,7 +282,7 @@ def test_one_waits_for_another_of_the_same_cache(there: str) -> None:
     assert set(marks_in(folder_of(there))) == {"e.org", "other.org"}
 
 
-def test_one_waits_for_another_user_and_not_for_ever(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_wait_for_each_other_for_a_limited_time(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
     with editing(there):
         own(2)
         monkeypatch.setattr(connection, "LOCK_TIMEOUT_S", 1)
@@ -293,7 +293,7 @@ def test_one_waits_for_another_user_and_not_for_ever(there: str, own, monkeypatc
     assert marks_in(folder)
 
 
-def test_who_may_only_read_gets_a_sentence(there: str, address) -> None:
+def test_a_read_only_user_gets_a_message(there: str, address) -> None:
     role = f"reader_{address.collection}"
     with contextlib.closing(connect(address)) as database:
         database.execute(f"CREATE ROLE {role} LOGIN".encode())
@@ -311,7 +311,7 @@ def test_who_may_only_read_gets_a_sentence(there: str, address) -> None:
 
 
 def test_a_file_of_another_name_never_leaves_the_database(there: str, tmp_path: Path, address) -> None:
-    """Whoever writes to a database does not write to the disks of those who read it."""
+    """A writer to a database must not be able to write to the disks of its readers."""
     with contextlib.closing(connect(address)) as database:
         for name in ("../evil.json", "topics/../../evil.json", "/tmp/evil.json", "topics/a.sh", "topics/.x.json"):
             database.execute("INSERT INTO file VALUES (%s, 'x')", (name,))

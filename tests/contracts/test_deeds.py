@@ -1,4 +1,4 @@
-"""What is deleted and brought into accord with rules in a database is as in a folder, whatever is killed when."""
+"""Deletions and rule changes in a database have the same result as in a folder, also after kills."""
 
 import contextlib
 import gzip
@@ -65,7 +65,7 @@ def ran(line, place, code=0):
 
 
 def both(line, folder, address):
-    """Runs a command over the folder and over a database that was made of it before; both hold the same then."""
+    """Runs a command on the folder and on its copy in a database; both must be equal afterwards."""
     into_database(folder, address.text, silent)
     local_copy(address.text)
     said = [re.sub(r", [0-9.]+ [kM]?B", "", ran(line, place)) for place in (folder, address.text)]
@@ -78,19 +78,19 @@ def same(folder, address):
     assert followed == content(folder)
     shutil.rmtree(local_copy(address.text).parent)
     anew = local_copy(address.text)
-    assert content(anew) == followed, "the copy that was changed is as one made anew"
+    assert content(anew) == followed, "the changed copy equals a new copy"
     assert sound(anew) == sound(folder)
 
 
 @pytest.mark.parametrize("line", DELETIONS)
-def test_a_deletion_takes_from_a_database_what_it_takes_from_a_folder(line, folder, address):
+def test_a_deletion_is_the_same_in_a_database_and_a_folder(line, folder, address):
     both(f"delete {line} --yes", folder, address)
 
 
 RULES = ('[[site]]\nignored = ["x"]\n', '[[site]]\nsite = "e.org"\nwww = "add"\nindex = ["b"]\n', "")
 
 
-def test_rules_are_applied_to_a_database_as_to_a_folder_and_taken_back(folder, address, tmp_path):
+def test_rules_are_applied_and_undone_in_a_database_as_in_a_folder(folder, address, tmp_path):
     into_database(folder, address.text, silent)
     for rules in RULES:
         for place in (folder, tmp_path):
@@ -101,7 +101,7 @@ def test_rules_are_applied_to_a_database_as_to_a_folder_and_taken_back(folder, a
         same(folder, address)
 
 
-def test_a_crawl_after_rules_were_applied_goes_by_them(folder, address, tmp_path):
+def test_a_crawl_obeys_rules_applied_before(folder, address, tmp_path):
     into_database(folder, address.text, silent)
     (tmp_path / "periplus.toml").write_text(RULES[0])
     home = homes.home_of(address.text)
@@ -113,13 +113,11 @@ def test_a_crawl_after_rules_were_applied_goes_by_them(folder, address, tmp_path
 
 
 class Killed(Exception):
-    """In a kill's place."""
+    """Simulates a kill."""
 
 
 @pytest.mark.parametrize("side", ["database", "copy"])
-def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_does_the_rest(
-    side, folder, address, monkeypatch
-):
+def test_a_killed_deletion_leaves_whole_batches_and_can_be_repeated(side, folder, address, monkeypatch):
     """Before the database's commit, and between it and the copy's."""
     into_database(folder, address.text, silent)
     monkeypatch.setattr(deletion, "BATCH", 2)
@@ -152,7 +150,7 @@ def test_a_deletion_that_is_killed_leaves_whole_batches_and_the_same_command_doe
     same(folder, address)
 
 
-def test_bytes_of_deleted_pages_leave_the_segments_and_the_others_stay(folder, address, tmp_path):
+def test_bytes_of_deleted_pages_are_removed_from_the_segments(folder, address, tmp_path):
     place = tmp_path / "segments"
     text = address_of(f"{address.text}&segments={place}").text
     into_database(folder, text, silent)
@@ -170,7 +168,7 @@ def test_bytes_of_deleted_pages_leave_the_segments_and_the_others_stay(folder, a
     assert b"tides" not in held()
 
 
-def test_segments_that_a_kill_left_are_written_anew_by_the_next_deed(folder, address, tmp_path, monkeypatch):
+def test_segments_left_by_a_kill_are_rewritten_by_the_next_operation(folder, address, tmp_path, monkeypatch):
     place = tmp_path / "segments"
     text = address_of(f"{address.text}&segments={place}").text
     into_database(folder, text, silent)
@@ -183,7 +181,7 @@ def test_segments_that_a_kill_left_are_written_anew_by_the_next_deed(folder, add
     assert len(left) == 1 and b"rocks" not in left[0]
 
 
-def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
+def test_nothing_is_deleted_while_workers_run(folder, address):
     into_database(folder, address.text, silent)
     with homes.home_of(address.text).only_crawl():
         assert "a crawl is running" in ran("delete https://e.org/a --yes", address.text, code=1)
@@ -197,7 +195,7 @@ def test_nothing_is_deleted_while_workers_are_at_work(folder, address):
     assert len(content(local_copy(address.text))["page"]) == len(content(folder)["page"])
 
 
-def test_a_whole_collection_goes_from_its_database_with_its_copy(folder, address):
+def test_a_collection_is_deleted_with_its_copy(folder, address):
     into_database(folder, address.text, silent)
     copy = local_copy(address.text)
     assert "type the collection's name" in ran("delete --everything other --yes", address.text, code=2)

@@ -1,4 +1,4 @@
-"""An export in parts: by any number of processes the same tables, and after a kill only the parts that are missing."""
+"""An export in parts: the same tables with any number of processes, and only missing parts after a kill."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def parts_of(manifest, table):
 
 @pytest.fixture(scope="module")
 def whole(made, tmp_path_factory):
-    """What one process writes in one part."""
+    """The export by one process in one part."""
     exported = tmp_path_factory.mktemp("whole") / "out"
     export_dataset(made, exported, 1.0, with_texts=True)
     return tables(exported)
@@ -71,7 +71,7 @@ def test_any_number_of_parts_and_processes_gives_the_same_rows_in_the_same_order
     assert not (tmp_path / "out" / DRAFTS).exists()
 
 
-def test_parts_are_the_same_whoever_writes_them(place, made, tmp_path):
+def test_parts_do_not_depend_on_the_writer(place, made, tmp_path):
     first = export_dataset(made, tmp_path / "one", 1.0, with_texts=True, parts=(5, 1))
     assert export_dataset(place, tmp_path / "two", 2.0, with_texts=True, parts=(5, 2)).digest == first.digest
     for name in ("one", "two"):
@@ -82,7 +82,7 @@ def test_parts_are_the_same_whoever_writes_them(place, made, tmp_path):
 
 
 def stop_after(times: int):
-    """What fails once so many blocks were read, as a full disk or a kill would."""
+    """Fails after a number of blocks, like a full disk or a kill."""
     left = [times]
 
     def watch(table: str, rows: int) -> None:
@@ -94,7 +94,7 @@ def stop_after(times: int):
 
 
 @pytest.mark.parametrize("times", range(0, 13, 4))
-def test_an_export_goes_on_with_the_parts_that_are_missing(place, whole, tmp_path, monkeypatch, times):
+def test_an_export_continues_with_the_missing_parts(place, whole, tmp_path, monkeypatch, times):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(place, out, 1.0, with_texts=True, parts=(6, 1), watch=stop_after(times))
@@ -104,7 +104,7 @@ def test_an_export_goes_on_with_the_parts_that_are_missing(place, whole, tmp_pat
     make = datasets._make_part
     monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, progress: (
         written.append(part) or make(into, rows, numbers, part, progress)))  # fmt: skip
-    manifest = export_dataset(place, out, 2.0, with_texts=True)  # in as many parts as it began with
+    manifest = export_dataset(place, out, 2.0, with_texts=True)  # in the number of parts of the first call
     assert len(written) + len(there) == 4 * 6 + 2
     assert {path: path.stat().st_mtime_ns for path in there} == there
     assert tables(out) == whole
@@ -112,7 +112,7 @@ def test_an_export_goes_on_with_the_parts_that_are_missing(place, whole, tmp_pat
     assert export_dataset(place, tmp_path / "new", 3.0, with_texts=True, parts=(6, 1)).digest == manifest.digest
 
 
-def test_a_line_that_a_kill_cut_off_is_a_part_that_is_missing(made, whole, tmp_path):
+def test_a_line_truncated_by_a_kill_is_a_missing_part(made, whole, tmp_path):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
@@ -123,7 +123,7 @@ def test_a_line_that_a_kill_cut_off_is_a_part_that_is_missing(made, whole, tmp_p
     assert tables(out) == whole
 
 
-def test_an_export_of_something_else_begins_again(made, whole, tmp_path):
+def test_an_export_with_other_contents_restarts(made, whole, tmp_path):
     out = tmp_path / "out"
     for changed in ({"parts": (3, 1)}, {"with_texts": False}):
         with pytest.raises(KeyboardInterrupt):
@@ -139,11 +139,11 @@ def test_an_export_of_something_else_begins_again(made, whole, tmp_path):
 
 
 def crawled_on(folder: Path) -> None:
-    """A later run brings a page and its links."""
+    """A later run adds a page and its links."""
     stored(folder, SITE | {"https://e.org/new": page("New", "/", "https://z.org/")}, ["https://e.org/new"])
 
 
-def test_all_processes_read_one_moment_while_a_crawl_goes_on(made, whole, tmp_path, monkeypatch):
+def test_all_processes_read_the_same_snapshot_during_a_crawl(made, whole, tmp_path, monkeypatch):
     folder = copied(made, tmp_path / "c")
     monkeypatch.setattr(datasets, "_begin_export", after(datasets._begin_export, lambda: crawled_on(folder)))
     export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2))
@@ -161,8 +161,8 @@ def after(function, then):
     return called
 
 
-def test_what_goes_on_after_a_crawl_did_keeps_its_numbers(made, tmp_path, whole):
-    """Parts that are written later have pages as they are then; URLs that came since are in none."""
+def test_an_export_continued_after_a_crawl_keeps_its_numbers(made, tmp_path, whole):
+    """Parts written later have the later state of pages; newer URLs are in no part."""
     folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(folder, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(2))
@@ -174,7 +174,7 @@ def test_what_goes_on_after_a_crawl_did_keeps_its_numbers(made, tmp_path, whole)
     assert {row["target"] for row in rows["links"]} <= {row["url"] for row in rows["urls"]}
 
 
-def test_a_url_that_was_deleted_meanwhile_is_said(made, tmp_path):
+def test_a_url_deleted_during_an_export_is_reported(made, tmp_path):
     folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(folder, out, 1.0, parts=(4, 1), watch=stop_after(2))
@@ -184,7 +184,7 @@ def test_a_url_that_was_deleted_meanwhile_is_said(made, tmp_path):
         export_dataset(folder, out, 2.0, parts=(4, 2))
 
 
-def test_a_kill_of_the_command_leaves_no_process_and_the_next_one_goes_on(place, whole, tmp_path):
+def test_a_killed_export_leaves_no_process_and_can_be_continued(place, whole, tmp_path):
     out = tmp_path / "out"
     words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
              "--workers", "2", "-c", str(place)]  # fmt: skip
@@ -193,7 +193,7 @@ def test_a_kill_of_the_command_leaves_no_process_and_the_next_one_goes_on(place,
     while not journal.is_file() or journal.read_text("utf-8").count("\n") < 12:
         assert killed.poll() is None, killed.communicate()
     killed.send_signal(signal.SIGKILL)
-    killed.communicate()  # its processes hold its stderr open until they are gone
+    killed.communicate()  # its processes keep its stderr open until they end
     before = journal.read_text("utf-8").count("\n")
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert tables(out) == whole
@@ -201,7 +201,7 @@ def test_a_kill_of_the_command_leaves_no_process_and_the_next_one_goes_on(place,
     assert "read at 2 moments" in done.stderr
 
 
-def test_the_command_writes_as_many_parts_as_it_is_told(made, tmp_path):
+def test_the_command_writes_the_given_number_of_parts(made, tmp_path):
     out = tmp_path / "graph"
     ended = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made), "--parts", "3", "--workers", "2"])
     assert ended.exit_code == 0, ended.output

@@ -1,4 +1,4 @@
-"""Which job comes next, who has it, and what becomes of it."""
+"""Order, ownership and results of jobs."""
 
 import itertools
 import multiprocessing
@@ -20,7 +20,7 @@ from periplus.store.sqlite.job_file import folder_queue
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def opened(request, tmp_path):
-    """Opens the queue of this test, as often as one likes."""
+    """Opens the queue of this test, any number of times."""
     if request.param == "sqlite":
         return partial(folder_queue, tmp_path)
     return partial(in_database, request.getfixturevalue("address"))
@@ -70,7 +70,7 @@ def test_a_job_waits_for_its_time(queue):
     assert queue.claim("r", 50, 10).order.command[1] == "later"
 
 
-def test_equal_requests_join_and_the_more_urgent_wish_counts(queue):
+def test_equal_requests_merge_with_the_higher_priority(queue):
     first = queue.add(order("a", priority=1, run_at=90), now=0)
     joined = queue.add(order("a", priority=7, run_at=20), now=0)
     assert joined.id == first.id
@@ -81,7 +81,7 @@ def test_equal_requests_join_and_the_more_urgent_wish_counts(queue):
     assert queue.add(order("a"), now=23).id != running.id
 
 
-def test_progress_is_kept_and_a_cancelled_job_hears_of_it_at_its_next_beat(queue):
+def test_progress_is_stored_and_a_cancellation_is_reported_at_the_next_heartbeat(queue):
     queue.add(order("a"), now=0)
     job = queue.claim("r", 1, 10)
     assert queue.beat(job, JobProgress(3, 9, "three"), 2, 10)
@@ -90,7 +90,7 @@ def test_progress_is_kept_and_a_cancelled_job_hears_of_it_at_its_next_beat(queue
     assert not queue.beat(job, JobProgress(4, 9, ""), 4, 10)
 
 
-def test_who_asks_again_for_what_is_being_stopped_gets_it_afterwards(queue):
+def test_a_request_for_a_job_being_stopped_runs_afterwards(queue):
     queue.add(order("a"), now=0)
     stopping = queue.claim("r", 1, 10)
     queue.cancel(stopping.id, 2)
@@ -109,10 +109,10 @@ def test_a_waiting_job_is_cancelled_at_once_and_an_ended_one_stays(queue):
     assert queue.cancel(job.id, 3).ended == 1
 
 
-def test_what_a_dead_runner_had_is_taken_again_and_its_late_word_is_dropped(queue):
+def test_a_job_of_a_dead_runner_is_claimed_again_and_its_late_report_is_dropped(queue):
     queue.add(order("a"), now=0)
     first = queue.claim("one", 1, 10)
-    assert queue.claim("two", 11, 10) is None  # the lease holds to its end
+    assert queue.claim("two", 11, 10) is None  # the lease is valid until its end
     second = queue.claim("two", 11.5, 10)
     assert (second.id, second.attempt, second.epoch) == (first.id, 2, 2)
     assert not queue.beat(first, JobProgress(1, 2, "ghost"), 12, 10)
@@ -129,7 +129,7 @@ def test_a_job_that_kills_its_runners_is_given_up(queue):
     assert queue.jobs()[0].state is JobState.FAILED
 
 
-def test_a_period_gives_one_job_a_tick_however_many_ask(queue, opened):
+def test_a_period_creates_one_job_per_tick_for_any_number_of_schedulers(queue, opened):
     queue.repeat(order("a"), 100, now=0)
     made = []
 
@@ -143,7 +143,7 @@ def test_a_period_gives_one_job_a_tick_however_many_ask(queue, opened):
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert len(made) == 1  # ticks at 0, 100 and 200 were missed: they are not made up
+    assert len(made) == 1  # missed ticks at 0, 100 and 200 are not made up
     assert queue.schedules()[0].next_at == 300
 
 
@@ -153,7 +153,7 @@ def ticks_seen(opened, times, found):
     queue.close()
 
 
-def test_four_schedulers_in_processes_of_their_own_give_one_job_a_tick(queue, opened):
+def test_four_scheduler_processes_create_one_job_per_tick(queue, opened):
     queue.repeat(order("a"), 100, now=0)
     fork = multiprocessing.get_context("fork")
     found = fork.Queue()
@@ -174,7 +174,7 @@ def claims_seen(opened, found):
     queue.close()
 
 
-def test_workers_in_processes_of_their_own_share_the_jobs_out(queue, opened):
+def test_worker_processes_share_the_jobs(queue, opened):
     made = {queue.add(order(str(number)), now=0).id for number in range(60)}
     fork = multiprocessing.get_context("fork")
     found = fork.Queue()
@@ -187,7 +187,7 @@ def test_workers_in_processes_of_their_own_share_the_jobs_out(queue, opened):
     assert sorted(claimed) == sorted(made)
 
 
-def test_a_paused_schedule_makes_none_and_a_forgotten_one_is_gone(queue):
+def test_a_paused_schedule_creates_no_job_and_a_deleted_one_is_gone(queue):
     schedule = queue.repeat(order("a"), 100, now=0)
     queue.pause(schedule.id, paused=True)
     assert queue.tick(500) == []
@@ -205,7 +205,7 @@ def test_a_joined_tick_is_no_second_job(queue):
     assert queue.open_jobs() == 1
 
 
-def test_the_list_has_running_ones_first_then_the_turn_then_the_ended(queue):
+def test_the_list_has_running_then_waiting_then_ended_jobs(queue):
     for name, priority in [("low", 0), ("high", 9), ("run", 99), ("done", 100)]:
         queue.add(order(name, priority=priority), now=0)
     queue.finish(queue.claim("r", 1, 10), JobState.DONE, "", 2)
@@ -213,7 +213,7 @@ def test_the_list_has_running_ones_first_then_the_turn_then_the_ended(queue):
     assert [job.order.command[1] for job in queue.jobs()] == ["run", "high", "low", "done"]
 
 
-def test_only_commands_that_are_work_can_be_asked_for():
+def test_only_job_commands_can_be_queued():
     assert ordered(("crawl", "example.org")).kind == "crawl"
     for refused in [(), ("sql", "drop"), ("jobs", "run")]:
         with pytest.raises(UsageError, match="a job is one of"):
@@ -221,7 +221,7 @@ def test_only_commands_that_are_work_can_be_asked_for():
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Random orders, claims, beats, ends, cancels and deaths: no job is lost, none is held twice."""
+    """Random orders, claims, heartbeats, ends, cancellations and deaths: no job is lost or held twice."""
 
     def __init__(self, fresh):
         super().__init__()
@@ -239,7 +239,7 @@ class QueueMachine(RuleBasedStateMachine):
     def claim(self):
         job = self.queue.claim("r", self.now, 10)
         if job is not None:
-            assert self.held.get(job.id, (0, -1))[1] < self.now  # nobody's lease is broken
+            assert self.held.get(job.id, (0, -1))[1] < self.now  # no valid lease is broken
             self.held[job.id] = (job, self.now + 10)
 
     @rule(seconds=st.sampled_from([1.0, 6.0, 11.0]))
@@ -270,13 +270,13 @@ class QueueMachine(RuleBasedStateMachine):
         assert {job.id for job in self.queue.jobs(most=10_000)} == self.made
 
 
-def test_whatever_happens_no_job_is_lost_or_held_twice(fresh):
+def test_no_job_is_lost_or_held_twice(fresh):
     run_state_machine_as_test(
         lambda: QueueMachine(fresh), settings=settings(max_examples=12, stateful_step_count=25, deadline=None)
     )
 
 
-def test_a_successor_is_asked_for_once_when_the_job_before_it_is_done(queue):
+def test_a_successor_is_queued_once_after_its_job(queue):
     queue.add(order("a", then=(("crawl", "b"), ("crawl", "c"))), now=0)
     for name in "abc":
         job = queue.claim("r", 3, 10)
@@ -288,7 +288,7 @@ def test_a_successor_is_asked_for_once_when_the_job_before_it_is_done(queue):
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED, JobState.QUEUED])
-def test_what_is_not_done_has_no_successor(queue, state):
+def test_unfinished_jobs_have_no_successor(queue, state):
     queue.add(order("a", then=(("crawl", "b"),)), now=0)
     queue.finish(queue.claim("r", 1, 10), state, "", 2)
     assert [job.order.command[1] for job in queue.jobs()] == ["a"]

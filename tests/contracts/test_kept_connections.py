@@ -21,8 +21,8 @@ WAIT_S = 60.0
 class ClosingServer(socketserver.ThreadingTCPServer):
     """Closes each connection after `answers` answers.
 
-    idle_s: so many seconds after the last of them; None: when the next request has come, which gets no answer.
-    requests: of each connection that carried any, how many came. ended: set while no kept connection is open.
+    idle_s: seconds after the last answer; None: at the next request, without an answer.
+    requests: number per connection with requests. ended: set while no kept connection is open.
     """
 
     daemon_threads = True
@@ -39,7 +39,7 @@ class ClosingServer(socketserver.ThreadingTCPServer):
         return f"{'https' if self.context else 'http'}://a.test:{self.server_address[1]}/{number}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in the handshake is no error."""
+        """A client that disconnects in the handshake is not an error."""
 
 
 class Handler(socketserver.BaseRequestHandler):
@@ -95,7 +95,7 @@ class Http1:
 
 
 class Http2:
-    """As much of RFC 9113 as an answer of `ok` needs. Closes by GOAWAY, which names the last request that it took."""
+    """The part of RFC 9113 needed for an answer `ok`. Closes by GOAWAY with the last accepted request."""
 
     def __init__(self, connection) -> None:
         self.connection, self.stream, self.answered = connection, 0, 0
@@ -176,7 +176,7 @@ def test_rfc9112_a_request_lost_with_a_kept_connection_is_repeated_once_on_a_new
             (response,) = carry(transport, response.request)
         assert (response.status, response.body, response.cause) == (200, b"ok", None)
     assert losses == 2, "then connections to it are kept no longer"
-    assert sum(server.requests) == 20 + losses, "the transport repeats nothing by itself"
+    assert sum(server.requests) == 20 + losses, "the transport itself repeats nothing"
     assert server.requests[-5:] == [1] * 5
 
 
@@ -212,7 +212,7 @@ def test_a_form_is_not_sent_twice(served):
     assert server.requests == [1 + 1]
 
 
-def test_ours_a_loss_in_more_than_twenty_answers_ends_no_keeping(served):
+def test_ours_a_loss_in_more_than_twenty_answers_does_not_end_keep_alive(served):
     server, transport = served("http", 30, None)
     losses = 0
     for number in range(100):

@@ -1,4 +1,4 @@
-"""`model.ports.RunStore.merge_aliases`, and what a refresh asks for again, over both stores."""
+"""`model.ports.RunStore.merge_aliases`, and the requests of a refresh, with both stores."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read(store, pages, headers=PAGE.headers):
     store.leave(worker, 0.0)
 
 
-def test_pages_of_the_same_bytes_become_addresses_of_one(world):
+def test_pages_with_the_same_bytes_become_aliases(world):
     store = world.open()
     linked = b'<p>Home <a href="x">x</a>'
     for lot in (
@@ -91,7 +91,7 @@ def test_pages_of_the_same_bytes_become_addresses_of_one(world):
     assert asked(world, "SELECT count(*) FROM page") == [(7,)], "the content of each address is kept"
 
 
-def test_a_refresh_asks_for_each_address_and_parts_those_that_differ_now(world):
+def test_a_refresh_requests_each_alias_and_separates_changed_ones(world):
     store = world.open()
     for lot in ({A: (3, b"<p>Home"), X: (1, b"<p>Home")}, {W: (None, b"<p>Home")}):
         read(store, lot)
@@ -109,7 +109,7 @@ def test_nothing_is_merged_where_pages_differ(world):
     assert store.counts().by_reason == {"ok": 2}
 
 
-def test_a_page_that_is_asked_for_again_is_compared_with_what_is_there(world):
+def test_a_refetched_page_is_compared_with_the_stored_pages(world):
     store = world.open()
     read(store, {A: (0, b"<p>Home")}, Headers((("etag", '"one"'), ("last-modified", "Mon, 01 Jun 2026 10:00:00 GMT"))))
     assert ask_again(world) == 1

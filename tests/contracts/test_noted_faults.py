@@ -1,4 +1,4 @@
-"""What persons note on faults is kept with the collection, in a folder or in a database, and moves with it."""
+"""Notes of users on faults are stored with the collection, in a folder or a database, and move with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from periplus.api.moving import move
 from periplus.model.audit import FaultDecision, FaultNote
 from stored import page, stored
 
-LONG = "https://e.org/" + "x" * 9_000  # longer than an index takes
+LONG = "https://e.org/" + "x" * 9_000  # longer than an index allows
 NOTES = (
     FaultNote("broken-link", LONG, FaultDecision.IGNORED, "Čapek", "moved\nlater", 5.0),
     FaultNote("title-long", "https://e.org/", FaultDecision.ACCEPTED, made=6.0),
@@ -29,7 +29,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     return str(address.text)
 
 
-def test_notes_are_kept_replaced_and_taken_away(place: Path | str) -> None:
+def test_notes_are_stored_replaced_and_removed(place: Path | str) -> None:
     home = home_of(place)
     assert home.fault_notes() == ()
     for note in reversed(NOTES):

@@ -1,4 +1,4 @@
-"""Links in PostgreSQL are what they are in a folder, and what they were in rows."""
+"""Links in PostgreSQL equal those in a folder, and the former rows."""
 
 import random
 from contextlib import closing
@@ -14,8 +14,8 @@ from periplus.store.sqlite import schema as schema_of_folders
 from periplus.urls.canonical import canonical
 
 
-def test_links_are_in_columns_what_they_are_in_rows_and_in_a_folder(address, tmp_path):
-    """Met once, met again, ended, deleted."""
+def test_links_in_columns_equal_links_in_rows_and_in_a_folder(address, tmp_path):
+    """Found once, found again, ended, deleted."""
     rng, ask = random.Random(5), f"SELECT {LINK_COLUMNS} FROM link ORDER BY 1, 2, 3, 4, 5"
     past = f"SELECT {HISTORY_COLUMNS} FROM link_history ORDER BY 1, 2, 3, 4, 5"
     pages = [drawn(rng, source, many) for source, many in enumerate((1, 99, 250, 20, 0), -2)]
@@ -40,7 +40,7 @@ def test_links_are_in_columns_what_they_are_in_rows_and_in_a_folder(address, tmp
         assert database.execute("SELECT max(length(kinds)) FROM page_links").fetchone()[0] <= LINKS_AT_MOST
 
 
-def test_an_anchor_with_what_no_text_of_the_server_holds_is_read(address):
+def test_an_anchor_with_characters_that_the_server_cannot_store_is_read(address):
     words = ("nul\0inside", "a \\u0000 that is none")
     link = Link(canonical("http://a.test/"), LinkKind.ANCHOR, Position.MAIN)
     links = Links.of([link._replace(anchor=anchor, nofollow=at > 0) for at, anchor in enumerate(words)])

@@ -1,4 +1,4 @@
-"""Parts of a web hand URLs over by their stores, the same in a folder and in a database."""
+"""Parts of a web exchange URLs through their stores, in folders and in databases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def part(request, tmp_path):
 
 
 def brought(store, *candidates, **more):
-    """A page that was read, with what it leads to."""
+    """Stores a page with its links."""
     store.offer([candidate(OWN[0])], (), 0.0)
     worker = store.join(ME, 0.0)
     leases = get(store, worker)
@@ -55,11 +55,11 @@ def brought(store, *candidates, **more):
     for other in leases.values():
         if other is not lease:
             store.commit(worker, batch(hosts=[state(other)]), 1.0)
-    store.ready(10, 0.0, 1.0)  # what a database's inbox holds comes to its hosts
+    store.ready(10, 0.0, 1.0)  # merges the inbox of a database
 
 
 def handed(store):
-    """The messages that wait for part 2, as they are read there."""
+    """The messages for part 2, as read there."""
     batch = store.next_batch(2)
     return exchange.messages_read(batch.messages) if batch else exchange.Messages((), (), ())
 
@@ -71,7 +71,7 @@ def reasons(store):
     }
 
 
-def test_a_url_of_another_part_is_known_and_handed_over_once(part):
+def test_a_url_of_another_part_is_sent_once(part):
     store = part(1)
     brought(store, candidate(THEIRS[0], 1), candidate(OWN[1], 1), candidate(THEIRS[0], 1))
     assert reasons(store)[THEIRS[0]] == (Reason.OTHER_PART, "waiting")
@@ -80,7 +80,7 @@ def test_a_url_of_another_part_is_known_and_handed_over_once(part):
     assert THEIRS[0].split("/")[2] not in get(store, store.join(ME, 2.0))
 
 
-def test_it_is_handed_over_again_only_when_its_part_learns_something(part):
+def test_a_url_is_sent_again_only_with_new_information(part):
     store = part(1)
     links = [
         candidate(THEIRS[0], 3, Reason.NOFOLLOW),  # news
@@ -96,16 +96,16 @@ def test_it_is_handed_over_again_only_when_its_part_learns_something(part):
 
 
 @pytest.mark.parametrize("reason", [Reason.SCOPE, Reason.RESOURCE])
-def test_what_no_part_fetches_stays_where_it_was_met(part, reason):
+def test_urls_that_no_part_fetches_are_not_sent(part, reason):
     store = part(1)
     brought(store, candidate(THEIRS[0], None, reason))
     assert reasons(store)[THEIRS[0]][0] == reason
     assert store.next_batch(2) is None
-    store.offer([candidate(THEIRS[0], 1)], (), 3.0, reopen=True)  # a later run lets it in
+    store.offer([candidate(THEIRS[0], 1)], (), 3.0, reopen=True)  # a later run includes it
     assert handed(store).candidates == (candidate(THEIRS[0], 1),)
 
 
-def test_sitemaps_and_rules_of_other_parts_go_there(part):
+def test_sitemaps_and_rules_are_sent_to_their_part(part):
     store = part(1)
     ask = side_request(THEIRS[0] + "sitemap.xml", Purpose.SITEMAP, about="s.test")
     answers = tuple(
@@ -117,7 +117,7 @@ def test_sitemaps_and_rules_of_other_parts_go_there(part):
     assert store.robots(answers[1].origin) is None
 
 
-def test_a_batch_has_its_number_and_rows_for_good_until_it_is_written(part):
+def test_a_batch_keeps_its_number_and_rows_until_it_is_written(part):
     store = part(1)
     brought(store, candidate(THEIRS[0], 1))
     first = store.next_batch(2)
@@ -133,7 +133,7 @@ def test_a_batch_has_its_number_and_rows_for_good_until_it_is_written(part):
     assert store.next_batch(2) is None and store.receivers(1) == []
 
 
-def test_the_owner_takes_each_batch_once_and_in_order(part):
+def test_the_owner_reads_each_batch_once_in_order(part):
     sender, owner = part(1), part(2)
     brought(sender, candidate(THEIRS[0], 1))
     first = sender.next_batch(2)
@@ -150,7 +150,7 @@ def test_the_owner_takes_each_batch_once_and_in_order(part):
     assert owner.part_state(0.0).taken == {1: 2} and not owner.part_state(0.0).is_idle
 
 
-def test_the_rules_that_a_part_asked_for_come_back(part):
+def test_rules_requested_by_a_part_are_returned(part):
     asking, owner = part(1), part(2)
     answer = StoredRobots(f"http://{OWN[0].split('/')[2]}:80", 200, "", b"User-agent: *\nDisallow: /x", 1.0, 9.0)
     owner.offer([candidate(THEIRS[0])], (), 0.0)
@@ -161,22 +161,22 @@ def test_the_rules_that_a_part_asked_for_come_back(part):
     assert asking.robots(answer.origin) == answer
 
 
-def test_a_part_is_met_by_its_first_identity(part):
+def test_a_part_keeps_its_first_identity(part):
     store = part(1)
     assert store.peer(2, "one") == "one"
     assert store.peer(2, "another") == "one"
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "4", "a/b", "1/", "1/100000", "-1/4", "1/4/2"])
-def test_what_is_no_part_is_refused(text):
+def test_invalid_parts_are_refused(text):
     from periplus.errors import UsageError
 
     with pytest.raises(UsageError):
         parse_part(text)
 
 
-def test_the_part_of_a_host_is_written_down():
-    """The stored form: collections that were divided by it must find their hosts again."""
+def test_the_part_of_a_host_is_stored():
+    """The partition is stored: divided collections must find their hosts again."""
     hosts = (
         "example.org:443",
         "www.example.org:80",

@@ -1,6 +1,4 @@
-"""What PostgreSQL's crawl store promises beyond the contract: answers that get lost, the inbox,
-the database's clock, shards.
-"""
+"""The PostgreSQL crawl store beyond the contract: lost answers, the inbox, the database's clock, shards."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ def ask(address):
 
 
 def twice(store, call):
-    """A call whose transactions were stored, and whose answers were lost: they are done again."""
+    """Simulates lost answers: each transaction of the call is committed and then repeated."""
     once = store._session.run
     store._session.run = lambda action: (once(action), once(action))[1]
     try:
@@ -64,7 +62,7 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
     assert store.counts().by_reason == {"ok": 2, "waiting": 1}
 
 
-def test_hosts_whose_lease_was_answered_to_nobody_are_leased_all_the_same(world):
+def test_hosts_are_leased_although_the_answer_was_lost(world):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -81,7 +79,7 @@ def test_offers_whose_answer_was_lost_enter_once(world):
 
 
 def test_links_to_hosts_of_others_wait_in_the_inbox_until_they_are_merged(world, ask):
-    """The completing transaction must not touch the host that another worker holds."""
+    """The completing transaction must not touch a host leased by another worker."""
     first, second = world.open(), world.open()
     first.offer([candidate(A), candidate(B)], (), 0.0)
     mine, other = first.join(ME, 0.0), second.join(OTHER, 0.0)
@@ -101,7 +99,7 @@ def test_links_to_hosts_of_others_wait_in_the_inbox_until_they_are_merged(world,
     assert urls(take(first, a)) == [A + "1", A + "2"]
 
 
-def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address):
+def test_a_shard_is_merged_by_one_worker_at_a_time(world, address):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -121,8 +119,8 @@ def test_a_shard_that_is_being_merged_is_left_to_whoever_does_it(world, address)
     assert store.counts().by_reason == {"ok": 1, "waiting": 2}
 
 
-def test_the_databases_clock_decides_whatever_the_callers_says(address):
-    """A worker whose clock is years off takes no host that another holds, and keeps its own."""
+def test_the_clock_of_the_database_decides(address):
+    """A worker with a clock that is years off takes no leased host, and keeps its own."""
     world = PostgresWorld(address, {ME, OTHER})
     stores = [
         PostgresCrawlStore(address, world.run_id, NO_LIMIT, KEEPING, Surroundings(lambda pid: True, merge_s=0.0))
@@ -144,7 +142,7 @@ def test_the_databases_clock_decides_whatever_the_callers_says(address):
 
 
 def test_every_key_that_must_be_unique_leads_with_the_shard(address, ask):
-    """So that the tables can be distributed by it. Small tables of reference are the same everywhere."""
+    """So that tables can be distributed by shard. Small reference tables are replicated."""
     keys = ask(
         "SELECT c.relname, (SELECT attname FROM pg_attribute WHERE attrelid = c.oid AND attnum = i.indkey[0])"
         " FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE i.indisunique"
@@ -175,11 +173,11 @@ def test_taking_and_completing_name_the_shard_in_each_statement(world, monkeypat
     spread = ("host", "url", "queue", "page", "link", "body", "visit", "robots", "family")
     named = [query for query in asked if any(f" {table} " in f" {query} " for table in spread)]
     assert len(named) >= 5
-    own = "SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by"  # what a worker holds lies in any shard
+    own = "SELECT id, shard, key, epoch, site_id FROM host WHERE lease_by"  # leased hosts can be in any shard
     assert [query for query in named if "shard" not in query and not query.startswith(own)] == []
 
 
-def test_sums_of_several_workers_are_one(world):
+def test_sums_of_several_workers_are_added(world):
     first, second = world.open(), world.open()
     first.offer([candidate(A), candidate(B)], (), 0.0)
     for store, pid in ((first, ME), (second, OTHER)):
@@ -192,8 +190,8 @@ def test_sums_of_several_workers_are_one(world):
     assert first.counts().wire_bytes == 200
 
 
-def test_what_only_a_person_can_mend_is_not_tried_again(world):
-    """The server is there: no waiting for it."""
+def test_errors_that_need_an_administrator_are_not_retried(world):
+    """The server is available, so no waiting."""
     tries = []
 
     def refuse(connection):
@@ -212,7 +210,7 @@ def test_what_only_a_person_can_mend_is_not_tried_again(world):
     assert tries == [1, 2]
 
 
-def test_a_session_that_the_server_ended_goes_on_in_another(world, address):
+def test_a_session_closed_by_the_server_continues_in_a_new_one(world, address):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     with connect(address) as admin:
@@ -220,14 +218,14 @@ def test_a_session_that_the_server_ended_goes_on_in_another(world, address):
     assert store.counts().by_reason == {"waiting": 1}
 
 
-def test_a_server_that_became_a_standby_is_left_for_its_successor(world):
+def test_a_worker_leaves_a_standby_for_its_successor(world):
     store = world.open()
     store._session._connection.execute("SET default_transaction_read_only = on")
     assert store.offer([candidate(A)], (), 0.0) == 1
 
 
-def test_who_meets_a_server_that_took_anothers_place_loses_its_leases_and_every_host_waits_its_delay(world, ask):
-    """It may lack what was stored last: pages that the worker believes known."""
+def test_after_a_failover_leases_are_lost_and_every_host_waits_its_delay(world, ask):
+    """The successor may lack the last commits, with pages that the worker considers known."""
     store = world.open()
     worker = store.join(ME, 0.0)
     store.offer([candidate(A), candidate(B)], (), 0.0)
@@ -244,8 +242,8 @@ def test_who_meets_a_server_that_took_anothers_place_loses_its_leases_and_every_
     assert store.commit(worker, batch(completion(again, take(store, again)[0])), 0.0) == frozenset()
 
 
-def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(world, ask):
-    """A release was stored last, and lost: nobody else would free the host while its worker lives."""
+def test_a_lost_release_is_repeated_on_the_successor(world, ask):
+    """The last commit, a release, was lost: otherwise the host would stay leased while its worker lives."""
     store = world.open()
     worker = store.join(ME, 0.0)
     store.offer([candidate(A)], (), 0.0)
@@ -259,7 +257,7 @@ def test_what_the_successor_believes_held_by_who_holds_nothing_is_free_again(wor
     assert again.epoch > lease.epoch and store.failovers == 1
 
 
-def test_a_collection_is_made_once_and_of_another_version_it_is_refused(world, ask, address):
+def test_a_collection_is_created_once_and_another_version_is_refused(world, ask, address):
     with connect(address) as connection:
         assert not create(connection, address.collection)
         check(connection, address.collection)
@@ -271,7 +269,7 @@ def test_a_collection_is_made_once_and_of_another_version_it_is_refused(world, a
 
 
 @pytest.mark.parametrize("acts", ["leases", "commits"])
-def test_a_worker_that_was_silent_while_another_version_made_the_tables_is_told_so(world, ask, address, acts):
+def test_a_silent_worker_detects_tables_of_another_version(world, ask, address, acts):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
@@ -287,7 +285,7 @@ def test_a_worker_that_was_silent_while_another_version_made_the_tables_is_told_
     assert ask("SELECT name FROM worker") == [] == ask("SELECT id FROM visit")
 
 
-def test_what_earlier_runs_left_out_is_read_in_parts(world, monkeypatch):
+def test_urls_left_out_by_earlier_runs_are_read_in_batches(world, monkeypatch):
     monkeypatch.setattr(crawl_reads, "READ_AT_ONCE", 2)
     store = world.open()
     store.offer([candidate(A + str(n), 1, Reason.SCOPE) for n in range(5)] + [candidate(B, 1, Reason.DEPTH)], (), 0.0)

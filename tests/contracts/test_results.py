@@ -1,5 +1,5 @@
-"""What engines computed comes back into a collection, in a folder or in a database: whole, in place of what was,
-and never into another's.
+"""Results of engines are loaded into a collection, in a folder or a database: completely, replacing earlier results,
+and never into another collection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def kept(request, made):
 
 @pytest.fixture(params=["folder", "database"])
 def place(request, made, tmp_path):
-    """One collection, kept in either way: a folder, or an address as text."""
+    """The collection, stored in a folder or a database: a path, or an address as text."""
     folder = copied(made, tmp_path / "c")
     if request.param == "folder":
         return folder
@@ -105,7 +105,7 @@ def test_more_rows_than_are_looked_up_at_once_give_the_same_dataset_too(made, ke
     assert first.digest == second.digest
 
 
-def test_what_was_computed_is_asked_for_in_sql(place, computed):
+def test_results_are_available_in_sql(place, computed):
     rows = load_results(place, computed[1], computed[0], 9.0)
     assert (
         rows["result_ranks"] == 3 and rows["result_broken"] == 1 and rows["result_url"] == 6 and rows["result_map"] == 3
@@ -133,7 +133,7 @@ def test_what_was_computed_is_asked_for_in_sql(place, computed):
     assert sorted(asked(place, "SELECT url, depth FROM result_map")) == sorted(whole)
 
 
-def test_what_is_loaded_again_takes_the_place_of_what_was(place, computed):
+def test_loading_again_replaces_earlier_results(place, computed):
     for now in (1.0, 2.0):
         load_results(place, computed[1], computed[0], now)
     assert asked(place, "SELECT count(*) FROM result_ranks") == [(3,)]
@@ -141,7 +141,7 @@ def test_what_is_loaded_again_takes_the_place_of_what_was(place, computed):
     assert not [name for name in result_tables(place) if name.startswith("new_")]
 
 
-def test_results_in_other_numbers_go(place, computed):
+def test_results_with_obsolete_numbers_are_deleted(place, computed):
     load_results(place, computed[1], computed[0], 1.0)
     with results_of(place, 2.0) as store:
         assert store.dataset() and [run.started for run in store.runs()] == [NOW]
@@ -152,7 +152,7 @@ def test_results_in_other_numbers_go(place, computed):
     assert asked(place, "SELECT name, dataset, loaded FROM result") == [("ranks", "numbers", 2.0)]
 
 
-def test_nothing_is_loaded_unless_all_of_it_is(place, computed):
+def test_results_are_loaded_completely_or_not_at_all(place, computed):
     load_results(place, computed[1], computed[0], 1.0)
     before = (
         sorted(asked(place, "SELECT * FROM result_ranks")),
@@ -173,7 +173,7 @@ def test_nothing_is_loaded_unless_all_of_it_is(place, computed):
 STRANGE = ('x"; DROP TABLE url; --', "", "Result", "r" * 51, "result-a")
 
 
-def test_names_from_a_strange_manifest_reach_no_statement(place):
+def test_names_from_a_foreign_manifest_do_not_reach_sql(place):
     for table in (
         *(RANKS._replace(name=name) for name in STRANGE),
         *(RANKS._replace(columns=[("url", "INTEGER"), (name, "REAL")]) for name in STRANGE),
@@ -187,7 +187,7 @@ def test_names_from_a_strange_manifest_reach_no_statement(place):
 
 
 def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
-    """Even where it has the same pages, and so the same numbers."""
+    """Even with the same pages, and so the same numbers."""
     manifest = computed[0] / "manifest.json"
     manifest.write_text(manifest.read_text().replace(str(NOW), str(NOW + 1)))
     with pytest.raises(
@@ -198,13 +198,13 @@ def test_a_dataset_of_another_collection_is_refused(place, computed, tmp_path):
     assert result_tables(place) == set()
 
 
-def test_a_dataset_made_before_the_collection_moved_is_its_own(made, place, tmp_path):
+def test_a_dataset_from_before_a_move_belongs_to_the_collection(made, place, tmp_path):
     export_dataset(made, tmp_path / "d", 1.0)
     analyse_dataset(tmp_path / "d", ["ranks"], tmp_path / "r")
     assert load_results(place, tmp_path / "r", tmp_path / "d", 1.0)["result_ranks"] == 3
 
 
-def test_texts_and_bytes_and_no_rows_at_all_are_kept(place):
+def test_texts_bytes_and_empty_tables_are_stored(place):
     with results_of(place, 1.0) as store:
         assert store.replace(ComputedTable("result_t", [("t", "TEXT"), ("b", "BLOB")], [("ž\t\\N", b"\0\xff")])) == 1
         assert store.replace(ComputedTable("result_none", [("t", "TEXT")], [])) == 0
@@ -225,7 +225,7 @@ def test_in_a_database_earlier_results_are_read_while_new_ones_are_loaded(addres
     assert asked(address.text, "SELECT url FROM result_ranks") == [(7,)]
 
 
-def test_what_the_server_refuses_is_told_in_a_sentence(address):
+def test_an_error_of_the_server_is_reported_in_one_sentence(address):
     with (
         pytest.raises(StoreError, match=r"could not be written: nothing was changed: ") as told,
         results_of(address.text, 1.0) as store,
@@ -249,7 +249,7 @@ def named(place):
     return ["-c", str(place)] if isinstance(place, Path) else ["-c", place]
 
 
-def test_what_a_database_does_not_give_is_told(address, tmp_path):
+def test_missing_features_of_databases_are_reported(address, tmp_path):
     for wish, told in (
         (["map", "-c", address.text, "-c", str(tmp_path)], "name only one"),
         (["map", "-c", address.text], "the collection has no run yet"),
@@ -272,7 +272,7 @@ def test_a_table_has_the_same_rows_in_whatever_order(made, kept):
 
 
 def test_results_are_where_the_collection_is_read(place):
-    """Of a database in its copy, which follows a further import."""
+    """For a database in its copy, which follows a further import."""
 
     def ranks():
         with closing(sqlite3.connect(folder_of(place) / "collection.db")) as connection:

@@ -1,4 +1,4 @@
-"""What a store shows of a page is what the page showed, in every database."""
+"""The stored lines of a page equal the lines of the page, in every database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def store(request):
 
 
 def stored(store, outcome, document):
-    """The lease, and the task that ended so."""
+    """The lease, and the task that ended with this outcome."""
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     (lease,) = get(store, worker).values()
@@ -43,7 +43,7 @@ def stored(store, outcome, document):
 
 
 @pytest.mark.parametrize("kind", ["page", "redirect"])
-def test_an_answer_that_is_as_stored_differs_in_nothing(store, kind):
+def test_an_unchanged_answer_has_no_difference(store, kind):
     fetched = Fetched(200, Headers((("content-type", "text/html; charset=utf-8"),)), PAGE.encode())
     page = understand(A, fetched) if kind == "page" else None
     read = stored(store, fetched if page else Redirected(302, Headers(), ELSEWHERE), page)
@@ -56,6 +56,6 @@ def test_an_answer_that_is_as_stored_differs_in_nothing(store, kind):
     assert second_look(read, [one.replace("1", "2") for one in shown], asked).retry_in_s, "nothing else differs"
 
 
-def test_nothing_is_shown_of_what_was_not_read(store):
+def test_unparsed_pages_have_no_lines(store):
     read = stored(store, Redirected(302, Headers(), ELSEWHERE), None)
     assert store.stored_content(read.lease, url_id(ELSEWHERE)) == [""]

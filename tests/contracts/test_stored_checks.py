@@ -1,4 +1,4 @@
-"""What checks leave behind, in both databases: visits of links' targets, and the states of what they found dead."""
+"""Results of checks in both databases: visits of link targets, and states of dead targets."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_every_reason_has_its_state(world):
     assert dict(world.ask("SELECT name, state FROM reason")) == STATE_OF
 
 
-def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
-    """A link's target has no reason of its own; a sitemap needs none."""
+def test_a_check_of_a_dropped_origin_stores_a_visit_with_the_reason(world):
+    """A checked link target has no reason; a sitemap needs none."""
     store = world.open()
     store.offer(
         [candidate(A)],
@@ -44,8 +44,8 @@ def test_a_check_whose_origin_is_given_up_leaves_a_visit_that_says_so(world):
     ]
 
 
-def test_what_checks_found_dead_is_invalid_between_runs_and_stands_within_one_as_the_crawl_left_it(world):
-    """And stays as a crawl finds it, once that asked for it."""
+def test_dead_targets_are_invalid_between_runs_and_keep_their_state_within_a_run(world):
+    """A later request by the crawl sets its state for good."""
     store = world.open()
     store.offer([candidate(A, reason=Reason.SCOPE), candidate(B, reason=Reason.SCOPE)], (), 0.0)
     world.put_verdicts([(A, "not-found", "it answers 404", 404), (B, "server-error", "it answers 500", 500)])

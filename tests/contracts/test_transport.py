@@ -1,6 +1,4 @@
-"""`model.ports.Transport`: what holds for every transport,
-then what the real one makes of each misfortune of the wire.
-"""
+"""The contract of `model.ports.Transport`, and the results of the real transport for each network fault."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ def test_a_failure_is_a_response_too(rig):
     assert not response.address
 
 
-def test_answers_come_as_they_end_and_each_once(rig):
+def test_each_answer_is_returned_once_when_it_ends(rig):
     rig.transport.start(Request(rig.slow))
     rig.transport.start(Request(rig.good))
     assert rig.transport.in_flight == 2
@@ -81,7 +79,7 @@ def test_answers_come_as_they_end_and_each_once(rig):
     assert rig.transport.wait(0.0) == ()
 
 
-def test_waiting_ends_at_its_time_and_with_nothing_under_way_it_just_waits(rig):
+def test_waiting_has_a_time_limit_also_without_open_requests(rig):
     start = rig.elapsed()
     assert rig.transport.wait(0.05) == ()
     assert rig.elapsed() - start >= 0.045
@@ -107,7 +105,7 @@ def test_a_hundred_at_once(rig):
     assert rig.elapsed() - start < 20.0
 
 
-def test_closing_ends_what_is_under_way(rig):
+def test_closing_ends_open_requests(rig):
     for url in (rig.slow, rig.good, rig.gone):
         rig.transport.start(Request(url))
     rig.transport.wait(0.0)
@@ -126,9 +124,7 @@ def test_a_header_is_read_to_its_limit(ask):
 
 
 def test_ours_the_header_limit_is_ours_and_not_libcurls(opened):
-    """libcurl gives up at some 100 kB by itself, with the same cause:
-    a header between the two tells whose limit it was.
-    """
+    """libcurl itself stops at about 100 kB with the same cause, so the test uses a header between the two limits."""
     head = (
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
         + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 90) for number in range(100))
@@ -150,13 +146,13 @@ def test_a_body_is_read_to_its_limit_exactly(ask):
     assert len(ask("/flood", FetchLimits(body_bytes=100_000)).body) == 100_000
 
 
-def test_a_first_byte_that_does_not_come_ends_the_exchange(ask):
+def test_a_missing_first_byte_ends_the_exchange(ask):
     response = ask("/silent", FetchLimits(first_byte_timeout_s=0.2, total_timeout_s=600.0))
     assert (response.cause, response.status) == (Cause.FIRST_BYTE, 0)
     assert "0.2 s" in response.detail
 
 
-def test_the_whole_time_is_limited_and_what_came_is_kept(ask):
+def test_the_total_time_is_limited_and_the_received_part_is_kept(ask):
     response = ask("/drip", FetchLimits(total_timeout_s=2.0))
     assert (response.status, response.cut, response.cause) == (200, Cut.TIME_LIMIT, None)
     assert b"Drip" in response.body
@@ -164,12 +160,12 @@ def test_the_whole_time_is_limited_and_what_came_is_kept(ask):
     assert (silent.cause, silent.status) == (Cause.TIMEOUT, 0)
 
 
-def test_a_header_that_stops_halfway_is_no_answer(ask):
+def test_an_incomplete_header_is_a_failure(ask):
     assert ask("/late-header", FetchLimits(total_timeout_s=0.3)).cause is Cause.TIMEOUT
     assert (ask("/half-header").cause, ask("/half-header").detail) == (Cause.RESET, "the header ended early")
 
 
-def test_a_body_that_nobody_reads_is_not_fetched_beyond_a_little(server, ask):
+def test_a_body_that_is_not_parsed_is_fetched_only_in_part(server, ask):
     def reads(media_type):
         return media_type == "text/html"
 
@@ -181,7 +177,7 @@ def test_a_body_that_nobody_reads_is_not_fetched_beyond_a_little(server, ask):
     assert ask("/film").body
 
 
-def test_a_body_is_left_when_its_first_bytes_tell_that_nobody_reads_it(ask):
+def test_a_body_is_left_if_its_first_bytes_have_an_unsupported_type(ask):
     begun = []
 
     def reads_start(media_type, start):
@@ -208,14 +204,14 @@ def test_a_body_is_left_when_its_first_bytes_tell_that_nobody_reads_it(ask):
         ("/not-http", Cut.NONE, Cause.NOT_HTTP),
     ],
 )
-def test_each_misfortune_has_its_name(ask, path, cut, cause):
+def test_each_fault_has_its_cause(ask, path, cut, cause):
     response = ask(path)
     assert (response.cut, response.cause) == (cut, cause)
     assert bool(response.body) == (cause is None)
     assert bool(response.detail) == (cause is not None)
 
 
-def test_a_name_that_does_not_exist_and_a_port_where_nobody_listens(server, opened):
+def test_a_missing_name_and_a_closed_port(server, opened):
     with talker(b"") as nobody:
         port = nobody.port
     transport = opened((f"a.test:{port}:127.0.0.1",))
@@ -223,8 +219,8 @@ def test_a_name_that_does_not_exist_and_a_port_where_nobody_listens(server, open
     assert (refused.cause, nameless.cause) == (Cause.CONNECT, Cause.NAME)
 
 
-def test_after_any_misfortune_the_transport_is_as_good_as_new(server, opened):
-    """Handles are used again: nothing of an aborted exchange may show in the next."""
+def test_the_transport_works_after_any_fault(server, opened):
+    """Handles are reused: an aborted exchange must not affect the next."""
     transport = opened(
         server.resolve, FetchLimits(header_bytes=4096, body_bytes=50_000, first_byte_timeout_s=0.2, total_timeout_s=0.6)
     )
@@ -336,13 +332,13 @@ def test_a_control_character_in_a_header_line_is_a_bug_and_is_not_sent(server, o
         with pytest.raises(ValueError, match="control character"):
             opened(server.resolve, **{name: f"a{sign}X-Evil: 1"}).start(Request(url))
     assert server.log.count("/good.html") == before
-    # what another server wrote, or a collection that somebody gave us, is bad luck
+    # values from servers or foreign collections are outcomes, not bugs
     (answer,) = carry(opened(server.resolve), Request(url, etag=f'"a{sign}X-Evil: 1"', last_modified=f"a{sign}b"))
     assert answer.status == 200
     assert not {"x-evil", "if-none-match", "if-modified-since"} & dict(entry(server, "/good.html").headers).keys()
 
 
-def test_the_password_goes_to_its_hosts_only(server, opened):
+def test_the_password_is_sent_to_its_hosts_only(server, opened):
     transport = opened(server.resolve, auth="pilot:lantern", auth_hosts=frozenset({f"a.test:{server.port}"}))
     (known, other) = carry(transport, server.url("a.test", "/login"), server.url("b.test", "/"))
     assert (known.status, other.status) == (200, 200)
@@ -351,7 +347,7 @@ def test_the_password_goes_to_its_hosts_only(server, opened):
     assert carry(opened(server.resolve), server.url("a.test", "/login"))[0].status == 401
 
 
-def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, opened, tmp_path):
+def test_cookies_are_read_from_a_file_and_kept_by_the_transport(server, opened, tmp_path):
     jar = tmp_path / "cookies.txt"
     jar.write_text("# Netscape HTTP Cookie File\na.test\tFALSE\t/\tFALSE\t0\tsession\told\n")
     transport = opened(server.resolve, cookie_file=str(jar))
@@ -374,8 +370,8 @@ def test_cookies_start_from_a_file_and_live_as_long_as_the_transport(server, ope
     assert "cookie" not in dict(entry(server, "/good.html?none").headers)
 
 
-def test_nothing_is_sent_to_an_address_that_is_not_to_be_asked_now(server, opened):
-    """Also over a connection that was kept."""
+def test_nothing_is_sent_to_a_blocked_address(server, opened):
+    """Also over a kept connection."""
     asked, may = [], [True, False, True]
 
     def admits(host, address):
@@ -389,7 +385,7 @@ def test_nothing_is_sent_to_an_address_that_is_not_to_be_asked_now(server, opene
     assert server.log.targets("a.test").count("/good.html?turns") == 2
 
 
-def test_user_agent_says_who_asks(server, ask):
+def test_the_user_agent_identifies_the_crawler(server, ask):
     assert user_agent(Identity(contact="ops@a.test")).endswith(" (+ops@a.test)")
     ask("/good.html?agent", user_agent="pilot/1")
     assert entry(server, "/good.html?agent").user_agent == "pilot/1"
@@ -406,7 +402,7 @@ def test_names_are_resolved_by_entries_wildcards_and_files(server, opened, tmp_p
 
 
 @pytest.mark.parametrize("entry", ["a.test", "a.test:80", "@/no/such/file"])
-def test_entries_that_are_none_are_refused(entry):
+def test_invalid_entries_are_refused(entry):
     with pytest.raises(UsageError):
         resolve_entries([entry])
 
@@ -428,7 +424,7 @@ def test_private_addresses_are_refused_before_a_packet_is_sent(server, opened, h
         opened(server.resolve[:1] if host == "a.test" else (), allow_private=False),
         f"http://{host}:{server.port}/good.html",
     )
-    # a machine without IPv6 may not come so far as to ask us: unit/test_addresses.py
+    # without IPv6 this code may not run: see unit/test_addresses.py
     if response.cause is not Cause.PRIVATE and ":" in host:
         assert response.cause is Cause.CONNECT
     else:
@@ -437,13 +433,13 @@ def test_private_addresses_are_refused_before_a_packet_is_sent(server, opened, h
     assert len(server.log) == before
 
 
-def test_a_refused_address_is_told_with_its_network(opened):
+def test_a_refused_address_is_reported_with_its_network(opened):
     for address, network in (("127.0.0.1", "loopback"), ("169.254.169.254", "cloud metadata")):
         (response,) = carry(opened((f"a.test:80:{address}",), allow_private=False), "http://a.test/")
         assert response.detail == f"{address}: {network}"
 
 
-def test_a_name_with_a_private_and_a_public_address_is_asked_at_the_public_one(opened, monkeypatch):
+def test_a_name_with_private_and_public_addresses_is_requested_at_the_public_one(opened, monkeypatch):
     monkeypatch.setattr(wire, "special_network", lambda address: "loopback" if address == "127.0.0.1" else "")
     with talker(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "127.0.0.2") as public:
         (response,) = carry(
@@ -454,7 +450,7 @@ def test_a_name_with_a_private_and_a_public_address_is_asked_at_the_public_one(o
 
 
 @pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
-def test_what_is_withdrawn_before_it_is_sent_is_not_sent(server, opened, asked_before):
+def test_a_request_withdrawn_before_sending_is_not_sent(server, opened, asked_before):
     transport = opened(server.resolve)
     for target in asked_before:
         assert carry(transport, server.url("a.test", target))[0].status == 200
@@ -474,10 +470,10 @@ def test_what_is_withdrawn_before_it_is_sent_is_not_sent(server, opened, asked_b
 
 @pytest.mark.parametrize("asked_before", [[], ["/good.html?before"]], ids=["new connection", "open connection"])
 @pytest.mark.parametrize("stopped_in", ["between start and wait", "while connecting"])
-def test_what_a_stopped_process_could_not_send_in_time_is_not_sent(server, opened, asked_before, stopped_in):
-    """Its host may be another worker's by then.
+def test_a_stopped_process_does_not_send_late_requests(server, opened, asked_before, stopped_in):
+    """Another worker may have leased its host by then.
 
-    Stopped for half a minute, at any moment before the first byte leaves.
+    The process is stopped for half a minute at any time before the first byte is sent.
     """
     patient = FetchLimits(connect_timeout_s=60.0, first_byte_timeout_s=60.0, total_timeout_s=60.0)
     transport, looks = opened(server.resolve, limits=patient), itertools.count()

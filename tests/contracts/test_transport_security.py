@@ -13,7 +13,7 @@ from testweb import serve, tls
 # proxies
 
 
-def test_a_proxy_is_asked_for_the_whole_url(server, opened):
+def test_a_proxy_gets_the_absolute_url(server, opened):
     with talker(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as proxy:
         (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "http://far.test/x")
         assert proxy.heard[0].startswith(b"GET http://far.test/x HTTP/1.1\r\n")
@@ -30,14 +30,14 @@ def test_a_proxy_that_refuses_a_tunnel_is_not_the_server(opened, says):
     assert (response.status, response.cause) == (0, Cause.PROXY)
 
 
-def test_a_tunnel_that_breaks_is_no_answer(opened):
+def test_a_broken_tunnel_is_a_failure(opened):
     with talker(b"HTTP/1.1 200 Connection established\r\nX-Proxy: yes\r\n\r\n") as proxy:
         (response,) = carry(opened(proxy=f"http://127.0.0.1:{proxy.port}"), "https://far.test/x")
     assert response.cause is not None
     assert (response.status, response.headers.fields) == (0, ())
 
 
-def test_a_proxy_that_is_not_there_is_told(opened):
+def test_a_missing_proxy_is_reported(opened):
     with talker(b"") as gone:
         port = gone.port
     (response,) = carry(opened(proxy=f"http://127.0.0.1:{port}"), "http://far.test/")
@@ -46,7 +46,7 @@ def test_a_proxy_that_is_not_there_is_told(opened):
     assert nameless.cause is Cause.PROXY
 
 
-def test_a_proxy_of_the_environment_is_not_obeyed(server, opened, monkeypatch):
+def test_proxies_of_the_environment_are_ignored(server, opened, monkeypatch):
     monkeypatch.setitem(os.environ, "http_proxy", "http://127.0.0.1:9")
     assert carry(opened(server.resolve), server.url("a.test", "/good.html"))[0].status == 200
 
@@ -55,7 +55,7 @@ def test_a_proxy_of_the_environment_is_not_obeyed(server, opened, monkeypatch):
 
 
 @pytest.mark.skipif(not tls.AVAILABLE, reason="needs the openssl program")
-def test_certificates_are_verified_unless_told_otherwise(opened, tmp_path):
+def test_certificates_are_verified_by_default(opened, tmp_path):
     pem = tls.self_signed(tmp_path, "a.test")
     with serve(fault_web(), certificate=pem) as server:
         url = server.url("a.test", "/good.html", tls=True)

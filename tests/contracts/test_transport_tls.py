@@ -1,6 +1,4 @@
-"""The real transport and TLS of every bad kind: refused before a byte of a request is sent,
-told as what it is, and soon.
-"""
+"""The real transport and invalid TLS: refused quickly, before a byte of the request is sent, with the right cause."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ def site():
 
 
 def asked(certificate, trusted, **identity):
-    """(the answer of a server with that certificate, how many requests it saw)."""
+    """(answer of a server with that certificate, number of its requests)."""
     with serve(site(), certificate=certificate) as server:
         transport = curl(server.resolve, ca_file=str(trusted), **identity)
         (response,) = carry(transport, server.url("a.test", "/", tls=True))
@@ -39,18 +37,18 @@ def asked(certificate, trusted, **identity):
 
 
 def chained(ours):
-    """Signed by an authority that ours signed, whose own certificate is sent along."""
+    """Signed by an intermediate authority, whose certificate is sent along."""
     middle = ours.sign("middle", may_sign=True)
     (ours.folder / "middle.key").write_bytes(middle.read_bytes().partition(b"-----BEGIN CERT")[0])
     return tls.Authority(ours.folder, "middle").sign("leaf"), middle
 
 
-def test_a_good_certificate_is_taken(ours):
+def test_a_valid_certificate_is_accepted(ours):
     response, requests = asked(ours.sign("good"), ours.trusted)
     assert (response.status, response.cause, requests) == (200, None, 1)
 
 
-def test_a_chain_is_followed_and_a_broken_one_is_not(ours):
+def test_a_valid_chain_is_accepted_and_a_broken_one_refused(ours):
     leaf, middle = chained(ours)
     whole = ours.folder / "whole.pem"
     whole.write_bytes(leaf.read_bytes() + middle.read_bytes().partition(b"-----END PRIVATE KEY-----\n")[2])
@@ -65,13 +63,13 @@ BAD = {
     "for another level": lambda ours: ours.sign("wide", names="DNS:*.a.test"),
     "for an address": lambda ours: ours.sign("address", names="IP:127.0.0.1"),
     "for clients": lambda ours: ours.sign("client", purpose="clientAuth"),
-    "by itself": lambda ours: tls.self_signed(ours.folder),
-    "by nobody we know": lambda ours: tls.authority(ours.folder, "stranger").sign("strange"),
+    "self-signed": lambda ours: tls.self_signed(ours.folder),
+    "by an unknown authority": lambda ours: tls.authority(ours.folder, "stranger").sign("strange"),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_certificate_is_refused_before_anything_is_asked(ours, kind):
+def test_an_invalid_certificate_is_refused_before_a_request(ours, kind):
     pem = BAD[kind](ours)
     response, requests = asked(pem, ours.trusted)
     assert (response.cause, response.status, requests) == (Cause.TLS, 0, 0), response
@@ -104,7 +102,7 @@ WRECKS = {
 
 
 @pytest.mark.parametrize("kind", WRECKS)
-def test_a_handshake_that_breaks_is_no_answer(kind):
+def test_a_broken_handshake_is_a_failure(kind):
     served = Talker(lambda connection: connection.sendall(WRECKS[kind]))
     transport = curl((f"a.test:{served.port}:127.0.0.1",))
     (response,) = carry(transport, f"https://a.test:{served.port}/")
@@ -114,8 +112,8 @@ def test_a_handshake_that_breaks_is_no_answer(kind):
     assert all(b"GET" not in heard for heard in served.heard)
 
 
-def test_a_handshake_without_end_has_the_time_that_a_connection_has():
-    """A byte at a time, of a record that would have sixteen thousand."""
+def test_an_endless_handshake_is_limited_by_the_connect_timeout():
+    """One byte at a time of a record of sixteen thousand."""
 
     def drip(connection):
         connection.sendall(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")

@@ -1,4 +1,4 @@
-"""The interface shows a collection in a database as one in a folder, and keeps in the database what is decided."""
+"""The interface shows collections in databases like those in folders, and stores decisions in the database."""
 
 import contextlib
 import threading
@@ -38,7 +38,7 @@ SCREENS = ("live", "t/pages", "t/links", "t/issues", "map", "site", "search?q=pi
 
 @pytest.fixture
 def served(tmp_path, monkeypatch, address):
-    """(someone who asks, the state) of a server that shows a folder of collections and one in a database."""
+    """(client, state) of a server with a folder of collections and a collection in a database."""
     monkeypatch.chdir(tmp_path)
     folder = stored(tmp_path / "here" / "e.periplus", ANSWERS, [HOME])
     into_database(folder, address.text, silent)
@@ -53,7 +53,7 @@ def posted(client, path, form, **values):
     )
 
 
-def test_screens_say_the_same_of_both(served):
+def test_screens_are_equal_for_both(served):
     client, state, address = served
     rows = {row.pop("name"): row for row in client.get("/?format=json").json()["collections"]}
     assert {*rows} == {"e", address.collection}
@@ -66,7 +66,7 @@ def test_screens_say_the_same_of_both(served):
         assert of_folder.status_code == of_database.status_code == 200, (screen, of_database.text[:500])
 
 
-def test_what_is_decided_on_a_fault_is_kept_in_the_database(served):
+def test_decisions_on_faults_are_stored_in_the_database(served):
     client, _, address = served
     fault = next(iter(noted_faults(address.text).values())).fault
     values = {"code": fault.code, "cause": fault.cause}
@@ -81,7 +81,7 @@ def test_what_is_decided_on_a_fault_is_kept_in_the_database(served):
 
 @pytest.fixture
 def others(monkeypatch, tmp_path):
-    """Reads the collection as another user does, who has a cache of his own."""
+    """Reads the collection as another user with a separate cache."""
 
     def read(place):
         with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ def others(monkeypatch, tmp_path):
     return read
 
 
-def test_a_portal_is_begun_decided_on_changed_and_removed_in_the_database(served, others):
+def test_a_portal_is_created_edited_and_removed_in_the_database(served, others):
     client, state, address = served
     at = f"/c/{address.collection}"
     assert posted(client, f"{at}/portals", f"{at}/portals", name="coast", title="The coast").status_code == 303
@@ -125,7 +125,7 @@ def test_a_topic_is_labelled_and_removed_in_the_database(served, others):
     assert topic_names(others(address.text)) == []
 
 
-def test_a_survey_is_begun_and_its_sites_are_marked_in_the_database(served, others):
+def test_a_survey_is_created_and_its_sites_marked_in_the_database(served, others):
     client, _, address = served
     at = f"/c/{address.collection}/survey"
     assert posted(client, f"{at}/create", at, sites="https://e.org/", title="A survey", run="").status_code == 303
@@ -150,7 +150,7 @@ def test_segments_are_named_in_the_database_and_move_with_it(served, others, tmp
     assert [rule.name for rule in rules_at(tmp_path / "back")] == ["pilots"]
 
 
-def test_segments_of_a_folder_move_into_the_database_and_those_named_here_go_before(tmp_path, monkeypatch, address):
+def test_segments_of_a_folder_move_into_the_database_and_local_ones_precede(tmp_path, monkeypatch, address):
     monkeypatch.chdir(tmp_path)
     folder = stored(tmp_path / "e.periplus", ANSWERS, [HOME])
     (folder / "periplus.toml").write_text('[login.e]\nhosts = ["e.org"]\n\n[segments]\nfirst = "/a"\n')
@@ -165,7 +165,7 @@ def test_segments_of_a_folder_move_into_the_database_and_those_named_here_go_bef
         write_rules(address.text, 'x = "/"')
 
 
-def test_a_login_is_kept_in_no_database(served):
+def test_logins_are_not_stored_in_databases(served):
     client, _, address = served
     form = f"/c/{address.collection}/settings"
     assert "kept in no database" in (shown := client.get(form).text) and "login_secret" not in shown
@@ -175,7 +175,7 @@ def test_a_login_is_kept_in_no_database(served):
     assert "SECRET" not in home_of(address.text).rules_text()
 
 
-def test_jobs_are_asked_for_at_the_address_and_without_its_password(served):
+def test_jobs_are_queued_at_the_address_without_its_password(served):
     client, state, address = served
     copy = state.places.collections()[address.collection]
     assert state.places.base.name == "here"
@@ -201,7 +201,7 @@ def test_a_search_by_the_shared_index_needs_no_copy(served, tmp_path, monkeypatc
     assert not state.places.collections()[address.collection].exists()
 
 
-def test_a_screen_says_that_its_copy_is_being_made(served, monkeypatch):
+def test_a_screen_reports_that_its_copy_is_being_made(served, monkeypatch):
     client, _, address = served
     begun, go_on = threading.Event(), threading.Event()
 
@@ -215,7 +215,7 @@ def test_a_screen_says_that_its_copy_is_being_made(served, monkeypatch):
     path = f"/c/{address.collection}/t/pages"
     copied = client.get(path)
     assert begun.wait(60) and copied.status_code == 200 and "is being copied from its database" in copied.text
-    assert 'data-again="1"' in copied.text, "the screen asks again by itself"
+    assert 'data-again="1"' in copied.text, "the screen reloads"
     assert client.get(f"{path}?format=json").status_code == 503, "a program asks again"
     assert client.get("/").status_code == 200
     go_on.set()
@@ -223,7 +223,7 @@ def test_a_screen_says_that_its_copy_is_being_made(served, monkeypatch):
     assert "Pilots" in client.get(f"/c/{address.collection}/t/pages").text
 
 
-def test_a_copy_that_is_shown_follows_the_database(served):
+def test_a_displayed_copy_follows_the_database(served):
     client, state, address = served
     assert client.get(f"/c/{address.collection}/page?url=https://e.org/a").status_code == 200
     with contextlib.closing(connect(address)) as database:

@@ -1,4 +1,4 @@
-"""What tests of the wire need: a web of faults, a socket that says what it is told, exchanges carried to their end."""
+"""Tools for tests of the transport: a web of faults, a scripted socket, complete exchanges."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def curl(
     admits=None,
     **identity,
 ):
-    """A transport to loopback, unless identity says otherwise."""
+    """A transport to loopback, unless identity overrides it."""
     identity = {"allow_private": True, "resolve": tuple(resolve)} | identity
     wire = Wire(
         limits,
@@ -69,7 +69,7 @@ def curl(
 
 
 def carry(transport, *requests):
-    """Responses by URL path's text, when all that was started has ended. Texts are taken for URLs."""
+    """Responses by path, after all exchanges ended. Texts are parsed as URLs."""
     asked = [request if isinstance(request, Request) else Request(request) for request in requests]
     for request in asked:
         transport.start(request)
@@ -107,7 +107,7 @@ class Talker:
 
 @contextlib.contextmanager
 def talker(says, address="127.0.0.1"):
-    """A Talker that says these bytes to everyone and hangs up."""
+    """A Talker that sends these bytes on every connection and closes it."""
     served = Talker(lambda connection: connection.sendall(says), address)
     try:
         yield served

@@ -1,4 +1,4 @@
-"""Who is told of a collection in a database is told what is told of the same one in a folder."""
+"""Notices of a collection in a database equal those of the same collection in a folder."""
 
 import contextlib
 import sqlite3
@@ -30,7 +30,7 @@ def with_secret(address):
 
 @pytest.fixture
 def told_of_both(tmp_path, monkeypatch, address):
-    """(the folder of collections, what was told of the folder, what of the database)."""
+    """(folder of collections, notices of the folder, notices of the database)."""
     monkeypatch.chdir(tmp_path)
     folder = stored(tmp_path / "e.periplus", WEB, [HOME])
     for number, change in enumerate(("", "INSERT INTO site (key) VALUES ('new.net')", SUSPICIOUS)):
@@ -44,7 +44,7 @@ def told_of_both(tmp_path, monkeypatch, address):
     return tmp_path, *told
 
 
-def test_the_same_is_told_and_no_password(told_of_both, address):
+def test_notices_are_equal_and_have_no_password(told_of_both, address):
     base, of_folder, of_database = told_of_both
     assert {notice.kind for notice in of_folder} == {NoticeKind.SUSPICIOUS}
     kinds = [[(notice.kind, notice.subjects, notice.count) for notice in told] for told in (of_folder, of_database)]
@@ -55,14 +55,14 @@ def test_the_same_is_told_and_no_password(told_of_both, address):
     assert screen(of_database[0], "https://x.example/").startswith(f"https://x.example/c/{address.collection}/")
 
 
-def test_a_subscription_to_an_address_is_told_of_it_alone(told_of_both, address):
+def test_a_subscription_to_an_address_gets_its_notices_only(told_of_both, address):
     base, *_ = told_of_both
     made, _ = notices.subscribe(base, "http://127.0.0.1:9/hook", (), with_secret(address))
     assert made.collection == notices.noticed_name(address.text)
     assert "s3cret" not in str(made)
 
 
-def test_jobs_of_addresses_are_looked_at_and_their_failures_told(told_of_both, address):
+def test_failed_jobs_of_addresses_are_reported(told_of_both, address):
     base, *_ = told_of_both
     assert notices.collections_of(base, ("check", "-c", address.text)) == [address.text]
     assert notices.collections_of(base, ("check", f"--collection={address.text}")) == [address.text]

@@ -1,4 +1,4 @@
-"""Claims about audits on generated input."""
+"""Properties of audits on generated input."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sites(draw):
 
 
 def twin(site):
-    """The checks of some kinds in plain words: what the array code must find, and no more of these kinds."""
+    """Reference implementation of some checks: exactly the expected issues of these kinds."""
     found, titles, texts = set(), defaultdict(set), defaultdict(set)
     for name, page in site.pages.items():
         if page["noindex"] or page["canonical"] not in ("", name):
@@ -78,7 +78,7 @@ def twin(site):
 
 @settings(max_examples=120)
 @given(site=sites())
-def test_the_array_code_agrees_with_plain_words(site):
+def test_the_array_code_equals_the_reference(site):
     expected = twin(site)
     codes = {
         "title-missing",
@@ -121,7 +121,7 @@ ATTEMPT = st.builds(Attempt, st.floats(0, 100), STATUS, st.sampled_from([None, *
 
 @settings(max_examples=200)
 @given(attempts=st.lists(ATTEMPT, max_size=5), reason=st.sampled_from(list(Reason)), spacing_s=st.floats(0.1, 50))
-def test_a_verdict_is_total_and_one_failure_alarms_nobody(attempts, reason, spacing_s):
+def test_a_verdict_is_total_and_a_single_failure_is_not_broken(attempts, reason, spacing_s):
     attempts = sorted(attempts, key=lambda attempt: attempt.at)
     found = judge(Evidence(reason, attempts), spacing_s=spacing_s)
     assert found.why
@@ -146,7 +146,7 @@ def test_questions_about_texts_are_total(text, anchors):
 
 
 @given(name=st.text(min_size=1, max_size=8))
-def test_an_anchor_that_is_there_is_found_however_it_is_encoded(name):
+def test_an_existing_anchor_is_found_in_any_encoding(name):
     from urllib.parse import quote
 
     if ":~:" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name):

@@ -1,4 +1,4 @@
-"""Blocks of any markup: all words that are seen, each once, in their order."""
+"""Blocks of any markup: all visible words, each once, in order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every campaign ends, and one with a budget of pages repeats: over random webs, robots.txt that come late, lead
-elsewhere or never come, dead hosts, budgets and rules.
+"""Every campaign ends, and campaigns with a page budget are deterministic: over random webs, robots.txt that are late,
+redirect or never come, dead hosts, budgets and rules.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name
 from periplus.urls.units import unit_of
 
-MOST_S = 3 * 3600.0  # several times as long as the slowest of these webs takes host by host
+MOST_S = 3 * 3600.0  # several times the sequential crawl time of the slowest of these webs
 PLAIN = (("content-type", "text/plain"),)
 
 
 @dataclass(frozen=True)
 class MadeSite:
-    """One host of pages /0, /1, ... that all link to all, and to the other hosts' starts."""
+    """A host with pages /0, /1, ... that link to each other and to the starts of the other hosts."""
 
     pages: int
     robots: str  # none, rules, slow, short (expires at once), away (leads to the next host), error, silent, dead
-    broken: int  # every so many pages fail at first; 0: none
+    broken: int  # one page in this many fails at first; 0: none
     links: int  # new external links on a page
     took_s: float
 
@@ -140,7 +140,7 @@ def open_starts(store, policy: SurveyPolicy, campaign: Campaign, made: Settings,
 
 
 def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list[Request], bool, bool]:
-    """(pages asked for, whether nothing was left, whether it ended by itself)."""
+    """(requested pages, whether no work was left, whether it ended on its own)."""
     campaign = campaign_of(web, fields)
     made = made_settings(campaign, campaign.pages)
     clock, attempts = FakeClock(), dict[str, int]()
@@ -163,11 +163,11 @@ def run_to_its_end(web: list[MadeSite], fields: dict[str, object]) -> tuple[list
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """Simulates the death of the process."""
 
 
 class Mortal:
-    """A store whose process is killed after so many pages: it stores nothing any more."""
+    """A store whose process is killed after a number of pages: it then stores nothing."""
 
     def __init__(self, store: PlainStore, pages: float) -> None:
         self._store, self._left = store, pages
@@ -188,14 +188,14 @@ class Mortal:
 def repeated(
     web: list[MadeSite], fields: dict[str, object], seed: int | None, kills: tuple[int, ...] = ()
 ) -> list[tuple[str, bool]]:
-    """(URL, whether a page came) of each attempt that was stored, in their order.
+    """(URL, whether a page was fetched) of each stored attempt, in order.
 
-    seed: of the time that answers take, and of the delay; None: as they are made. kills: completions until each.
+    seed: for response times and delay; None: unchanged. kills: completions before each kill.
     """
     campaign, rng = campaign_of(web, fields), random.Random(seed)
 
     def answer(request: Request) -> Scripted:
-        broken = answer_of(web, request, {})  # a page fails whenever it is asked for: a kill may lose an answer
+        broken = answer_of(web, request, {})  # a page fails at every request: a kill may lose an answer
         return broken if seed is None else replace(broken, took_s=rng.uniform(0.01, 4.0))
 
     made = made_settings(campaign, campaign.pages, delay_s=0.5 if seed is None else rng.uniform(0.5, 5.0))
@@ -206,14 +206,14 @@ def repeated(
         policy.learn(store.visits(0))
         with contextlib.suppress(Killed):
             worker_of(Mortal(store, pages), FakeTransport(clock, answer), policy, made).run(lambda: False)
-        clock.seconds += 2 * made.storage.lease_s  # until its leases are over
+        clock.seconds += 2 * made.storage.lease_s  # until its leases expire
     return [(visit.url, visit.read) for visit in store.visits(0) if visit.asked]
 
 
 NAMES = ("pages", "rule", "within", "at_once")
-# Hosts that wait for their robots.txt had the rest of the budget in hand, and the rule stayed with another.
+# Regression: hosts that waited for robots.txt held the rest of the budget, and the rule stayed with another host.
 IN_HAND = ([MadeSite(22, "none", 0, 1, 0.1)] * 4, dict(zip(NAMES, (22, "r2:20", "learned", 0), strict=True)))
-# The host that the others' robots.txt lead to is silent: its waits doubled for ever, as nobody gave it up.
+# Regression: the target host of redirected robots.txt is silent; its waits doubled for ever.
 LED_TO_SILENCE = (
     [MadeSite(12, "away short", 2, 2, 0.0), MadeSite(8, "silent", 2, 2, 0.0), MadeSite(10, "away", 3, 0, 3.0)],
     dict(zip(NAMES, (19, "r3:2", "learned", 1), strict=True)),
@@ -239,7 +239,7 @@ def test_every_campaign_ends_with_its_budget_spent_or_nothing_left(web, fields):
     st.lists(st.integers(1, 8), max_size=3).map(tuple),
     st.integers(0, 99),
 )
-def test_neither_speed_nor_kills_change_what_a_campaign_with_a_budget_of_pages_reads(web, fields, kills, seed):
+def test_speed_and_kills_do_not_change_the_pages_of_a_campaign_with_a_page_budget(web, fields, kills, seed):
     whole = repeated(web, fields, None)
     assert repeated(web, fields, seed) == whole
     assert repeated(web, fields, seed, kills) == whole

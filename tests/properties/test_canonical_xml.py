@@ -1,4 +1,4 @@
-"""Canonical XML: well-formed for any input, and the tree that the parser built."""
+"""Canonical XML: well-formed for any input, and equal to the tree of the parser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def attribute_name(name: str, space: str) -> str:
 
 
 def plain_tree(text: str) -> list[object]:
-    """The slow twin: what the parser's own tree has, walked node by node."""
+    """Reference implementation: walks the parser's own tree."""
     found: list[object] = []
     for node in turbohtml.parse(
         re.sub("[\ud800-\udfff]", "\ufffd", text), allow_declarative_shadow_roots=False
@@ -165,6 +165,6 @@ def test_a_repeated_beginning_takes_linear_time(piece: str) -> None:
     assert without_doctype("<!DOCTYPE " + piece * 200_000) is not None
 
 
-def test_what_stands_in_a_shadow_root_stays():
+def test_contents_of_shadow_roots_are_kept():
     written = xml_of_html("<div><template id=a shadowrootmode=open><p>in</p></template>out</div>")
     assert b'<template id="a" shadowrootmode="open"><p>in</p></template>out' in written

@@ -1,4 +1,4 @@
-"""What holds for the parts of any blocks."""
+"""Properties of the parts of any blocks."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

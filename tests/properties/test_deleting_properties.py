@@ -1,4 +1,4 @@
-"""After a deletion a collection is as if it had never had the pages."""
+"""After a deletion a collection equals one that never had the pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WEBS = st.fixed_dictionaries({
 
 
 def answers_of(web: Mapping[str, object]) -> dict[str, Answer]:
-    """Pages with equal links say the same, so that they share one body."""
+    """Pages with equal links have the same text, so that they share a body."""
     found: dict[str, Answer] = {}
     for name, said in web.items():
         found[name] = page("Same", *said) if isinstance(said, tuple) else said  # type: ignore[assignment]
@@ -41,8 +41,8 @@ def answers_of(web: Mapping[str, object]) -> dict[str, Answer]:
 
 @settings(max_examples=25)
 @given(WEBS, st.sets(st.sampled_from(NAMES[1:])), st.sampled_from([1, 3, 1000]), st.booleans())
-def test_a_deletion_leaves_what_never_having_had_the_pages_leaves(web, chosen, batch, links_to) -> None:
-    """Batches of one URL, of three, of all. With links to the pages kept, for they tell that the addresses wait."""
+def test_a_deletion_equals_never_having_had_the_pages(web, chosen, batch, links_to) -> None:
+    """Batches of one URL, of three, of all. Links to the pages are kept, so that their addresses wait."""
     answers = answers_of(web)
     with tempfile.TemporaryDirectory() as place:
         starts = [START, "https://b.org/0"]
@@ -91,7 +91,7 @@ IDS = st.integers(-3, 12)
     st.lists(st.tuples(IDS, IDS), max_size=10),
     st.integers(1, 4),
 )
-def test_addresses_leave_with_the_last_page_that_links_to_them_as_said_plainly(gone, links, past, batch) -> None:
+def test_addresses_are_deleted_with_the_last_page_that_links_to_them(gone, links, past, batch) -> None:
     order = {page: place // batch for place, page in enumerate(sorted(gone))}
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(

@@ -1,4 +1,4 @@
-"""Claims about understanding, on generated input."""
+"""Properties of parsing, on generated input."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text,
 
 @settings(max_examples=300, deadline=None)
 @given(href=hrefs)
-def test_a_link_leads_where_its_url_resolves_to(href):
-    """The caches and short cuts of GatheredLinks change nothing."""
+def test_a_link_target_is_its_resolved_url(href):
+    """Caches and shortcuts of GatheredLinks do not change the result."""
     rows = GatheredLinks(PAGE, nofollow=False)
     rows.add(href, place_of(LinkKind.ANCHOR, Position.BODY))
     try:
@@ -140,7 +140,7 @@ PIECES = st.text(alphabet="ab \t\r\xa0\u2003\u3000\u1680\u205f\u200e\x85\x1c\xe9
 
 
 @given(blocks=st.lists(st.tuples(st.booleans(), st.lists(PIECES, min_size=1, max_size=4)), max_size=4))
-def test_lines_of_code_are_folded_where_they_stand(blocks):
+def test_lines_of_code_are_folded_in_place(blocks):
     rows = [(is_code, "\n".join(lines), len(lines) - 1) for is_code, lines in blocks]
     text = "\n".join(text for _, text, _ in rows)
     kinds, counts = bytes(is_code for is_code, *_ in rows), array("i", (count for *_, count in rows))
@@ -158,7 +158,7 @@ def test_lines_of_code_are_folded_where_they_stand(blocks):
     share=st.integers(0, 5),
     foreign=st.integers(0, 2),
 )
-def test_blocks_with_unlikely_letters_are_told_by_their_bytes(texts, share, foreign):
+def test_blocks_with_unlikely_letters_are_detected_by_their_bytes(texts, share, foreign):
     kinds, counts = bytes(len(texts)), array("i", (text.count("\n") for text in texts))
     written = "\n".join(texts).encode()
     rows = unlikely_blocks(written, line_blocks(kinds, b"\1" * 256, counts), 3, share, foreign)
@@ -172,7 +172,7 @@ def test_blocks_with_unlikely_letters_are_told_by_their_bytes(texts, share, fore
 
 
 @given(text=st.text())
-def test_taking_marks_away_goes_character_by_character_and_settles(text):
+def test_removing_diacritics_works_per_character_and_is_idempotent(text):
     plain = without_marks(text)
     assert without_marks(plain) == plain
 
@@ -185,7 +185,7 @@ def test_taking_marks_away_goes_character_by_character_and_settles(text):
     )
 )
 def test_the_folded_digest_is_that_of_the_text_without_marks(text):
-    """Of few characters outside ASCII and of many: each takes its own way."""
+    """With few and with many characters outside ASCII: they use different code."""
     assert (
         digests(b"", text.encode("utf-8", "surrogatepass")).folded
         == md5(without_marks(text).encode("utf-8", "surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""What holds for the reading of any bytes and any text."""
+"""Properties of decoding any bytes and any text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ media_types = st.sampled_from(["text/html", "text/plain", "application/xml", ""]
 
 @settings(max_examples=80, deadline=None)
 @given(body=bodies, label=labels, media_type=media_types, hint=st.sampled_from(["", "cz", "ru", "jp", "\0"]))
-def test_decoding_is_total_and_what_was_read_reads_the_same_again(body, label, media_type, hint):
+def test_decoding_is_total_and_stable(body, label, media_type, hint):
     text, charset = decode(body, label, media_type, hint)
     again, then = decode(text.encode("utf-8", "surrogatepass"), "utf-8", media_type, hint)
     if (
@@ -53,7 +53,7 @@ def test_decoding_is_total_and_what_was_read_reads_the_same_again(body, label, m
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), language=st.sampled_from(sorted(TEXTS)))
-def test_what_a_language_writes_in_its_encodings_is_read_back(data, language):
+def test_texts_are_decoded_from_all_encodings_of_their_language(data, language):
     encoding = data.draw(st.sampled_from(ENCODINGS[language]))
     parts = data.draw(st.permutations(TEXTS[language]))
     body = written("\n".join(parts), encoding)
@@ -75,7 +75,7 @@ def test_every_text_has_a_language_or_none(text, declared):
         | st.binary(max_size=3)
     ).map(b"".join)
 )
-def test_what_the_strict_decoder_takes_is_utf_8(body):
+def test_bytes_that_decode_strictly_are_utf_8(body):
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Every engine finds the same on datasets made by chance, and what the analyses of one site find."""
+"""All engines have the same results on random datasets, equal to the analyses of single sites."""
 
 import pickle
 from functools import partial
@@ -41,7 +41,7 @@ def agree(one, other):
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    """So that a few rows are many blocks."""
+    """Makes many blocks of a few rows."""
     usual = dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING, in_blocks.LINKS_AT_ONCE
     dataset_files.blocks.__defaults__, streamed.LINKS_AT_ONCE, streamed.WAITING = (7, None), 5, 11
     in_blocks.LINKS_AT_ONCE = 13
@@ -50,7 +50,7 @@ def small_blocks():
 
 
 class Here:
-    """Stands in for a cluster: each task is done here, after the way that it would take to another machine."""
+    """A fake cluster: runs each task here, after serialising it as for another machine."""
 
     def parallelize(self, numbers, slices):
         return Mapped(numbers)
@@ -61,7 +61,7 @@ class Mapped:
         self.values = values
 
     def map(self, work):
-        # the last first: tasks of a round depend on none of their round
+        # in reverse order: tasks of a round are independent
         done = [pickle.loads(pickle.dumps(work))(value) for value in reversed(self.values)]
         return Mapped(pickle.loads(pickle.dumps(done[::-1])))
 
@@ -70,7 +70,7 @@ class Mapped:
 
 
 def cluster_engine(count):
-    """The cluster's stages in so many blocks."""
+    """The stages of a cluster in a number of blocks."""
 
     def run(name, task):
         in_blocks.STAGES[name](Here(), Blocks(task, blocks_of(task, 1, 0).urls, count))
@@ -102,7 +102,7 @@ def test_a_cluster_in_blocks_makes_no_difference(tmp_path_factory, seed, urls, s
     )
 
 
-def test_what_a_task_refuses_is_raised_as_it_is(tmp_path):
+def test_an_error_of_a_task_is_raised_unchanged(tmp_path):
     dataset = chance_dataset(tmp_path / "data", 1)
     with pytest.raises(NotConverged, match="1 rounds"):
         computed(dataset, tmp_path / "blocks", ("blocks", cluster_engine(2)), StageParameters(max_rounds=1))

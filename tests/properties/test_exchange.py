@@ -1,4 +1,4 @@
-"""Whoever is killed, wherever: what parts of a web hand over arrives, each batch once, and the end is told rightly."""
+"""After any kills, messages between parts of a web arrive, each batch once, and the end is detected correctly."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from periplus.urls.parts import WebPart, part_of
 
 PARTS = 3
 HOSTS = [f"s{number}.test" for number in range(12)]
-CALLS = 44  # of a turn that has something to give, before and after each
+CALLS = 44  # of a turn with data to send; killed before and after each
 OWNERS = {host: part_of(f"{host}:80", PARTS) for host in HOSTS}
 LATE = next(host for host in HOSTS if OWNERS[host] == 2)
 
 
 class KilledError(Exception):
-    """A process ends here."""
+    """Simulates the end of a process."""
 
 
 class Fragile:
-    """Does what the other does, until it is killed: at its n-th call, before that is done or after."""
+    """Wraps an object; is killed at its n-th call, before or after the call."""
 
     def __init__(self, inner, calls):
         self._inner, self._calls = inner, calls
@@ -43,7 +43,7 @@ class Fragile:
             self._die()
             done = attribute(*args, **more)
             with contextlib.ExitStack() as stack:
-                stack.callback(getattr(done, "close", lambda: None))  # as the end of a process does
+                stack.callback(getattr(done, "close", lambda: None))  # as at the end of a process
                 self._die()
                 stack.pop_all()
             return done
@@ -57,7 +57,7 @@ class Fragile:
 
 
 class World:
-    """Three parts in folders, of which each step may be killed."""
+    """Three parts in folders; each step may be killed."""
 
     def __init__(self, folder):
         self.folder, self.taken, self.met, self.place = folder, [], set(), str(folder / "place")
@@ -70,7 +70,7 @@ class World:
 
     @contextlib.contextmanager
     def process(self, number, lives):
-        """lives: calls until it is killed; 0: for ever."""
+        """lives: calls until it is killed; 0: never."""
         store = SqliteCrawlStore(self.folder / f"{number}", 1, Budget(), Storage(), lambda pid: True)
         apply_batch, calls = store.apply_batch, [lives]
 
@@ -112,7 +112,7 @@ turns = st.tuples(st.just("finish"), st.integers(1, PARTS), st.just(0) | st.inte
 
 
 def arrived(world):
-    """Whatever was begun is ended, each part twice; then what was met is where it belongs, once."""
+    """Finishes all open steps, each part twice; then each URL must be in its part, once."""
     for number in (*range(1, PARTS + 1), *range(1, PARTS + 1)):
         world.finish(number)
     for number in range(1, PARTS + 1):
@@ -126,7 +126,7 @@ def arrived(world):
 
 @settings(max_examples=15, deadline=None)
 @given(steps=st.lists(meetings | turns, max_size=20))
-def test_any_interleaving_of_meeting_writing_taking_and_kills(tmp_path_factory, steps):
+def test_any_interleaving_of_discovery_writing_reading_and_kills(tmp_path_factory, steps):
     world = World(tmp_path_factory.mktemp("web"))
     for step, *values in steps:
         getattr(world, step)(*values)
@@ -135,7 +135,7 @@ def test_any_interleaving_of_meeting_writing_taking_and_kills(tmp_path_factory, 
 
 @pytest.mark.parametrize("who", ["sender", "owner"])
 def test_a_kill_at_each_call_loses_nothing(tmp_path, who):
-    """So many that the last of them lets all be done."""
+    """Enough calls that the last run finishes."""
     host = next(host for host in HOSTS if OWNERS[host] != 1)
     world = World(tmp_path)
     for lives in range(1, CALLS + 1):
@@ -169,8 +169,8 @@ ends = st.tuples(st.just("finish"), st.integers(1, PARTS), st.just([]))
         ("finish", 3, []),
     ]
 )
-def test_no_part_says_that_all_are_done_before_they_are(tmp_path_factory, steps):
-    """Each begins with a page of its own; who works fetches all that waits there, and meets more by it."""
+def test_no_part_reports_the_end_too_early(tmp_path_factory, steps):
+    """Each part starts with a page; a work step fetches all waiting pages and discovers more."""
     world = World(tmp_path_factory.mktemp("web"))
     with contextlib.ExitStack() as stack:
         living = {number: stack.enter_context(world.process(number, 0)) for number in range(1, PARTS + 1)}
@@ -179,7 +179,7 @@ def test_no_part_says_that_all_are_done_before_they_are(tmp_path_factory, steps)
             living[owner][0].offer([candidate(f"http://{host}/")], (), 0.0)
         for step, number, links in steps:
             store = living[number][0]
-            if step == "work" and not store.idle(0.0):  # else it meets nothing
+            if step == "work" and not store.idle(0.0):  # otherwise it discovers nothing
                 fetch_all(store)
                 store.offer([candidate(f"http://{host}/{path}", 1) for host, path in links], (), 0.0)
             elif step == "finish" and not exchanges[number].finish():
@@ -193,14 +193,14 @@ def test_no_part_says_that_all_are_done_before_they_are(tmp_path_factory, steps)
 
 
 def fetch_all(store):
-    """The part has fetched all that waits."""
+    """Marks all waiting pages of the part as fetched."""
     with store._transaction() as ledger:
         store._connection.execute("UPDATE url SET reason = 'ok' WHERE reason = 'waiting'")
         store._connection.execute("UPDATE tally SET value = 0 WHERE name = 'reason:waiting'")
         ledger.clear_lists()
 
 
-def test_object_storage_is_a_place_too(tmp_path):
+def test_parts_exchange_through_object_storage(tmp_path):
     world = World(tmp_path)
     world.place = f"memory://{tmp_path}"
     for host in HOSTS:

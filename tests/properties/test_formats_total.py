@@ -1,4 +1,4 @@
-"""No bytes make a format's reader raise, and what it gives is a page like any other."""
+"""Readers of formats never raise, and return valid pages."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def manual() -> bytes:
 
 
 def test_pdf_with_bytes_changed(manual):
-    """By a plain generator: hypothesis would draw from a PDF's twenty thousand bytes for long."""
+    """Uses a plain generator: hypothesis would be slow on twenty thousand bytes."""
     import random
 
     rng = random.Random(7)

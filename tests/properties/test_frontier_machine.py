@@ -1,7 +1,7 @@
-"""The frontier under random histories: its promises hold, and it does what its plain twin does, on each database.
+"""The frontier under random histories: invariants hold, and it equals the reference implementation, on each database.
 
-Workers here keep the rules that real ones keep: they ask a host only while their lease lasts, and no
-sooner than it lets them.
+Workers follow the rules of real workers: they request from a host only during their lease, and not before its
+delay has passed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ FATES = st.sampled_from((Reason.OK, Reason.OK, Reason.NOT_FOUND, None, Reason.RO
 
 @dataclass
 class Held:
-    """A host in a worker's hands.
+    """A host leased by a worker.
 
-    Tasks are pairs, one of each world: their numbers in the lists are the store's own business.
+    Tasks are pairs, one of each world: their ids differ between stores.
     """
 
     lease: object
@@ -69,7 +69,7 @@ class Held:
 
 @dataclass
 class Hand:
-    """A worker: its names in both worlds, the hosts that it believes to hold, until when."""
+    """A worker: its ids in both worlds, the hosts that it believes to hold, the end of its lease."""
 
     pid: int
     names: tuple[str, str]
@@ -105,7 +105,7 @@ class Frontier(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def both(self, act, per=(None, None)):
-        """The same on both stores; the answers are equal."""
+        """Calls both stores; the answers must be equal."""
         real, plain = (
             act(store) if name is None else act(store, name) for store, name in zip(self.stores, per, strict=True)
         )
@@ -126,13 +126,13 @@ class Frontier(RuleBasedStateMachine):
             world.pause(paused)
 
     @precondition(lambda self: self.hands)
-    @rule(data=st.data(), how=st.sampled_from(("dies", "leaves", "the store is opened anew")))
+    @rule(data=st.data(), how=st.sampled_from(("dies", "leaves", "the store is reopened")))
     def a_worker_ends(self, data, how):
         hand = self.hands.pop(data.draw(st.integers(0, len(self.hands) - 1)))
         if how == "leaves":
             self.both(lambda store, name: store.leave(name, self.now), hand.names)
         self.living.discard(hand.pid)
-        if how == "the store is opened anew":  # names of workers are the store's own business, so all end
+        if how == "the store is reopened":  # worker ids are specific to the store, so all workers end
             for other in self.hands:
                 self.living.discard(other.pid)
             self.hands.clear()
@@ -155,7 +155,7 @@ class Frontier(RuleBasedStateMachine):
     def urls_are_offered(self, candidates, side_requests, reopen):
         self.both(lambda store: store.offer(candidates, side_requests, self.now, reopen=reopen))
 
-    # what a worker does
+    # actions of workers
 
     @rule(data=st.data(), most=st.integers(1, 4), horizon=st.sampled_from((0.0, 5.0)))
     def a_worker_leases(self, data, most, horizon):
@@ -165,7 +165,7 @@ class Frontier(RuleBasedStateMachine):
         ids = [host.host_id for host in ready[0]][:most]
         leases = self.both(lambda store, name: store.lease(name, ids, self.now), hand.names)
         if self.now > hand.until:
-            hand.held.clear()  # they were taken back; a worker asks for nothing more before a commit has told it so
+            hand.held.clear()  # the hosts were reclaimed; the worker requests nothing more until a commit reports it
         hand.until = self.now + LEASE_S
         for lease in leases:
             start = self.now + lease.wait_s
@@ -193,7 +193,7 @@ class Frontier(RuleBasedStateMachine):
         assert [replace(task, seq=0) for task in taken[0][0]] == [replace(task, seq=0) for task in taken[1][0]]
         pairs = list(zip(taken[0][0], taken[1][0], strict=True))
         pages = [task.url_id for task, _ in (*pairs, *held.tasks, *held.asked) if task.url_id]
-        assert len(pages) == len(set(pages)), "a URL is in hand once"
+        assert len(pages) == len(set(pages)), "a URL is taken once"
         assert not self.settled.keys() & {task.url_id for task, _ in pairs}, "a done URL is not given out"
         held.tasks.extend(pairs)
         for _ in range(min(asks, len(held.tasks))):
@@ -255,7 +255,7 @@ class Frontier(RuleBasedStateMachine):
         if host.release:
             del hand.held[held.lease.host_id]
 
-    # always
+    # invariants
 
     @invariant()
     def sums_are_right_and_nothing_vanishes(self):
@@ -264,7 +264,7 @@ class Frontier(RuleBasedStateMachine):
         wrong, tally, true, orphans = self.worlds[0].recount()
         assert not wrong, "pending is the number of entries"
         assert tally == true, "tallies equal a recount"
-        assert not orphans, "what waits stands in a list"
+        assert not orphans, "every waiting URL is in a list"
         counts = self.both(lambda store: store.counts())
         self.both(lambda store: store.idle(self.now))
         paused = self.both(lambda store: store.is_paused())
@@ -278,7 +278,7 @@ def _plain(seconds):
 
 
 class FrontierOnPostgres(Frontier):
-    """One collection for all examples, emptied before each: to make one takes longer than an example."""
+    """One collection for all examples, emptied before each: creating one takes longer than an example."""
 
     address = None
 

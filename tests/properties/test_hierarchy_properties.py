@@ -1,4 +1,4 @@
-"""Claims on the hierarchical map, on random graphs with many equal ranks."""
+"""Properties of the hierarchical map, on random graphs with many equal ranks."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ def webs(draw):
 
 
 def plain_map(links, home, rank):
-    """The slow twin: P1 to P5 word for word; the smaller URL on equal rank."""
+    """Reference implementation: P1 to P5 literally; the smaller URL on equal rank."""
     parent = {home: -1}
     depths = [{home}]
     while depths[-1]:
@@ -35,7 +35,7 @@ def plain_map(links, home, rank):
 
 @settings(max_examples=150, deadline=None)
 @given(webs())
-def test_equals_its_plain_twin(web):
+def test_equals_the_reference(web):
     count, links, rank = web
     found = hierarchical_map(graph_of(count, links), 0, rank)
     depths, parent = plain_map(links, 0, rank)

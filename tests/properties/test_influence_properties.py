@@ -1,4 +1,4 @@
-"""What is promised of influence on any cascades: values grow by less and less, lazy is plain, bounds hold.
+"""Properties of influence on any cascades: submodular values, lazy equals plain greedy, bounds hold.
 
 And dates are total.
 """

@@ -1,8 +1,8 @@
 # ruff: noqa: E501
-"""Readers of strangers' bytes take time in proportion to what they are given, whatever its shape.
+"""Readers of untrusted input take linear time, whatever its shape.
 
-CPU of this thread for four times as much: a reader that passes over the rest for each piece takes sixteen times as long.
-What is fast in itself is not compared: below the floor a busy machine decides.
+Compares the CPU time of this thread for four times the input: a quadratic reader takes sixteen times as long. Times
+below a floor are not compared, because they depend on other load.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from periplus.urls.url_patterns import plain, url_patterns
 
 PAGE = canonical("http://a.example/dir/page.html")
 SIZE = 50_000
-FLOOR_S = 0.5  # of the larger one: a quadratic reader needs seconds
-MOST_TIMES = 10  # what four times as much may cost; 16 is quadratic
+FLOOR_S = 0.5  # for the larger input: a quadratic reader needs seconds
+MOST_TIMES = 10  # largest ratio for four times the input; 16 is quadratic
 
 
 def document(media_type: str) -> Callable[[str], object]:
@@ -122,6 +122,6 @@ def cpu_s(reader: Callable[[str], object], text: str) -> float:
 def test_four_times_as_much_takes_about_four_times_as_long(reader, piece):
     text = piece * (SIZE // len(piece) + 1)
     small, large = cpu_s(reader, text), cpu_s(reader, text * 4)
-    if large > max(FLOOR_S, MOST_TIMES * small):  # once more: a first call loads what it needs
+    if large > max(FLOOR_S, MOST_TIMES * small):  # repeated: a first call loads its tables
         small, large = min(small, cpu_s(reader, text)), min(large, cpu_s(reader, text * 4))
     assert large <= max(FLOOR_S, MOST_TIMES * small), f"{small:.3f} s, then {large:.3f} s"

@@ -1,4 +1,4 @@
-"""Claims on PageRank, on random graphs."""
+"""Properties of PageRank, on random graphs."""
 
 from unittest import mock
 
@@ -20,7 +20,7 @@ def links_between_pages(draw):
 
 
 def plain_published(count, links, damping, rounds):
-    """The slow twin."""
+    """Reference implementation."""
     out = {page: sum(source == page for source, _ in links) for page in range(count)}
     scores = [1.0] * count
     for _ in range(rounds):
@@ -59,7 +59,7 @@ def test_equals_a_dense_solution_and_networkx_and_sums_to_one(web, damping):
 
 @settings(max_examples=60, deadline=None)
 @given(links_between_pages(), dampings, st.integers(0, 5))
-def test_published_rank_equals_its_plain_twin_after_any_number_of_rounds(web, damping, rounds):
+def test_published_rank_equals_the_reference_after_any_number_of_rounds(web, damping, rounds):
     count, links = web
     ranking = published_rank(graph_of(count, links), damping=damping, rounds=rounds)
     assert ranking.scores.tolist() == pytest.approx(plain_published(count, links, damping, rounds), abs=1e-12)
@@ -89,7 +89,7 @@ def test_follows_a_renaming_of_the_pages(web, rng):
 @settings(max_examples=40, deadline=None)
 @given(links_between_pages(), dampings)
 def test_small_and_large_graphs_are_added_up_alike(web, damping):
-    """With SciPy and without it the sums have the same order, so that not even their last bits differ."""
+    """Sums have the same order with and without SciPy, so that even their last bits are equal."""
     graph = graph_of(*web)
     assert len(graph.targets) < LINKS_FOR_SCIPY
     by_numpy = pagerank(graph, damping=damping, max_rounds=400).scores

@@ -1,4 +1,4 @@
-"""Claims on parameter rules for any URL and many rules."""
+"""Properties of parameter rules for any URL and many rules."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

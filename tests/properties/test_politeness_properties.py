@@ -1,4 +1,4 @@
-"""Politeness over any history: no gap is under the floor, no wait that was asked for is cut short but by its cap."""
+"""Politeness over any history: gaps are never below the floor, requested waits are shortened only by their cap."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The reader of columns says of any page what its slow twin says, which asks another parser's tree."""
+"""The column reader equals the reference reader, which uses the tree of another parser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MARKUP = st.lists(TOKEN, max_size=40).map("".join)
 @settings(max_examples=300, deadline=None)
 @given(MARKUP)
 @example("<svg><a href=x>A<a href=x>B</a>C</a>")  # the outer link's text is the first
-def test_a_page_says_what_the_slow_twin_says(markup):
+def test_the_reader_equals_the_reference(markup):
     source = Source(Url("http://a.example/b/c.html"), Headers(), markup.encode(), kind="text/html")
     assert read_html(source) == slow_reader.read_html(source)
 

@@ -1,4 +1,4 @@
-"""A rendering that ended before its page was parsed never has less than what was sent."""
+"""A rendering that ended before its page was parsed has at least the content of the response."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=3),
     st.sampled_from(["20 dialogs", "time"]),
 )
-def test_a_page_cut_off_by_a_bound_has_the_links_and_the_text_that_were_sent(pieces, parsed, made, bound):
+def test_a_truncated_rendering_has_the_links_and_text_of_the_response(pieces, parsed, made, bound):
     headers = Headers((("content-type", "text/html"),))
     sent, shown = ("".join(some).encode() for some in (pieces, [*pieces[:parsed], *made]))
     request = Request(HOME)

@@ -1,4 +1,4 @@
-"""Claims on robots.txt for any bytes, and agreement with protego where both follow the standard."""
+"""Properties of robots.txt for any bytes, and agreement with protego where both follow the standard."""
 
 import re
 
@@ -43,7 +43,7 @@ def decided(rules, path):
 
 
 def matches(pattern, path):
-    """The slow twin: the standard's special characters as a regular expression."""
+    """Reference implementation: the special characters of the standard as a regular expression."""
     anchored = pattern.endswith("$")
     body = ".*".join(re.escape(part) for part in pattern.removesuffix("$").split("*"))
     return re.match(body + (r"\Z" if anchored else ""), path, re.DOTALL) is not None
@@ -72,7 +72,7 @@ def test_one_more_disallow_never_allows_more(rules, pattern, path):
 @settings(max_examples=500)
 @example([("Disallow", "/a"), ("Disallow", "/ab")], "/ac")
 @example([("Disallow", "/a*b*"), ("Allow", "/a$")], "/a")
-def test_the_line_named_does_decide(rules, path):
+def test_the_reported_line_decides(rules, path):
     verdict = decided(rules, path)
     if verdict.line:
         kind, pattern = rules[verdict.line - 2]

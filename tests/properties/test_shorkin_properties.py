@@ -1,4 +1,4 @@
-"""The fast method and the plain transcription of its rules say the same of any site."""
+"""The fast method and the plain transcription of its rules agree on any site."""
 
 import random
 
@@ -12,9 +12,9 @@ from plain_shorkin import plain_clusters
 
 
 def random_site(rng):
-    """Pages as chains: templates that lose and gain some, text of their own, now and then a page twice.
+    """Pages as chains: templates with changes, unique text, some duplicate pages.
 
-    Short lengths make ties.
+    Short lengths cause ties.
     """
     words = [at << 32 | rng.randint(1, rng.choice([3, 60])) for at in range(rng.choice([15, 40, 200]))]
     templates = [[word for word in words if rng.random() < 0.5] for _ in range(rng.randint(1, 3))]
@@ -31,7 +31,7 @@ def random_site(rng):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_fast_and_plain_agree_on_random_sites(seed, monkeypatch):
-    """The bounds that only save work are set to values at which even twenty pages meet every branch."""
+    """The bounds of optimisations are set so low that even twenty pages use every branch."""
     for at in range(20):
         rng = random.Random(seed * 1000 + at)
         monkeypatch.setattr(shorkin, "KINDS_MOST", rng.choice([1, 3, 1024]))

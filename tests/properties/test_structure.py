@@ -1,4 +1,4 @@
-"""Blocks in the store: what was put comes out."""
+"""Blocks are read from the store as they were written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_parts_come_out_as_they_went_in(parts):
 
 
 def test_the_numbers_of_kinds_and_landmarks_never_change():
-    """They stand in collections."""
+    """They are stored in collections."""
     rows = (
         *(Block(kind, "x", "p", 1 if kind is BlockKind.HEADING else 0) for kind in BlockKind),
         *(Block(BlockKind.PARAGRAPH, "y", "p", 0, place) for place in Position),

@@ -1,4 +1,4 @@
-"""What TrapDetector and the patterns of URLs promise for any input."""
+"""Properties of TrapDetector and of URL patterns for any input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_plain_is_idempotent(url):
 
 
 def site(seed: int) -> Web:
-    """A site of some 60 pages and an endless part of its own kind: links, texts and what vouches for what are drawn."""
+    """A site of about 60 pages with a random endless part: random links, texts and evidence."""
     chance = random.Random(seed)
     folders = ["", "a/", "a/b/", "c/", "d/1/"]
     pages = {f"/{chance.choice(folders)}{chance.choice('pqrs')}{number}": chance.random() for number in range(60)}
@@ -77,7 +77,7 @@ def site(seed: int) -> Web:
 @example(0, 3, [1, 2, 3])
 @example(195158, 1, [8])
 def test_whenever_it_is_killed_a_crawl_reads_the_same_pages(seed, window, kills):
-    """In which order doubtful ones come is a matter of rounds, which begin anew."""
+    """The order of doubtful URLs depends on rounds, which restart."""
     whole = crawl(site(seed), window, limit=400)
     assert sorted(crawl(site(seed), window, limit=400, kills=kills)) == sorted(whole)
 
@@ -108,7 +108,7 @@ def test_window_0_refuses_nothing_and_learns_nothing(pages):
 
 
 @given(st.text())
-def test_what_was_read_twice_brings_nothing(text):
+def test_repeated_text_is_not_new(text):
     memory, written = LineMemory(10**6, 0, ()), text.lower().encode("utf-8", "replace")
     for _ in range(2):
         memory.read(written, b"", b"", 1000)
@@ -118,7 +118,7 @@ def test_what_was_read_twice_brings_nothing(text):
 
 
 @given(st.lists(st.sampled_from(["oak", "elm", "ash", "7", "8:30"]), min_size=1, max_size=9), st.integers(0, 9))
-def test_a_line_of_the_address_s_own_words_brings_nothing(words, number):
+def test_lines_of_words_of_the_address_are_not_new(words, number):
     memory = LineMemory(1000, 0, ())
     written = " ".join(words).encode()
     assert memory.read(written, b"x/" + written, b"", 10) == NOTHING
@@ -128,7 +128,7 @@ def test_a_line_of_the_address_s_own_words_brings_nothing(words, number):
 
 @given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=30), max_size=12), st.integers(1, 20))
 def test_which_lines_are_in_memory_follows_from_their_sequence(pages, generation):
-    """As a plain list of keys has it, and the same when a part of the sequence is given back."""
+    """Equal to a plain list of keys, also when part of the sequence is undone."""
     memory, sequence, young, old = LineMemory(generation, 0, ()), [], set(), set()
     for page in pages:
         expected = []
@@ -149,7 +149,7 @@ def test_which_lines_are_in_memory_follows_from_their_sequence(pages, generation
     assert again.shown == memory.shown
 
 
-def test_of_a_series_in_doubt_what_was_read_under_another_session_is_in_no_doubt():
+def test_pages_fetched_under_another_session_are_not_doubtful():
     watch = TrapDetector(10, 1000, TrapMemory(), Past(Host()))
     for number in range(12):
         url = f"{HOST}/a{number}?sid={number:016x}"

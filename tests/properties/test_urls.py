@@ -1,4 +1,4 @@
-"""Claims on URLs and hosts for any text."""
+"""Properties of URLs and hosts for any text."""
 
 import string
 
@@ -65,7 +65,7 @@ BASES = st.sampled_from(
 
 
 def either(function, *args):
-    """The result, or InvalidUrl as a value; anything else passes."""
+    """The result, or InvalidUrl as a value; other exceptions propagate."""
     try:
         return function(*args)
     except InvalidUrl:

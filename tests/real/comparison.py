@@ -1,13 +1,11 @@
-"""Does Periplus read real manuals whole?
-
-Each is crawled as a user would, and compared with what another reader of it saw.
+"""Crawls real manuals completely, and compares the results with those of an independent reader.
 
     python tests/real/comparison.py NAME... [--interrupted] [--stranger] [--keep DIR] [crawl flags]
 
 NAME: of tests/real/manuals.py, or all. --interrupted: the crawl is killed, comes to a limit, is stopped by
 Ctrl-C, and then goes on to its end. --stranger: as on a host of somebody else's, one request at a time and half
 a second between two. --keep: collections and logs stay in DIR. What is not known here goes to `periplus crawl`.
-Ends with 1 when anything differs.
+Exits with 1 on any difference.
 """
 
 from __future__ import annotations
@@ -31,17 +29,17 @@ from urllib.parse import unquote
 from manuals import MANUALS, Manual, Served, Unavailable, served, unpacked
 from oracle import PAGE_TYPES, Sight, normal, read_site
 
-CRAWL_S = 1800.0  # the longest that one command may take
-OURS = ("--delay", "0", "--per-host", "8", "--retry-wait", "0.1")  # for hosts of one's own
-EXAMPLES = 5  # of each difference that are printed
-KINDS = ("a", "area", "frame", "iframe", "refresh", "canonical", "alternate", "related")  # of links that lead to pages
+CRAWL_S = 1800.0  # time limit of a command
+OURS = ("--delay", "0", "--per-host", "8", "--retry-wait", "0.1")  # for our own hosts
+EXAMPLES = 5  # printed per kind of difference
+KINDS = ("a", "area", "frame", "iframe", "refresh", "canonical", "alternate", "related")  # of links to pages
 
 
 @dataclass(frozen=True, slots=True)
 class Crawled:
-    """What a collection holds. reasons: of every URL, what became of it; aliases: the page that has the same bytes.
+    """Contents of a collection. reasons: of every URL; aliases: the page with the same bytes.
 
-    failures: how the commands ended that should have ended otherwise.
+    failures: commands with an unexpected exit.
     """
 
     sight: Sight
@@ -52,15 +50,15 @@ class Crawled:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two readings of a site differ. Each difference is told as text, one line each; none: they agree."""
+    """Differences between two readings of a site, one line of text each; empty if they agree."""
 
     name: str
-    pages: int  # of the oracle's
+    pages: int  # of the oracle
     read: int
-    edges: int  # of the oracle's, on pages that both have
+    edges: int  # of the oracle, on pages that both have
     dead: int
     fragments: int
-    lost: Counter[str]  # pages by what Periplus says of them
+    lost: Counter[str]  # lost pages by their reason in Periplus
     differences: dict[str, tuple[str, ...]]
 
     @property
@@ -82,7 +80,7 @@ class Comparison:
 
 
 def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
-    """Links, dead ones and fragments are compared on pages that both have: a lost page is told once."""
+    """Compares links, dead links and fragments on pages that both have, so that a lost page is reported once."""
     seen = crawled.sight
     both = oracle.depths.keys() & seen.depths.keys()
     lost = {
@@ -127,7 +125,7 @@ def compared(name: str, oracle: Sight, crawled: Crawled) -> Comparison:
 
 
 def _is_kept(url: str, oracle: Sight, crawled: Crawled) -> bool:
-    """Whether it is another address of a page that was read: the same bytes, by the other reader too."""
+    """Whether it is an alias of a fetched page: the same bytes, according to both readers."""
     kept = crawled.aliases.get(url, "")
     return kept in crawled.sight.depths and oracle.digests.get(kept) == oracle.digests.get(url)
 
@@ -139,7 +137,7 @@ def _met(url: str, lost: dict[str, str]) -> bool:
 def crawl(start: str, site: Served, folder: Path, flags: Sequence[str] = OURS, *, interrupt_after: int = 0) -> Crawled:
     """Runs the command.
 
-    interrupt_after: requests after which it is killed, comes to its limit, is stopped; 0: it is left in peace.
+    interrupt_after: requests before each kill, limit and stop; 0: no interruptions.
     """
     words = [
         sys.executable,
@@ -189,7 +187,7 @@ def _until(is_over: Callable[[], bool]) -> None:
 
 
 def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
-    """The views that anybody may read with SQL, and the list of issues."""
+    """Reads the public SQL views, and the list of issues."""
     root = "/".join(start.split("/")[:3]) + "/"
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection:
         reasons = {normal(url): reason for url, reason in connection.execute("SELECT url, reason FROM urls")}
@@ -248,7 +246,7 @@ def _tell(manual: Manual, work: Path, given: argparse.Namespace, flags: Sequence
 def comparison_of(
     manual: Manual, work: Path, *, interrupted: bool = False, stranger: bool = False, flags: Sequence[str] = ()
 ) -> Comparison:
-    """Reads and crawls one manual. work: a folder that is new."""
+    """Reads and crawls a manual. work: a new folder."""
     folder, host = unpacked(manual), f"{manual.name}.test"
     with served(folder, host, work / "server") as site:
         sight = read_site(site.root, manual.start, site.port)

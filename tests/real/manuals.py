@@ -1,6 +1,4 @@
-"""Which real sites do we crawl?
-
-Manuals as Debian packs them, fetched once by `apt-get download`, unpacked, served on loopback.
+"""Real sites for tests: manuals of Debian packages, fetched once by `apt-get download`, unpacked, served on loopback.
 
 Nothing is installed. The cache is ~/.cache/periplus-real; a folder of it can be deleted at any time.
 """
@@ -23,15 +21,15 @@ from pathlib import Path
 
 CACHE = Path.home() / ".cache" / "periplus-real"
 DOWNLOAD_S = 300.0
-START_S = 120.0  # the longest that a server may take to listen
+START_S = 120.0  # time limit for a server to start
 
 
 @dataclass(frozen=True, slots=True)
 class Manual:
     """One site.
 
-    folder: within the package, the site's root; start: the path of its home page; flags: what a
-    user would give its crawl.
+    folder: within the package, the site's root; start: the path of its home page; flags: options
+    that a user would give its crawl.
     """
 
     name: str
@@ -69,12 +67,12 @@ MANUALS = {
 }
 
 
-class Unavailable(Exception):  # what this machine cannot get: no fault of Periplus
+class Unavailable(Exception):  # this machine cannot get the package
     pass
 
 
 def unpacked(manual: Manual) -> Path:
-    """The site's root folder, after the package was fetched and unpacked where that was not done before."""
+    """Root folder of the site; fetches and unpacks the package if necessary."""
     target = CACHE / manual.package
     if not target.exists():
         target.mkdir(parents=True)
@@ -111,7 +109,7 @@ def _get(package: str, target: Path) -> None:
 class Served:
     """A folder under http://HOST:PORT/.
 
-    The host is a name of our own, so that it looks like one; it resolves by `resolve`.
+    The host is an invented name, resolved by `resolve`.
     """
 
     host: str
@@ -127,14 +125,14 @@ class Served:
         return f"{self.host}:{self.port}:127.0.0.1"
 
     def requests(self) -> int:
-        """How many were answered so far."""
+        """Number of answered requests so far."""
         with self.log.open("rb") as file:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
 @contextlib.contextmanager
 def served(folder: Path, host: str, work: Path) -> Iterator[Served]:
-    """By nginx where there is one, else by a small server of Python's own. work: for the server's files."""
+    """Serves with nginx if installed, otherwise with http.server. work: folder for the server's files."""
     work.mkdir(parents=True, exist_ok=True)
     log = work / "requests.log"
     log.touch()
@@ -163,7 +161,7 @@ http {{
 def _nginx(program: str, folder: Path, log: Path) -> Iterator[int]:
     work, port = log.parent, _free_port()
     config = work / "nginx.conf"
-    user = "user root;" if os.geteuid() == 0 else ""  # its workers must be able to read root's own folders
+    user = "user root;" if os.geteuid() == 0 else ""  # its workers must be able to read root's folders
     config.write_text(_NGINX.format(work=work, log=log, port=port, folder=folder, user=user), "utf-8")
     server = subprocess.Popen([program, "-p", str(work), "-c", str(config)], stderr=subprocess.DEVNULL)
     try:
@@ -190,7 +188,7 @@ def _listens(port: int) -> bool:
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):
-    """Files as nginx would send them: no list of a folder without index."""
+    """Sends files like nginx: no listing of a folder without index."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # header and body are two writes, and the second would wait for an acknowledgement

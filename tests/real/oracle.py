@@ -1,9 +1,7 @@
-"""What should a crawl of a site find?
+"""An independent reader of a site, with html.parser and http.client of the standard library.
 
-Another reading of it, by other means: html.parser and http.client of the standard library.
-
-Nothing of Periplus is used, neither its parser nor its URLs. Each page that links from the home page lead to is asked
-for once, and each target of a link on the same host.
+It uses no code of Periplus. It requests each page reachable from the home page once, and each target of a link on the
+same host.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 TIMEOUT_S = 30.0
-NOT_DEAD = frozenset({401, 403})  # refused to us, which is no fault of the site
+NOT_DEAD = frozenset({401, 403})  # access refused, not a fault of the site
 PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 HREF_TAGS = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 NO_PAGE_RELS = frozenset({
@@ -37,10 +35,10 @@ _PLAIN = frozenset((string.ascii_letters + string.digits + "-._~").encode())
 
 @dataclass(slots=True)
 class PageRead:
-    """One answer.
+    """An answer.
 
-    links: (absolute URL without fragment, fragment), in the page's order; clicks: those of the URLs that a visitor can
-    click; names: what fragments may lead to.
+    links: (absolute URL without fragment, fragment), in the page's order; clicks: URLs that a visitor can click; names:
+    anchors.
     """
 
     status: int
@@ -54,18 +52,18 @@ class PageRead:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one reader of a site saw, all URLs in their `normal` form. Of the oracle, or of Periplus."""
+    """A site as seen by a reader (the oracle or Periplus), all URLs in `normal` form."""
 
-    depths: dict[str, int | None]  # of the pages that were read: clicks from the home page; None: no click leads there
+    depths: dict[str, int | None]  # of fetched pages: clicks from the home page; None: not reachable by clicks
     edges: frozenset[tuple[str, str]]  # (page, URL of the same host that it links to)
-    dead: frozenset[tuple[str, str]]  # those of them whose target is dead
-    fragments: frozenset[tuple[str, str, str]]  # (page, page, place that the second lacks)
-    digests: dict[str, bytes] = field(default_factory=dict)  # of the pages' bytes, where the reader tells them
+    dead: frozenset[tuple[str, str]]  # edges with a dead target
+    fragments: frozenset[tuple[str, str, str]]  # (page, target page, missing anchor)
+    digests: dict[str, bytes] = field(default_factory=dict)  # of the pages' bytes, if known
 
 
 def normal(url: str) -> str:
-    """One spelling for those that RFC 3986, 6.2.2, calls equivalent:
-    so no difference in spelling is taken for one of pages.
+    """One spelling for URLs that are equivalent by RFC 3986, 6.2.2, so that spelling does not count as a
+    difference.
     """
 
     def one(match: re.Match[str]) -> str:
@@ -76,7 +74,7 @@ def normal(url: str) -> str:
 
 
 def read_site(root: str, start: str, port: int) -> Sight:
-    """root: http://host:port, whose host needs no name server: 127.0.0.1 is asked."""
+    """Reads a site. root: http://host:port; the host is not resolved: requests go to 127.0.0.1."""
     pages = _fetched(root, root + start, port)
     depths = _depths(pages, root + start)
     read = {url for url, page in pages.items() if page.is_page}
@@ -104,7 +102,7 @@ def _is_dead(pages: dict[str, PageRead], url: str) -> bool:
 def _is_there(place: str, names: frozenset[str]) -> bool:
     """Source: HTML Living Standard, 7.4.6.4.
 
-    Fragments that begin with / or ! are a script's, by a choice of Periplus; not with //.
+    Fragments that begin with / or ! (but not //) count as script routes, as in Periplus.
     """
     decoded = unquote(place)
     return (
@@ -116,7 +114,7 @@ def _is_there(place: str, names: frozenset[str]) -> bool:
 
 
 def _fetched(root: str, start: str, port: int) -> dict[str, PageRead]:
-    """Everything of the host that links and redirects lead to."""
+    """All pages of the host reachable by links and redirects."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     pages: dict[str, PageRead] = {}
     queue = deque([start])
@@ -183,7 +181,7 @@ def _text(body: bytes, parameters: str) -> str:
 
 
 def _depths(pages: dict[str, PageRead], start: str) -> dict[str, int]:
-    """Clicks from start; a redirect is none. Shortest ways where steps are 0 or 1 long."""
+    """Clicks from start; a redirect is not a click. Shortest paths with steps of length 0 or 1."""
     depths, done = {start: 0}, set()
     queue = deque([start])
     while queue:
@@ -201,9 +199,9 @@ def _depths(pages: dict[str, PageRead], start: str) -> dict[str, int]:
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects hrefs of links that lead to pages, as written and with whether one can click them, and names of places.
+    """Collects hrefs of links to pages, as written and with whether they can be clicked, and anchors.
 
-    A link element that names a place of its own page is left out, as Periplus does: no reader can follow it.
+    A link element to an anchor of its own page is skipped, as in Periplus: readers cannot follow it.
     """
 
     def __init__(self) -> None:
@@ -240,10 +238,10 @@ class Reader(html.parser.HTMLParser):
 
 
 def absolute(href: str, base: str) -> tuple[str, str] | None:
-    """(URL without fragment, fragment) of a reference on a page; None where it leads to no page of the web.
+    """(URL without fragment, fragment) of a reference on a page; None if it is not a web page.
 
-    Source: RFC 3986, 5.2, with what browsers do beside it: blanks at the ends and line ends within are dropped,
-    backslashes are slashes. Not urllib.parse.urljoin, which takes `//` within a path for less than it is.
+    Source: RFC 3986, 5.2, with the extensions of browsers: blanks at the ends and line ends are dropped, backslashes
+    are slashes. Not urllib.parse.urljoin, which collapses `//` within a path.
     """
     written = "".join(href.strip("".join(map(chr, range(33)))).split("\n")).replace("\t", "").replace("\r", "")
     written, mark, place = written.partition("#")
@@ -255,7 +253,7 @@ def absolute(href: str, base: str) -> tuple[str, str] | None:
     head = head.replace("\\", "/")
     parts = urlsplit(base)
     origin, folder = f"{parts.scheme}://{parts.netloc}", parts.path.rpartition("/")[0]
-    # `http:x` is x beside an http page: URL Standard, 4.4
+    # `http:x` is relative on an http page: URL Standard, 4.4
     if scheme and scheme[1].lower() == parts.scheme and head[len(scheme[0]) :][:1] != "/":
         head, scheme = head[len(scheme[0]) :], None
     if scheme:
@@ -296,7 +294,7 @@ def _without_dots(path: str) -> str:
 
 
 def _quoted(text: str, special: str) -> str:
-    """Percent-encoding of what a URL cannot hold; what is encoded stays."""
+    """Percent-encodes characters that a URL cannot contain; existing escapes are kept."""
     return "".join(
         char if " " < char < "\x7f" and char not in special else "".join(f"%{byte:02X}" for byte in char.encode())
         for char in text

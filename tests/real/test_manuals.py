@@ -1,4 +1,4 @@
-"""Real manuals of a dozen generators, read whole and read with interruptions: `make test-real`, many minutes.
+"""Crawls real manuals of a dozen generators, complete and with interruptions: `make test-real`, many minutes.
 
 PERIPLUS_TEST_MANUALS=vim,git: only these.
 """
@@ -24,9 +24,9 @@ def compare(name, folder, **more):
 
 @pytest.mark.parametrize("interrupted", [False, True], ids=["whole", "interrupted"])
 @pytest.mark.parametrize("name", CHOSEN)
-def test_a_manual_is_read_as_another_reader_reads_it(tmp_path, name, interrupted):
+def test_a_crawl_of_a_manual_equals_the_independent_reader(tmp_path, name, interrupted):
     compare(name, tmp_path, interrupted=interrupted)
 
 
-def test_a_stranger_at_half_a_second_reads_the_same(tmp_path):
+def test_a_crawl_with_half_a_second_of_delay_finds_the_same(tmp_path):
     compare("vim", tmp_path, stranger=True)

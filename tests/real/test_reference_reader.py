@@ -1,4 +1,4 @@
-"""The other reader and the comparison, on a site of ten pages: that they see what is there, and tell what is not."""
+"""Tests of the independent reader and of the comparison, on a site of ten pages."""
 
 import dataclasses
 
@@ -31,13 +31,13 @@ PAGES = {
     "café.html": "<p>Coffee",
     "folder/index.html": "<a href='../one.html#top-of-it'>One</a> <a href='.././one.html?x=1'>with a query</a>",
     "folder/deep.html": "<a href='//elsewhere.example/'>out</a> <a rel=nofollow href=/unfollowed.html>no</a>",
-    "unfollowed.html": "<p>Nobody comes here.",
+    "unfollowed.html": "<p>Not reachable.",
 }
 
 
 @pytest.fixture(params=["nginx", "python"])
 def site(tmp_path, request, monkeypatch):
-    """The pages, served by either of the servers."""
+    """The pages, served by each of the servers."""
     if request.param == "python":
         monkeypatch.setattr("manuals.shutil.which", lambda *given, **more: None)
     folder = tmp_path / "site"
@@ -48,7 +48,7 @@ def site(tmp_path, request, monkeypatch):
         yield found
 
 
-def test_the_reader_sees_pages_links_and_faults(site):
+def test_the_reader_finds_pages_links_and_faults(site):
     sight = read_site(site.root, "/index.html", site.port)
     short = {url.removeprefix(site.root): depth for url, depth in sight.depths.items()}
     assert short == {
@@ -69,7 +69,7 @@ def test_the_reader_sees_pages_links_and_faults(site):
     }
 
 
-def test_periplus_sees_the_same_whole_and_interrupted(site, tmp_path):
+def test_periplus_finds_the_same_complete_and_interrupted(site, tmp_path):
     sight = read_site(site.root, "/index.html", site.port)
     flags = ("--mine", site.host, "--delay", "0.05", "--retry-wait", "0.1")
     for folder, after in (("whole", 0), ("interrupted", 2)):
@@ -78,7 +78,7 @@ def test_periplus_sees_the_same_whole_and_interrupted(site, tmp_path):
         assert result.agrees, str(result)
 
 
-def test_whatever_is_missing_is_told(site, tmp_path):
+def test_every_difference_is_reported(site, tmp_path):
     sight = read_site(site.root, "/index.html", site.port)
     crawled = crawl(
         f"{site.root}/index.html",
@@ -114,5 +114,5 @@ def test_references_are_resolved_as_browsers_do(href, url):
     assert (found and found[0]) == url
 
 
-def test_spellings_of_one_url_are_one():
+def test_equivalent_spellings_are_normalised():
     assert normal("http://h/%7eb%c3%a9%2F") == "http://h/~b%C3%A9%2F"

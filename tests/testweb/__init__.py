@@ -1,4 +1,4 @@
-"""A synthetic web on loopback that knows its own truth. See README.md."""
+"""A synthetic web on loopback with known ground truth. See README.md."""
 
 from testweb.graphs import GraphRecipe, graph_site, linked_sites
 from testweb.log import Entry, Log, read_log

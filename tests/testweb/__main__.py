@@ -1,4 +1,4 @@
-"""Serves a recipe in a process of its own: `python -m testweb 'graph seed=1 pages=500' --port-file F --log-file L`."""
+"""Serves a recipe in a separate process: `python -m testweb 'graph seed=1 pages=500' --port-file F --log-file L`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main() -> None:
         if arguments.port_file:
             draft = arguments.port_file.with_suffix(".draft")
             draft.write_text(told, "utf-8")
-            draft.replace(arguments.port_file)  # whole or not there at all
+            draft.replace(arguments.port_file)  # atomic: complete or missing
         print(told, flush=True)
         leave.wait()
     if sink is not None:

@@ -1,4 +1,4 @@
-"""How does a test ask the synthetic web without a crawler? One plain exchange at a time."""
+"""Single requests to the synthetic web, without a crawler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from testweb.server import Server
 
 
 def get(server: Server, host: str, target: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """One exchange on a connection of its own: status, header fields (lower case), body."""
+    """One exchange on a new connection: status, header fields (lower case), body."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
     try:
         fields = {"Host": f"{host}:{server.port}"} | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -21,7 +21,7 @@ def get(server: Server, host: str, target: str, **headers: str) -> tuple[int, di
 
 
 def exchange(server: Server, host: str, target: str, *, most: int = 1 << 20) -> bytes:
-    """What comes back on a raw socket, up to `most` bytes; ends with the connection.
+    """Bytes received on a raw socket until it closes, at most `most`.
 
     Raises ConnectionResetError for a reset.
     """

@@ -1,4 +1,4 @@
-"""What is in a body? Charsets, lies, duplicates, other media, sitemaps, canonical and hreflang."""
+"""Contents of bodies: charsets, false declarations, duplicates, other media types, sitemaps, canonical and hreflang."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def same_bytes(site: Site, *paths: str) -> None:
 
 
 def same_text(site: Site, stem: str = "/cz") -> None:
-    """One Czech text with diacritics (the one to keep) and without."""
+    """A Czech text with diacritics (the representative) and without."""
     kept = site.add(Page(f"{stem}-full.html", "Maják", CZECH, language="cs"), "/")
     bare = Page(f"{stem}-ascii.html", plain(kept.title), tuple(map(plain, CZECH)), language="cs", charset="us-ascii")
     site.add(bare, "/")
@@ -93,15 +93,15 @@ def same_text(site: Site, stem: str = "/cz") -> None:
 def wrong_media(
     site: Site, path: str, media_type: str, body: bytes = b"<!doctype html><title>Html</title><p>Really HTML.</p>"
 ) -> None:
-    """A body that is not what its Content-Type says; what is made of it is the crawler's choice.
+    """A body that does not match its Content-Type; the crawler may treat it either way.
 
-    media_type empty: none is sent.
+    media_type empty: no Content-Type is sent.
     """
     site.facts.either.add(site.answer(path, Answer(body=body, media_type=media_type, gzip=False)))
 
 
 def big_binary(site: Site, path: str = "/charts.zip", megabytes: int = 64) -> str:
-    """A zip that takes megabytes: a crawler that reads its header needs no more. The log says how much was taken."""
+    """A large zip file: a crawler can stop after its header. The log has the number of bytes sent."""
     length = ("Content-Length", str(megabytes << 20))
 
     def steps():
@@ -115,7 +115,7 @@ def big_binary(site: Site, path: str = "/charts.zip", megabytes: int = 64) -> st
 
 
 def pdf(site: Site, path: str = "/almanac.pdf") -> str:
-    """A small document of a media type of its own."""
+    """A small PDF document."""
     return site.answer(
         path,
         Answer(
@@ -138,7 +138,7 @@ def broken_html(site: Site, path: str = "/wreck.html", size: int = 2000) -> str:
 
 
 def canonical(site: Site, path: str, to: str) -> None:
-    """A page that names another as its canonical."""
+    """A page with a canonical link to another page."""
     known = (Link(Url(site.url(to)), LinkKind.CANONICAL, Position.HEAD),)
     site.add(
         Page(
@@ -154,9 +154,9 @@ def canonical(site: Site, path: str, to: str) -> None:
 
 
 def hreflang(site: Site, paths: dict[str, str]) -> None:
-    """Pages of several languages that name one another; paths: language -> path.
+    """Pages of several languages with hreflang links to each other; paths: language -> path.
 
-    A language `x-broken` names a page that does not name it back.
+    The language `x-broken` links to a page without a return link.
     """
     alternates = "".join(
         f'<link rel="alternate" hreflang="{language}" href="{path}">'
@@ -174,10 +174,10 @@ def hreflang(site: Site, paths: dict[str, str]) -> None:
 
 
 def head_links(site: Site) -> None:
-    """What a manual's pages name in their heads, where no visitor can click: index, next page and feed.
+    """<link> elements of a manual, which visitors cannot click: index, next page and feed.
 
-    The index and the feed list all pages. Only the home page's head names `/unclicked.html`, and only this
-    `/beyond.html`.
+    The index and the feed list all pages. Only the head of the home page links to `/unclicked.html`, and only that
+    page to `/beyond.html`.
     """
     paths = list(site.pages)
     site.add(Page("/beyond.html", "Beyond", ("A page behind one that no visitor can click.",)))
@@ -200,7 +200,7 @@ def head_links(site: Site) -> None:
 
 
 def manual_site(seed: int = 1, pages: int = 60, host: str = "manual.test") -> Site:
-    """A deep site whose pages have `head_links`."""
+    """A deep site with `head_links`."""
     site = graph_site(GraphRecipe(seed, pages, 6, "deep", 1500, host))
     head_links(site)
     return site
@@ -208,7 +208,7 @@ def manual_site(seed: int = 1, pages: int = 60, host: str = "manual.test") -> Si
 
 def sitemaps(site: Site, *, orphans: Iterable[str] = ("/orphan.html",), robots: bool = True) -> None:
     """A sitemap index with one plain and one gzipped sitemap of every page so far; orphans:
-    pages in it that nothing links to.
+    pages in it without inlinks.
     """
     paths = list(site.pages)
     for path in orphans:
@@ -239,7 +239,7 @@ def _urlset(site: Site, paths: list[str]) -> str:
 
 
 def _xml(site: Site, path: str, text: str) -> None:
-    """A sitemap; one whose name ends in .gz is packed when it is asked for, because only then the port is known."""
+    """A sitemap; names in .gz are compressed on request, because the port is unknown before."""
     if not path.endswith(".gz"):
         site.answer(path, Answer(body=text.encode(), media_type="application/xml"), None, None)
         return
@@ -254,7 +254,7 @@ def _xml(site: Site, path: str, text: str) -> None:
 
 
 def mixed_site(host: str = "mixed.test") -> Site:
-    """Everything of this file on one site."""
+    """A site with everything of this module."""
     site = Site(host)
     site.add(Page("/", "A mixed cargo", ("Texts in many charsets, twins, and things that are no pages.",)))
     charsets(site)

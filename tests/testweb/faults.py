@@ -1,4 +1,4 @@
-"""What goes wrong at one URL? Each function plants one fault in a site, linked from its home page, and in its truth."""
+"""Faults of single URLs. Each function adds a fault to a site, linked from its home page, and to its ground truth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def status(site: Site, path: str, code: int, **fields: str) -> str:
 
 
 def login(site: Site, path: str, user_and_password: str = "pilot:lantern") -> str:
-    """401 for all who do not authenticate (HTTP basic)."""
+    """401 without authentication (HTTP basic)."""
     key = "Basic " + base64.b64encode(user_and_password.encode()).decode()
     refusal = Answer(401, _message(401), headers=(("WWW-Authenticate", 'Basic realm="chart room"'),))
     return site.answer(
@@ -79,21 +79,21 @@ def _redirect(site: Site, path: str, target: str, code: int, linked_from: str | 
 
 
 def redirect_loop(site: Site, path: str, length: int = 2) -> str:
-    """`length` URLs that redirect in a circle; length 1: to itself."""
+    """A redirect loop of `length` URLs; length 1: to itself."""
     redirect_chain(site, path, length, path)
     for place in [path, *(f"{path}/{number}" for number in range(1, length))]:
         site.facts.reasons[site.url(place)] = Reason.BAD_ANSWER
-        site.facts.either.add(site.url(place))  # which link of the circle is called bad is the crawler's choice
+        site.facts.either.add(site.url(place))  # the crawler may report any link of the loop
     return site.url(path)
 
 
 def redirect_away(site: Site, path: str, other: Site, other_path: str = "/") -> str:
-    """To a page of another host."""
+    """A redirect to a page of another host."""
     return redirect_chain(site, path, 1, other.url(other_path))
 
 
 def redirect_without_end(site: Site, path: str = "/r") -> str:
-    """path?n=1 -> path?n=2 -> ... without end."""
+    """An endless redirect chain: path?n=1 -> path?n=2 -> ..."""
 
     def reply(asked: Asked) -> Reply:
         return Answer(302, _message(302), headers=_location(f"{path}?n={int(asked.parameters.get('n', '0')) + 1}"))
@@ -103,7 +103,7 @@ def redirect_without_end(site: Site, path: str = "/r") -> str:
 
 
 def redirect_badly(site: Site, path: str, location: str | None) -> str:
-    """A 302 whose Location is missing (None) or no URL."""
+    """A 302 with a missing (None) or invalid Location."""
     return site.answer(
         path, Answer(302, _message(302), headers=() if location is None else _location(location)), Reason.BAD_ANSWER
     )
@@ -118,21 +118,21 @@ def _part(text: str, share: float = 0.6) -> bytes:
 
 
 def truncated(site: Site, path: str) -> str:
-    """Content-Length promises more than is sent; to HEAD, whose answer has no body, nothing is wrong and the connection stays."""  # noqa: E501
+    """Content-Length is larger than the body; HEAD is answered correctly, and the connection stays open."""
     body = _part("Cut short")
     cut = raw(head(200, ("Content-Length", str(len(body) * 2))), body, status=200)
     return site.answer(path, lambda asked: Answer(200, body) if asked.method == "HEAD" else cut, Reason.TRUNCATED)
 
 
 def truncated_chunks(site: Site, path: str) -> str:
-    """Chunked, and the connection ends within the second chunk."""
+    """Chunked; the connection closes within the second chunk."""
     body = _part("Chunk lost")
     sent = b"%x\r\n%s\r\n" % (500, body[:500]) + b"400\r\n" + body[500:800]
     return site.answer(path, raw(head(200, ("Transfer-Encoding", "chunked")), sent, status=200), Reason.TRUNCATED)
 
 
 def truncated_gzip(site: Site, path: str) -> str:
-    """Content-Length is right, the gzip stream within ends early."""
+    """A correct Content-Length with a truncated gzip stream."""
     body = gzip.compress(_part("Zipped and cut", 1.0) + bytes(range(256)) * 8, mtime=0)
     body = body[: len(body) * 2 // 3]
     return site.answer(path, Answer(200, body, headers=(("Content-Encoding", "gzip"),), gzip=False), Reason.TRUNCATED)
@@ -160,17 +160,17 @@ def _bomb(megabytes: int) -> Iterator[Step]:
 
 
 def gzip_bomb(site: Site, path: str, megabytes: int = 800) -> str:
-    """About 1 KB on the wire for each MiB that it becomes."""
+    """A gzip bomb: about 1 KB transferred per decompressed MiB."""
     return site.answer(path, Raw(lambda: _bomb(megabytes), 200), Reason.TRUNCATED)
 
 
 def long_header(site: Site, path: str, size_bytes: int = 1 << 20) -> str:
-    """One header field of that size."""
+    """A header field of size_bytes."""
     return site.answer(path, raw(head(200, ("X-Long", "x" * size_bytes)), STILL, status=200), Reason.BAD_ANSWER)
 
 
 def many_headers(site: Site, path: str, number: int = 20_000) -> str:
-    """That many small header fields."""
+    """Many small header fields."""
     return site.answer(
         path, raw(head(200, *((f"X-{n}", "y" * 40) for n in range(number))), STILL, status=200), Reason.BAD_ANSWER
     )
@@ -185,7 +185,7 @@ def _dripping(pause_s: float) -> Iterator[Step]:
 
 
 def drip(site: Site, path: str, pause_s: float = 0.2) -> str:
-    """A body without end, a few bytes at a time."""
+    """An endless body, a few bytes at a time."""
     return site.answer(path, Raw(lambda: _dripping(pause_s), 200), Reason.TRUNCATED)
 
 
@@ -197,27 +197,27 @@ def _flood() -> Iterator[Step]:
 
 
 def flood(site: Site, path: str) -> str:
-    """A body without end, as fast as it is read."""
+    """An endless body at full speed."""
     return site.answer(path, Raw(_flood, 200), Reason.TRUNCATED)
 
 
 def silent(site: Site, path: str, seconds: float = 3600.0) -> str:
-    """The request is read and nothing comes back."""
+    """Reads the request and sends nothing."""
     return site.answer(path, raw(Pause(seconds)), Reason.UNREACHABLE)
 
 
 def slow(site: Site, path: str, seconds: float = 1.0) -> str:
-    """A good page whose first byte is late."""
+    """A page with a late first byte."""
     return site.answer(path, Answer(body=STILL, wait_s=seconds), Reason.OK)
 
 
 def reset(site: Site, path: str) -> str:
-    """The connection is reset instead of an answer."""
+    """Resets the connection instead of answering."""
     return site.answer(path, raw(Reset()), Reason.UNREACHABLE)
 
 
 def reset_within(site: Site, path: str) -> str:
-    """The connection is reset in the middle of the body."""
+    """Resets the connection within the body."""
     body = _part("Torn")
     return site.answer(
         path,
@@ -227,12 +227,12 @@ def reset_within(site: Site, path: str) -> str:
 
 
 def empty_reply(site: Site, path: str) -> str:
-    """The connection closes without a byte."""
+    """Closes the connection without a byte."""
     return site.answer(path, raw(), Reason.UNREACHABLE)
 
 
 def not_http(site: Site, path: str) -> str:
-    """Another protocol answers."""
+    """An answer in another protocol."""
     return site.answer(path, raw(b"220 mail.test ESMTP ready\r\n500 what do you mean?\r\n"), Reason.BAD_ANSWER)
 
 
@@ -240,7 +240,7 @@ FAULT_SITE_HOST = "faults.test"
 
 
 def faulty_site(host: str = FAULT_SITE_HOST, other: Site | None = None) -> Site:
-    """Nearly every fault of this file on one site, at paths that say what they are. Left out: what takes a reader's patience (silent, drip)."""  # noqa: E501
+    """A site with nearly every fault of this module, at descriptive paths, except slow ones (silent, drip)."""
     site = Site(host)
     site.add(Page("/", "Where everything goes wrong", ("Each link below leads to one fault.",)))
     site.add(Page("/good.html", "A quiet page", ("Nothing is wrong with this page.",)), "/")

@@ -1,4 +1,4 @@
-"""What do ordinary sites look like? Random sites with shared templates whose exact link graph is known."""
+"""Random ordinary sites with shared templates and a known link graph."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SHAPES = ("flat", "random", "deep")
 
 @dataclass(frozen=True, slots=True)
 class GraphRecipe:
-    """A site of `pages` pages, every one reachable from `/`; the same recipe gives the same bytes."""
+    """A site of `pages` pages, all reachable from `/`; deterministic."""
 
     seed: int = 1
     pages: int = 100
     links_per_page: int = 20  # distinct targets on every page, navigation and footer included
-    shape: str = "random"  # how deep: flat (2 to 3 depths), random (about log n), deep (about n / 10 depths)
-    page_bytes: int = 0  # about so long every page; 0: between 5 and 25 KB
+    shape: str = "random"  # depth: flat (2 to 3 depths), random (about log n), deep (about n / 10 depths)
+    page_bytes: int = 0  # approximate size of every page; 0: between 5 and 25 KB
     host: str = "a.test"
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class GraphRecipe:
 
 
 def graph_site(recipe: GraphRecipe) -> Site:
-    """The site of a recipe. A site with too few pages for links_per_page links them all."""
+    """The site of a recipe. With too few pages for links_per_page every page links to all."""
     rng = random.Random(f"{recipe.seed} {recipe.host}")
     site = Site(recipe.host)
     paths = ["/"] + [
@@ -59,7 +59,7 @@ def graph_site(recipe: GraphRecipe) -> Site:
 
 
 def _template(recipe: GraphRecipe) -> tuple[list[int], list[int]]:
-    """The pages in the navigation and in the footer of every page. Small allowances have none."""
+    """The pages in the navigation and in the footer of every page. Empty if links_per_page is small."""
     if recipe.links_per_page < NAV_PAGES + FOOTER_PAGES + 2:
         return [], []
     nav = list(range(min(NAV_PAGES, recipe.pages)))
@@ -68,7 +68,7 @@ def _template(recipe: GraphRecipe) -> tuple[list[int], list[int]]:
 
 def _tree(recipe: GraphRecipe, rng: random.Random, nav: Sequence[int], footer: Sequence[int]) -> list[list[int]]:
     """Children of each page in a tree over all pages, so that each is reachable;
-    no page has more than its links allow.
+    limited by links_per_page.
     """
     room = recipe.links_per_page - len(nav) - len(footer)
     children: list[list[int]] = [[] for _ in range(recipe.pages)]
@@ -90,8 +90,8 @@ def _tree(recipe: GraphRecipe, rng: random.Random, nav: Sequence[int], footer: S
 
 
 def _targets(recipe: GraphRecipe, rng: random.Random, given: list[int]) -> list[int]:
-    """The given targets and random others up to the recipe's number; a `deep` site keeps to what is near,
-    else it would not be deep.
+    """The given targets and random further ones up to the number of the recipe; in a `deep` site only nearby
+    pages, to keep it deep.
     """
     targets = list(given)
     seen = set(targets)

@@ -1,4 +1,4 @@
-"""Which URLs are one page, and what is a link at all? Two pages whose every href is known."""
+"""Equivalent URLs, and kinds of links: two pages with known hrefs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAME, CONTENT, APART = "one URL by the URL Living Standard", "two URLs, one cont
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two hrefs of the page of sixteen, and what they are to each other."""
+    """Two of the sixteen hrefs, and their relation."""
 
     one: str
     other: str
@@ -26,7 +26,7 @@ PAIRS = (
     Pair("/Foo.html", "/foo.html", APART),
     Pair("/u", "/u/", APART),
     Pair("/f.html#a", "/f.html#b", SAME),
-    Pair("/q?b=2&a=1", "/q?a=1&b=2", CONTENT),  # this server does not care for their order; the next may
+    Pair("/q?b=2&a=1", "/q?a=1&b=2", CONTENT),  # this server ignores their order; others may not
     Pair("/t.html?utm_source=x", "/t.html", CONTENT),
     Pair("/%7Euser.html", "/~user.html", SAME),  # equal by RFC 3986, 6.2.2.2; the URL Living Standard keeps them apart
     Pair("/d%2Ehtml", "/d.html", SAME),  # the same
@@ -34,7 +34,7 @@ PAIRS = (
 )
 SPELLINGS = 14  # among the sixteen, without fragments and dots
 FETCHES_MOST = 12  # distinct URLs among them
-CONTENTS = 10  # distinct pages behind them: who finds fewer lost one
+CONTENTS = 10  # distinct pages behind them: fewer means that one was lost
 
 
 def identity_site(host: str = "identity.test") -> Site:
@@ -102,11 +102,11 @@ KINDS = (
     Kind("inline-style.png", "<p style=\"background:url('{}')\">A painted plank.</p>", LinkKind.IMAGE),
     Kind("input.png", '<form><input type="image" src="{}" alt="Go"></form>', LinkKind.IMAGE, anchor="Go"),
 )
-FALSE_LINKS = ("/kinds/commented", "/kinds/in-a-string")  # in a comment, in a script's text
+FALSE_LINKS = ("/kinds/commented", "/kinds/in-a-string")  # in a comment, in the text of a script
 
 
 def kinds_html() -> str:
-    """The page of 29 link kinds. Source of the list: what seven crawlers find and miss, measured."""
+    """The page of 29 link kinds. Source of the list: measurements of seven crawlers."""
     marks = [(kind, kind.markup.format(f"/kinds/{kind.name}")) for kind in KINDS]
     head = "\n".join(markup for kind, markup in marks if kind.head)
     body = "\n".join(markup for kind, markup in marks if not kind.head)

@@ -1,7 +1,4 @@
-"""What was asked of the synthetic web, when, and how politely?
-
-Kept in memory, and as JSON lines for other processes.
-"""
+"""Log of the requests to the synthetic web, in memory, and as JSON lines for other processes."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ HEADERS_KEPT = ("if-none-match", "if-modified-since", "accept-encoding", "author
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request and what was sent back."""
+    """A request and its answer."""
 
-    # seconds since the epoch when its header was complete, by the system's account and not by when we came to look
+    # seconds since the epoch when its header was complete, as recorded by the system
     wall: float
     arrived: float  # the same moment on the monotonic clock
     ended: float  # monotonic: last byte handed to the system, or the connection lost
@@ -29,16 +26,16 @@ class Entry:
     method: str
     target: str  # path and query as written
     user_agent: str
-    headers: tuple[tuple[str, str], ...]  # those of HEADERS_KEPT that were there
+    headers: tuple[tuple[str, str], ...]  # the fields in HEADERS_KEPT
     status: int  # 0: no status line was sent
-    body_bytes: int  # of the body as it travelled
-    at_once: int  # requests under way on this host when it arrived, itself among them
+    body_bytes: int  # transferred bytes of the body
+    at_once: int  # open requests to this host at its arrival, itself included
     connection: int  # number of the connection, from 1
 
 
 @dataclass(slots=True)
 class Log:
-    """All requests in the order of their ends."""
+    """All requests, ordered by end."""
 
     entries: list[Entry] = field(default_factory=list)
     sink: TextIO | None = None
@@ -52,12 +49,12 @@ class Log:
                 self.sink.flush()
 
     def of(self, host: str) -> list[Entry]:
-        """The host's requests in the order of arrival."""
+        """The host's requests, ordered by arrival."""
         with self._lock:
             return sorted((entry for entry in self.entries if entry.host == host), key=lambda entry: entry.arrived)
 
     def targets(self, host: str) -> list[str]:
-        """What was asked of the host, in the order of arrival, repeats included."""
+        """Targets requested from the host, ordered by arrival, with repetitions."""
         return [entry.target for entry in self.of(host)]
 
     def gaps(self, host: str) -> list[float]:
@@ -66,11 +63,11 @@ class Log:
         return [later - earlier for earlier, later in itertools.pairwise(times)]
 
     def max_at_once(self, host: str) -> int:
-        """The most requests that were under way together; 0 for a host never asked."""
+        """Largest number of simultaneous requests; 0 without requests."""
         return max((entry.at_once for entry in self.of(host)), default=0)
 
     def count(self, target: str, host: str | None = None) -> int:
-        """How often path and query were asked for, of one host or of all."""
+        """Number of requests for path and query, to one host or to all."""
         with self._lock:
             return sum(entry.target == target and host in (None, entry.host) for entry in self.entries)
 
@@ -87,7 +84,7 @@ class Log:
 
 
 def read_log(path: Path) -> Log:
-    """The log that another process wrote; a last line that a kill cut short is left out."""
+    """The log of another process, without a last line truncated by a kill."""
     log = Log()
     for line in path.read_text("utf-8").splitlines(keepends=True):
         if line.endswith("\n"):

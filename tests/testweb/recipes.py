@@ -1,4 +1,4 @@
-"""Which webs can be asked for by name? The table behind `python -m testweb NAME key=value ...`."""
+"""Table of the webs of `python -m testweb NAME key=value ...`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _value(text: str) -> int | float | str:
 
 
 def web_of(recipe: str) -> Web:
-    """The web of a recipe such as `graph seed=1 pages=500`. Raises ValueError for a name that the table lacks."""
+    """The web of a recipe such as `graph seed=1 pages=500`. Raises ValueError for an unknown name."""
     name, *parts = shlex.split(recipe)
     if name not in RECIPES:
         raise ValueError(f"no recipe {name!r}; there are {', '.join(RECIPES)}")

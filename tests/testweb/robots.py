@@ -1,4 +1,4 @@
-"""What does a site allow? robots.txt in every shape that crawlers get wrong, and the robots rules of pages."""
+"""robots.txt in forms that crawlers get wrong, and robots rules of pages."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def disallow(site: Site, rules: str, *blocked: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer to /robots.txt, and which of PATHS a crawler that starts at / may then fetch."""
+    """An answer to /robots.txt, and the PATHS that a crawler from / may fetch."""
 
     reply: Reply
     fetched: frozenset[str]
     reason: Reason = Reason.ROBOTS  # of the pages that are not fetched
     source: str = "RFC 9309"
     extra: tuple[tuple[str, str, Reply], ...] = ()  # further answers: host, path, reply
-    either: frozenset[str] = frozenset()  # paths on which the RFC leaves the choice (`fetched` then says ours)
+    either: frozenset[str] = frozenset()  # paths that the RFC leaves open (`fetched` has our choice)
 
 
 def _moved(target: str) -> Answer:
@@ -235,7 +235,7 @@ def _link(url: str, kind: LinkKind, position: Position = Position.BODY, anchor: 
 
 
 def _frames_and_base(site: Site) -> None:
-    """A base element, a frameset and a meta refresh, each with a page that only it leads to."""
+    """A base element, a frameset and a meta refresh, each with a page that is reachable only through it."""
     base = (
         '<!doctype html><title>Based</title><base href="/far/off/"><h1>Based</h1><p><a '
         'href="isle.html">The isle</a></p>'

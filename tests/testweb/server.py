@@ -1,4 +1,4 @@
-"""How is a synthetic web put on the wire? One thread, loopback only, every host on one port."""
+"""Serves a synthetic web: one thread, loopback only, all hosts on one port."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOPBACK = "127.0.0.1"
 HEAD_LIMIT_BYTES = 65_536
 # of Linux's struct tcp_info: milliseconds since the connection's last bytes came in
 _LAST_DATA_RECV = struct.Struct("=52xI")
-_TICK_MS = 4  # how coarse that may be: left off, so that nothing seems to have come before what it followed
+_TICK_MS = 4  # its resolution: subtracted, so that no request seems to arrive before its predecessor
 _HARD_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: closing sends RST
 
 
@@ -38,9 +38,9 @@ def _gzipped(body: bytes) -> bytes:
 
 
 def _lateness_s(connection: socket.socket) -> float:
-    """Seconds since the system took the last bytes in: how late a busy machine lets us look.
+    """Seconds since the system received the last bytes: our delay on a busy machine.
 
-    0.0 where it does not tell (not Linux).
+    0.0 where unknown (not Linux).
     """
     if not hasattr(socket, "TCP_INFO"):
         return 0.0
@@ -52,7 +52,7 @@ def _lateness_s(connection: socket.socket) -> float:
 
 @dataclass(slots=True)
 class _Exchange:
-    """One request under way; the log learns of it before the client can know that it has everything."""
+    """An open request; it is logged before the client can have the complete answer."""
 
     asked: Asked
     writer: asyncio.StreamWriter
@@ -77,7 +77,7 @@ class _Exchange:
 
 @dataclass(slots=True)
 class Server:
-    """A web being served. Made by `serve` and by `python -m testweb`."""
+    """A running server of a web. Created by `serve` and by `python -m testweb`."""
 
     web: Web
     log: Log = field(default_factory=Log)
@@ -103,7 +103,7 @@ class Server:
         return self.web.truth.at(self.port, self.tls_port)
 
     def bump(self, host: str, path: str) -> None:
-        """The page changes: from now on its next version is served."""
+        """Changes the page: from now on its next version is served."""
         self._versions[(host, path)] += 1
 
     async def start(self, context: ssl.SSLContext | None = None) -> list[asyncio.Server]:
@@ -124,7 +124,7 @@ class Server:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # closed transports report so in the next round
+        await asyncio.sleep(0)  # closed transports report it in the next round
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -139,22 +139,22 @@ class Server:
             asyncio.CancelledError,
             ssl.SSLError,
         ):
-            pass  # the client left, or spoke no HTTP: the log has what there was
+            pass  # the client left, or did not speak HTTP: the log has the rest
         finally:
             self._tasks.discard(task)
             if task.cancelling():
-                writer.transport.abort()  # closing would wait for a reader who is gone
+                writer.transport.abort()  # closing would wait for a client that is gone
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> None:
-        """Requests of one connection, one after another, until either side has enough."""
+        """Handles the requests of a connection in sequence until either side closes."""
         going_on = True
         while going_on:
             head = await reader.readuntil(b"\r\n\r\n")
             late = _lateness_s(writer.get_extra_info("socket"))
             wall, arrived = time.time() - late, time.monotonic() - late
             asked = self._asked(head)
-            # what a form sends is not looked at
+            # bodies of forms are ignored
             await reader.readexactly(int(asked.headers.get("content-length", "0")))
             self._under_way[asked.host] += 1
             exchange = _Exchange(asked, writer, connection, self._under_way[asked.host], wall, arrived)
@@ -165,7 +165,7 @@ class Server:
                 exchange.tell(self.log)
 
     def _asked(self, head: bytes) -> Asked:
-        """The request as a value. A head that is none asks for nothing that exists."""
+        """The parsed request. An invalid head requests a missing page."""
         lines = head.decode("latin-1").split("\r\n")
         method, _, rest = lines[0].partition(" ")
         target = rest.rpartition(" ")[0] or "*"
@@ -189,7 +189,7 @@ class Server:
         return asked
 
     async def _reply(self, exchange: _Exchange) -> bool:
-        """Sends the answer; says whether the connection can carry another."""
+        """Sends the answer; returns whether the connection stays open."""
         asked = exchange.asked
         site = self.web.sites.get(asked.host)
         if asked.method == "BUMP":
@@ -237,7 +237,7 @@ class Server:
         await exchange.writer.drain()
 
     async def _perform(self, script: Raw, exchange: _Exchange) -> None:
-        """The steps of a misbehaving answer, one by one, as long as somebody listens.
+        """Runs the steps of a misbehaving answer while the client is connected.
 
         body_bytes counts every byte sent.
         """
@@ -269,9 +269,9 @@ def _chunks(body: bytes, size: int = 4096) -> bytes:
 def serve(
     web: Web | Site, *, certificate: Path | ssl.SSLContext | None = None, log_sink: TextIO | None = None
 ) -> Iterator[Server]:
-    """The web on loopback, in a thread of its own, until the block ends.
+    """Serves the web on loopback, in a thread, until the block ends.
 
-    certificate: a PEM file with key, or a context, for a TLS port besides.
+    certificate: a PEM file with key, or a context, for an additional TLS port.
     """
     web = Web([web]) if isinstance(web, Site) else web
     for site in web.sites.values():

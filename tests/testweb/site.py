@@ -1,4 +1,4 @@
-"""What does one site consist of? Pages that become HTML, other answers, and the truth about both."""
+"""A site: HTML pages, other answers, and their ground truth."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from testweb.truth import PageTruth, Truth, merged
 from testweb.wire import PORT, Answer, Asked, Handler, Reply, Routes
 
 FIRST_DAY_S = 1_700_000_000  # Last-Modified of every page's version 0; each version is a day younger
-UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})  # values of rel that no crawler follows
+UNFOLLOWED = frozenset({"nofollow", "ugc", "sponsored"})  # values of rel that crawlers do not follow
 
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link as the page writes it, and where it leads."""
+    """A link as written on the page, and its target."""
 
     href: str
     anchor: str
@@ -31,7 +31,7 @@ class PageLink:
 
 @dataclass(slots=True)
 class Page:
-    """An HTML page. With `html` set, that is the whole document and `known` tells its links."""
+    """An HTML page. `html`, if set, is the whole document, with the links in `known`."""
 
     path: str
     title: str
@@ -42,28 +42,28 @@ class Page:
     charset_in: str = "header"  # where it is declared: header, meta, both or none
     head: str = ""  # further elements of <head>
     headers: tuple[tuple[str, str], ...] = ()
-    nofollow: bool = False  # `head` or `headers` forbid following: told of every link in the truth
+    nofollow: bool = False  # `head` or `headers` forbid following: applies to every link in the ground truth
     validators: bool = True  # ETag and Last-Modified, and 304
     html: str = ""
     known: tuple[Link, ...] = ()  # links beyond `links`: in `head`, `headers` or `html`
 
 
 class Site:
-    """One host. Built by adding to it; served and asked for its truth afterwards."""
+    """A host. Pages are added first; then it is served, and has its ground truth."""
 
     def __init__(self, host: str, *, latency_s: float = 0.0) -> None:
         self.host = host
         self.latency_s = latency_s  # before every answer
         self.pages: dict[str, Page] = {}
         self.routes = Routes()
-        self.facts = Truth()  # what the plants know; `truth` adds the pages
+        self.facts = Truth()  # facts of the added faults; `truth` adds the pages
         self._rendered: dict[tuple[str, int], bytes] = {}
 
     def url(self, path: str) -> str:
         return f"http://{self.host}:{PORT}{path}"
 
     def add(self, page: Page, linked_from: str | None = None) -> Page:
-        """A page, with a link to it from another page if that is named."""
+        """Adds a page, with a link from the page linked_from."""
         self.pages[page.path] = page
         self.routes.exact[page.path] = lambda asked: self._page_answer(page, asked)
         if linked_from is not None:
@@ -73,7 +73,7 @@ class Site:
     def answer(
         self, path: str, reply: Reply | Handler, expected: Reason | None = None, linked_from: str | None = "/"
     ) -> str:
-        """Something other than a page at path, and what a crawl should make of it. The URL comes back."""
+        """Adds another answer at path, with the expected result of a crawl. Returns its URL."""
         self.routes.exact[path] = reply if callable(reply) else lambda asked: reply
         if linked_from is not None:
             self.link(linked_from, path, f"The page {path}")
@@ -82,19 +82,19 @@ class Site:
         return self.url(path)
 
     def link(self, source: str, href: str, anchor: str, **more: str) -> None:
-        """A further link on a page of this site; more: the other fields of PageLink."""
+        """Adds a link to a page of this site; more: the other fields of PageLink."""
         self.pages[source].links.append(PageLink(href, anchor, **more))
 
     def expect(self, path: str, reason: Reason) -> None:
         self.facts.reasons[self.url(path)] = reason
 
     def reply(self, asked: Asked) -> Reply:
-        """What this site answers; 404 for what it does not know."""
+        """The answer of this site; 404 for unknown targets."""
         handler = self.routes.find(asked)
         return NOT_FOUND if handler is None else handler(asked)
 
     def render_all(self) -> None:
-        """Makes every page's bytes now, so that serving them later costs next to nothing."""
+        """Renders all pages now, so that serving is cheap."""
         for page in self.pages.values():
             self._body(page, 0)
 
@@ -119,7 +119,7 @@ class Site:
 
     @property
     def truth(self) -> Truth:
-        """Pages and plants together, with PORT for the port."""
+        """Ground truth of pages and faults, with PORT for the port."""
         told = Truth()
         for page in self.pages.values():
             url = self.url(page.path)
@@ -130,7 +130,7 @@ class Site:
         return merged((told, self.facts))
 
     def _links(self, page: Page) -> Iterator[Link]:
-        """The page's links, folded as `model.page.Link` says."""
+        """The page's links, merged as in `model.page.Link`."""
         folded: dict[tuple[str, Position, bool], list[PageLink]] = {}
         for link in page.links:
             target = link.target or self.url(link.href.partition("#")[0] or page.path)
@@ -152,7 +152,7 @@ class Web:
         self.sites = {site.host: site for site in sites}
 
     def site(self, host: str) -> Site:
-        """The site of that name, made when it is new."""
+        """The site of that name, created if missing."""
         return self.sites.setdefault(host, Site(host))
 
     @property
@@ -170,7 +170,7 @@ def _anchor(link: PageLink) -> str:
 
 
 def render(page: Page, host: str, version: int = 0) -> str:
-    """The page as HTML: the site's own header, navigation and footer around what is its own."""
+    """The page as HTML, with header, navigation and footer of the site."""
     if page.html:
         return page.html
     at = {position: [link for link in page.links if link.position is position] for position in Position}
@@ -199,7 +199,7 @@ def render(page: Page, host: str, version: int = 0) -> str:
 
 
 def _woven(paragraphs: Iterable[str], links: list[PageLink]) -> str:
-    """Paragraphs, with the links in small lists after the first ones."""
+    """Paragraphs with the links in small lists between them."""
     texts = list(paragraphs) or [""]
     share = -(-len(links) // len(texts))  # links after each paragraph, rounded up
     parts = []

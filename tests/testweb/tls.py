@@ -1,7 +1,4 @@
-"""Where do certificates come from, good ones and bad ones?
-
-Made when asked for, by the openssl program, under an authority of our own.
-"""
+"""Valid and invalid certificates, created by the openssl program under a test authority."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-AVAILABLE = shutil.which("openssl") is not None  # tests of TLS are left out without it
+AVAILABLE = shutil.which("openssl") is not None  # tests of TLS are skipped without it
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
@@ -20,7 +17,7 @@ def _openssl(*words: str | Path) -> None:
 
 
 def self_signed(folder: Path, name: str = "a.test") -> Path:
-    """A PEM file with key and certificate for `name`, valid one day, trusted by nobody."""
+    """A PEM file with key and certificate for `name`, valid for a day, not trusted."""
     pem = folder / "self-signed.pem"
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     alternative = ("-addext", f"subjectAltName=DNS:{name}")
@@ -33,7 +30,7 @@ def self_signed(folder: Path, name: str = "a.test") -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who signs certificates. trusted: the file of its own certificate."""
+    """A certificate authority. trusted: file of its own certificate."""
 
     folder: Path
     name: str
@@ -53,7 +50,7 @@ class Authority:
     ) -> Path:
         """A PEM file with key and certificate.
 
-        days: less than 0: it has expired; may_sign: it is an authority itself, under this one.
+        days: below 0: expired; may_sign: an intermediate authority.
         """
         place = self.folder / label
         lines = [
@@ -83,7 +80,7 @@ class Authority:
 
 
 def authority(folder: Path, name: str = "authority") -> Authority:
-    """A new one, that nobody trusts who is not told to."""
+    """A new authority, trusted only where it is configured."""
     made = Authority(folder, name)
     _openssl(
         "req",
@@ -102,7 +99,7 @@ def authority(folder: Path, name: str = "authority") -> Authority:
 
 
 def context(pem: Path, *, newest: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    """A server's. newest: the last version of the protocol that it speaks, however old that is."""
+    """Context of a server. newest: the newest supported TLS version, which may be obsolete."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if newest is not None:
         made.set_ciphers("ALL:@SECLEVEL=0")

@@ -1,7 +1,4 @@
-"""What would a page about the coast say in other languages?
-
-A few sentences each, written for these tests, and their encodings.
-"""
+"""Sentences about the coast in several languages, written for these tests, with their encodings."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ TEXTS: dict[str, list[str]] = json.loads((Path(__file__).parent.parent / "tables
 
 _WEST = ("windows-1252", "iso-8859-15", "macintosh", "ibm850")
 _CENTRE = ("windows-1250", "iso-8859-2", "x-mac-ce", "ibm852")
-# language: encodings besides UTF-8 that its pages are found in
+# language: encodings besides UTF-8 in which its pages occur
 ENCODINGS = {
     **dict.fromkeys(("cs", "sk"), (*_CENTRE, "kamenicky")),
     **dict.fromkeys(("hu", "pl"), _CENTRE),
@@ -48,7 +45,7 @@ _CODECS = {
 
 
 def written(text: str, encoding: str) -> bytes:
-    """The text in an encoding of ENCODINGS, or UTF-8. A character that it lacks: UnicodeEncodeError or ValueError."""
+    """The text in an encoding of ENCODINGS, or UTF-8. Raises UnicodeEncodeError or ValueError if it lacks one."""
     if encoding == "kamenicky":
         return bytes(ord(char) if char < "\x80" else 128 + _KAMENICKY.index(char) for char in text)
     if encoding.startswith("ibm"):

@@ -1,4 +1,4 @@
-"""What never ends? Session ids, calendars, endless trees, facets. Each plant names in `truth.traps` where its URLs begin."""  # noqa: E501
+"""Crawler traps: session ids, calendars, endless trees, facets. `truth.traps` has the prefixes of their URLs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PRODUCTS = 20
 
 
 def _answer(site: Site, title: str, text: str, links: Iterable[tuple[str, str]]) -> Answer:
-    """A page made on demand, with the site's template."""
+    """A page generated on demand, with the site's template."""
     page = Page("", title, (text,), [PageLink(href, anchor) for href, anchor in links])
     return Answer(body=render(page, site.host).encode())
 
 
 def calendar(site: Site, path: str = "/calendar", first: str = "2026-01") -> None:
-    """A page a month with links to the months before and after, for ever; nothing ever happens in them."""
+    """One page per month with links to the months before and after, endless and without events."""
 
     def reply(asked: Asked) -> Answer:
         parts = [int(part) for part in asked.path.removeprefix(path).split("/") if part.isdigit()] or [
@@ -47,7 +47,7 @@ def calendar(site: Site, path: str = "/calendar", first: str = "2026-01") -> Non
 
 
 def tree(site: Site, path: str = "/tree/") -> None:
-    """/tree/a/b/a/...: every page links to a/ and b/ below itself, and all say the same."""
+    """/tree/a/b/a/...: every page links to a/ and b/ below itself; all have the same text."""
 
     def reply(asked: Asked) -> Answer:
         return _answer(
@@ -60,7 +60,7 @@ def tree(site: Site, path: str = "/tree/") -> None:
 
 
 def facets(site: Site, path: str = "/shop") -> None:
-    """400 URLs, all of them near the start, that show the same PRODUCTS in other orders; the products are real pages."""  # noqa: E501
+    """400 URLs near the start with the same PRODUCTS in different orders; the products are real pages."""
 
     def reply(asked: Asked) -> Answer:
         chosen = {name: asked.parameters.get(name, values[0]) for name, values in FACETS.items()}
@@ -92,7 +92,7 @@ def facet_urls(path: str = "/shop") -> list[str]:
 
 
 def sessions(site: Site, path: str = "/session/", pages: int = 12, *, sticky: bool = False) -> None:
-    """`pages` pages whose links carry ?sid=HEX, new on every answer (sticky: kept once given). The truth has them without sid."""  # noqa: E501
+    """`pages` pages with ?sid=HEX in links, new in every answer (sticky: kept once given). The truth has them without sid."""  # noqa: E501
 
     def page(number: int) -> Page:
         text = f"Cabin {number} lies on deck {number % 4 + 1} and has {number % 3 + 1} berths."
@@ -119,7 +119,7 @@ def sessions(site: Site, path: str = "/session/", pages: int = 12, *, sticky: bo
 
 
 def trap_site(pages: int = 100, seed: int = 1, host: str = "traps.test") -> Site:
-    """An honest site of `pages` pages with every trap of this file linked from its home page. Real pages: `truth.pages`."""  # noqa: E501
+    """An ordinary site of `pages` pages with every trap of this module linked from its home page. Real pages: `truth.pages`."""  # noqa: E501
     site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=4000))
     for plant in (calendar, tree, facets, sessions):
         plant(site)
@@ -127,7 +127,7 @@ def trap_site(pages: int = 100, seed: int = 1, host: str = "traps.test") -> Site
 
 
 def series_site(pages: int = 60, seed: int = 1, host: str = "series.test") -> Site:
-    """A site whose endless parts, drawn at random, answer alike whoever asks and however often: two crawls of it can be compared."""  # noqa: E501
+    """A site with random endless parts and deterministic answers, so that two crawls can be compared."""
     rng = random.Random(seed)
     site = graph_site(GraphRecipe(seed, pages, host=host, page_bytes=1500))
     for number in range(rng.randint(1, 3)):

@@ -1,4 +1,4 @@
-"""What is really there? The pages, links, states and depths of a synthetic web, known because we made them."""
+"""Ground truth of a synthetic web: pages, links, states and depths."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ NOT_PAGES = frozenset(LinkKind) - FOLLOWED_KINDS
 
 @dataclass(frozen=True, slots=True)
 class PageTruth:
-    """A page as it was meant."""
+    """Expected contents of a page."""
 
     url: str
     title: str
     h1: str
-    text: str  # the paragraphs of <main>, parted by "\n"
+    text: str  # the paragraphs of <main>, separated by "\n"
     language: str
     charset: str
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """URLs are canonical, with the server's port (or the mark PORT while nothing serves them)."""
+    """URLs are canonical, with the server's port (or PORT before they are served)."""
 
     pages: dict[str, PageTruth] = field(default_factory=dict)
-    # by source; as `document.understand` should tell them
+    # by source; as expected from `document.understand`
     links: dict[str, tuple[Link, ...]] = field(default_factory=dict)
-    # what a crawl of the URL's site should find; not named: OK
+    # expected reason in a crawl of the URL's site; default: OK
     reasons: dict[str, Reason] = field(default_factory=dict)
     redirects: dict[str, str] = field(default_factory=dict)  # one hop
-    # groups of one content; the first is the one to keep
+    # groups with the same content; the first is the representative
     duplicates: list[tuple[str, ...]] = field(default_factory=list)
     canonicals: dict[str, str] = field(default_factory=dict)
     orphans: set[str] = field(default_factory=set)  # in the sitemap only
-    traps: set[str] = field(default_factory=set)  # beginnings of URLs behind which nothing new ever comes
-    either: set[str] = field(default_factory=set)  # URLs on which the standard leaves the choice to the crawler
+    traps: set[str] = field(default_factory=set)  # URL prefixes without new content
+    either: set[str] = field(default_factory=set)  # URLs that the standard leaves to the crawler
 
     def graph(self) -> set[tuple[str, str]]:
-        """Distinct (source, target) of the links that lead to pages; without self-links."""
+        """Distinct (source, target) of links to pages, without self-links."""
         return {
             (source, link.target)
             for source, links in self.links.items()
@@ -56,14 +56,14 @@ class Truth:
 
     @property
     def depths(self) -> dict[str, int]:
-        """Clicks from the home page of its own site, for every URL that links or redirects within the site reach."""
+        """Clicks from the home page of its site, for every URL reachable by links or redirects within the site."""
         homes = [url for url in self.pages if urlsplit(url).path == "/"]
         return {url: depth for home in homes for url, depth in self.depths_from(home).items()}
 
     def depths_from(self, start: str, kinds: frozenset[LinkKind] = CLICK_KINDS) -> dict[str, int]:
-        """Clicks from start within start's host. A redirect is no click: its target has the depth of its source.
+        """Clicks from start within start's host. A redirect is not a click: its target has the depth of its source.
 
-        With other kinds of links: steps along those.
+        kinds: kinds of links to follow.
         """
         home = urlsplit(start).netloc
         depths = {start: 0}
@@ -84,8 +84,8 @@ class Truth:
         return depths
 
     def expected(self, start: str) -> dict[str, Reason]:
-        """The reason (hence the state) of every URL that a crawl from start meets, with scope `site`, no limits,
-        and the URLs in `either` left out.
+        """Expected reason of every URL in a crawl from start with scope `site` and without limits, except URLs in
+        `either`.
         """
         found = {
             url: self.reasons.get(url, Reason.OK)
@@ -107,11 +107,11 @@ class Truth:
         return Reason.SCOPE if _host(link.target) != _host(start) else Reason.NOFOLLOW
 
     def at(self, port: int, tls_port: int = 0) -> Truth:
-        """The same with real ports."""
+        """The ground truth with real ports."""
         return _filled(self, port, tls_port)
 
     def as_json(self) -> str:
-        """The whole truth as text, keys sorted: equal webs give equal text."""
+        """The ground truth as JSON with sorted keys: equal for equal webs."""
         return json.dumps(_plain(self), ensure_ascii=False, indent=1, sort_keys=True)
 
 
@@ -120,7 +120,7 @@ def _host(url: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses, named tuples and sets as what JSON knows."""
+    """Dataclasses, named tuples and sets as JSON values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):
@@ -132,7 +132,7 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _filled(value, port: int, tls_port: int):  # any value of a Truth, in its own type
+def _filled(value, port: int, tls_port: int):  # any value of a Truth; keeps its type
     if isinstance(value, str) and type(value) is str:
         return value.replace(PORT, str(port)).replace(TLS_PORT, str(tls_port)) if "@" in value else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -149,7 +149,7 @@ def _filled(value, port: int, tls_port: int):  # any value of a Truth, in its ow
 
 
 def merged(truths: Iterable[Truth]) -> Truth:
-    """One truth of several sites."""
+    """Merged ground truth of several sites."""
     whole = Truth()
     for truth in truths:
         for item in dataclasses.fields(Truth):

@@ -1,4 +1,4 @@
-"""What does a server say? The questions and answers of the synthetic web, honest ones and misbehaving ones."""
+"""Requests and answers of the synthetic web, correct and misbehaving."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
-PORT = "@PORT@"  # stands for the server's port wherever a site writes an absolute URL; the server fills it in
+PORT = "@PORT@"  # placeholder for the server's port in absolute URLs; replaced by the server
 TLS_PORT = "@TLSPORT@"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it arrived."""
+    """A request."""
 
     method: str
     host: str  # of the Host header, lower case, without port
@@ -20,7 +20,7 @@ class Asked:
     headers: Mapping[str, str]  # names in lower case
     times: int  # earlier requests for this host and target
     serial: int  # earlier requests of this server, all hosts
-    version: int  # how often `Server.bump` (or a BUMP request) was called for this host and path
+    version: int  # number of calls of `Server.bump` (or BUMP requests) for this host and path
 
     @property
     def path(self) -> str:
@@ -32,33 +32,33 @@ class Asked:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The query's parameters; of one given twice the last."""
+        """The query's parameters; the last value of repeated ones."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole, well-formed answer. The server adds Content-Length (or chunks) and Date."""
+    """A complete, valid answer. The server adds Content-Length (or chunks) and Date."""
 
     status: int = 200
     body: bytes = b""
     media_type: str = "text/html; charset=utf-8"  # empty: no Content-Type
     headers: tuple[tuple[str, str], ...] = ()
     chunked: bool = False
-    gzip: bool = True  # compressed for those who accept it
+    gzip: bool = True  # compressed if the client accepts it
     wait_s: float = 0.0  # before the first byte
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A step of a Raw answer: nothing for a while."""
+    """A step of a Raw answer: a pause."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A step of a Raw answer: the connection is reset (RST), not closed."""
+    """A step of a Raw answer: resets the connection (RST)."""
 
 
 Step = bytes | Pause | Reset
@@ -66,10 +66,10 @@ Step = bytes | Pause | Reset
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes and pauses exactly as scripted; then the connection closes."""
+    """A scripted sequence of bytes and pauses; then the connection closes."""
 
     steps: Callable[[], Iterable[Step]]
-    status: int = 0  # for the log only: what the bytes claim
+    status: int = 0  # for the log only: the status in the bytes
 
 
 Reply = Answer | Raw
@@ -111,13 +111,13 @@ REASONS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Which handler answers which target of one site. Filled while a site is built."""
+    """Handlers of a site by target. Filled while the site is built."""
 
     exact: dict[str, Handler] = field(default_factory=dict)  # by path, or by path with query
-    prefixes: dict[str, Handler] = field(default_factory=dict)  # by the path's beginning; the longest wins
+    prefixes: dict[str, Handler] = field(default_factory=dict)  # by prefix of the path; the longest wins
 
     def find(self, asked: Asked) -> Handler | None:
-        """The target with its query, else the path alone, else the longest prefix."""
+        """Handler of the target with its query, else of the path, else of the longest prefix."""
         handler = self.exact.get(asked.target) or self.exact.get(asked.path)
         if handler is not None:
             return handler

@@ -1,4 +1,4 @@
-"""What do the synthetic pages say? Plain English sentences about an invented coast, made from a seeded generator."""
+"""Generates plain English sentences about an invented coast, from a seed."""
 
 from __future__ import annotations
 

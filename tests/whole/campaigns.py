@@ -1,4 +1,4 @@
-"""A small web for campaigns: sites that differ in what they link to, and whose best order of choice is known."""
+"""A small web for campaigns: sites with different yields and a known optimal order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGES = 40  # of each site
 
 
 def text(host: str, number: int) -> str:
-    """Words that no other page has: pages that say the same would be taken for a trap."""
+    """Unique words: pages with equal text would be treated as a trap."""
     rng = random.Random(f"{host}{number}")
     return " ".join("".join(rng.choices("abcdefghijklmnop", k=7)) for _ in range(60))
 
@@ -33,8 +33,8 @@ def links(*targets: str) -> str:
 
 
 def site(host: str, new: int, pages: int = PAGES) -> Site:
-    """A start that links to `pages` - 1 others, in two levels; each page shows `new` external targets of its own,
-    and one that all share.
+    """A start that links to `pages` - 1 others, in two levels; each page has `new` unique external targets,
+    and one shared target.
     """
     made = Site(host)
     first = [f"/p{number}" for number in range(1, pages, 2)]
@@ -59,7 +59,7 @@ def campaign(server: Server, *hosts: str, **fields: object) -> Campaign:
 
 
 def quick(server: Server, **values: object):
-    """Settings as `survey run` makes them, for loopback."""
+    """Settings as of `survey run`, for loopback."""
     given = {**QUICK, "resolve": tuple(server.resolve), "delay_s": 0.0, **values}
     return settings_from(given, survey.DEFAULTS)
 
@@ -67,7 +67,7 @@ def quick(server: Server, **values: object):
 def ran(
     folder: Path, server: Server, made: Campaign | None = None, *, stop=lambda watched: False, **values: object
 ) -> tuple[Collection, CrawlEnd]:
-    """Creates the campaign if there is none, and runs it to its end."""
+    """Creates the campaign if missing, and runs it to its end."""
     if made is not None:
         survey.create(folder, made)
     end = survey.run(folder, quick(server, **values), stop)
@@ -75,5 +75,5 @@ def ran(
 
 
 def asked(server: Server) -> list[tuple[str, str]]:
-    """(host, path) of each page asked for, robots.txt left out."""
+    """(host, path) of each requested page, without robots.txt."""
     return [(entry.host, entry.target) for entry in server.log.entries if entry.target != "/robots.txt"]

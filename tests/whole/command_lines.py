@@ -1,6 +1,6 @@
-"""What do commands say, many of them in one process?
+"""Runs many commands in one process.
 
-`command_lines.py LINE...` tells as JSON: each line's exit code and output.
+`command_lines.py LINE...` prints exit code and output of each line as JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from periplus.cli.main import main
 
 
 def answer(line: str) -> tuple[int, str]:
-    """(exit code, all that it said, with the traceback that a user would have seen) of one command."""
+    """(exit code, output with the traceback that a user would see) of a command."""
     ran = CliRunner().invoke(main, shlex.split(line))
     raised = (
         ""

@@ -1,9 +1,8 @@
-"""All voyages are a stranger's: hosts are declared one's own only where a test is about that.
+"""Crawls of tests treat hosts as foreign; hosts are declared our own only where a test needs it.
 
-A stranger keeps half a second between two requests to a host, whatever its settings say; that would make a voyage
-of some pages last minutes. So the floor alone is taken away, here and in the processes that a voyage starts: each
-waits as long as its `delay_s` says, and all else that holds for hosts of others holds. `floor` puts it back, for
-tests that are about it.
+The minimum delay of half a second for foreign hosts would make such crawls last minutes. So it is removed, here and in
+subprocesses: each crawl uses its `delay_s`, and all other rules for foreign hosts apply. The fixture `floor` restores
+it for tests of the minimum delay.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NO_FLOOR = Path(__file__).parent / "no_floor"
 
 @pytest.fixture(autouse=True, scope="module")
 def no_floor():
-    """Of module scope, since such fixtures crawl too."""
+    """Module scope, since fixtures of modules crawl too."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(politeness, "DELAY_FLOOR_S", 0.0)
         patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(NO_FLOOR), os.environ.get("PYTHONPATH", "")))))
@@ -30,6 +29,6 @@ def no_floor():
 
 @pytest.fixture
 def floor(monkeypatch: pytest.MonkeyPatch) -> float:
-    """The floor of this process, as users have it."""
+    """Restores the minimum delay in this process."""
     monkeypatch.setattr(politeness, "DELAY_FLOOR_S", settings.DELAY_FLOOR_S)
     return settings.DELAY_FLOOR_S

@@ -1,9 +1,6 @@
-"""How is a crawl by several workers put under fire?
+"""Crawls by the real command with additional workers that a test may kill and freeze.
 
-A crawl of the real command, and workers beside it that a test may kill and freeze.
-
-The workers are those that the crawl itself would hire; hired by the test, so that their number and
-their deaths are its own.
+The workers are the same as those that the crawl itself would start, but the test controls them.
 """
 
 from __future__ import annotations
@@ -39,10 +36,10 @@ TWICE = judge.Question(
 
 
 class Crew:
-    """One crawl's workers. boss: the command itself, with one worker; the others come and go."""
+    """Workers of a crawl. boss: the command itself, with one worker; further workers come and go."""
 
     def __init__(self, web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **values: object) -> None:
-        """store: the address of a database, in place of the folder."""
+        """store: the address of a database instead of the folder."""
         self.web, self.folder, self.hosts, self.store = web, folder, hosts, store
         values = {"sitemaps": False, "delay_s": 0.05, **values}
         settings = settings_from({**QUICK, "resolve": web.resolve, **values})
@@ -77,7 +74,7 @@ class Crew:
         return self.boss.poll() is not None
 
     def hire(self, number: int = 1) -> None:
-        """Further workers, at work when this returns, unless the crawl is over before."""
+        """Starts further workers and waits until they have joined, unless the crawl ends before."""
         for worker in self.workers:
             if worker.poll() is not None:
                 finish_child(worker)
@@ -104,7 +101,7 @@ class Crew:
         return [str(key).rpartition(":")[0] or str(key) for (key,) in keys]
 
     def kill(self, rng: random.Random) -> bool:
-        """Ends one worker without warning. False: there is none."""
+        """Kills a worker. False: there is none."""
         living = [worker for worker in self.workers if worker.poll() is None]
         if not living:
             return False
@@ -116,7 +113,7 @@ class Crew:
         return True
 
     def dismiss(self, number: int) -> None:
-        """Sends so many away, as an operator would."""
+        """Stops a number of workers, as an operator would."""
         leaving, self.workers = self.workers[:number], self.workers[number:]
         for worker in leaving:
             worker.terminate()
@@ -124,7 +121,7 @@ class Crew:
             finish_child(worker, PATIENCE_S)
 
     def finish(self) -> Log:
-        """Waits for the crawl's end; the server's log."""
+        """Waits for the end of the crawl; returns the server log."""
         assert self.boss.wait(PATIENCE_S) == 0, self.messages()
         for worker in self.workers:
             finish_child(worker, PATIENCE_S)
@@ -133,9 +130,9 @@ class Crew:
         return read_log(self.web.log_file)
 
     def faults(self) -> list[str]:
-        """What is wrong in the collection of a crawl that ended by itself.
+        """Faults of the collection after a crawl that ended on its own.
 
-        One that was killed after the crawl's last look is still listed: whoever joins next strikes it off.
+        A worker killed after the last check of the crawl is still listed; the next worker removes it.
         """
         found = [
             *self.collection.sane(),
@@ -145,7 +142,7 @@ class Crew:
         return [fault for fault in found if not (listed and fault.startswith(("workers left", "a worker left")))]
 
     def messages(self) -> str:
-        """What the command itself wrote on its standard error; its workers write on ours."""
+        """Standard error of the command itself; its workers write to ours."""
         return self._said.read_text("utf-8")
 
     def close(self) -> None:
@@ -158,7 +155,7 @@ class Crew:
 
 @contextlib.contextmanager
 def crew(web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **values: object) -> Iterator[Crew]:
-    """A crawl under way, none of whose processes outlives the block."""
+    """A running crawl; all its processes end with the block."""
     made = Crew(web, folder, hosts, store, **values)
     try:
         yield made
@@ -167,8 +164,8 @@ def crew(web: Served, folder: Path, hosts: tuple[str, ...], store: str = "", **v
 
 
 def crowded(place: str, run_id: int, workers: int, collection: Collection) -> tuple[float, list[str]]:
-    """(pages per second, what is wrong) of workers without a wire on a collection (folder or address) whose pages all
-    link to the same 20 hosts.
+    """(pages per second, faults) of workers without network on a collection (folder or address) whose pages all link to
+    the same 20 hosts.
     """
     words = [sys.executable, str(Path(__file__).with_name("crowd.py")), place, str(run_id), "20"]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}

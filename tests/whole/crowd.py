@@ -1,9 +1,7 @@
-"""How does a worker without a wire use its store?
-
-It leases, takes, completes and commits, and each page links to the same few hosts.
+"""A worker without network: it leases, takes, completes and commits; all pages link to the same few hosts.
 
 Run as a program: `crowd.py PLACE RUN_ID LINKED_HOSTS`, PLACE a folder or the address of a database, to the end of the
-crawl; says how many pages it stored, and from when to when.
+crawl; prints the number of stored pages, and start and end time.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 
 KEEPING = Storage(lease_s=60.0)
-LINKS = 20  # of a page, to as many hosts of the few
-NAP_S = 0.02  # of a worker that finds no host free: those without work should not take the others' time
+LINKS = 20  # per page, each to another of the few hosts
+NAP_S = 0.02  # of a worker without a free host, so that idle workers use little CPU
 HELD = 10  # hosts at a time
 
 
 def linked(url: str, few: int) -> list[object]:
-    """A page's links: to URLs of the few hosts that other pages name too, and to one that nobody else does."""
+    """Links of a page: to shared URLs of the few hosts, and to one unique URL."""
     rng = random.Random(url)
     return [candidate(f"http://few{at % few}.test/{rng.randrange(200)}", 1) for at in range(LINKS)]
 
@@ -41,7 +39,7 @@ def opened(place: str, run_id: int) -> RunStore:
 
 
 def work(place: str, run_id: int, few: int) -> int:
-    """Until nothing is left; the pages stored."""
+    """Runs until no work is left; returns the number of stored pages."""
     store = opened(place, run_id)
     name, done = store.join(os.getpid(), time.time()), 0
     while not store.idle(time.time()):

@@ -1,9 +1,7 @@
-"""How is a process cut off from a server, as by a broken cable?
+"""Cuts a process off from a server: a network namespace with one link that can be taken down.
 
-In a network namespace of its own, whose one link can be taken down.
-
-What it may still reach goes by a Unix socket, which namespaces do not part: `python cut_off.py FROM TO` passes
-connections on, each end `tcp:PORT` of 127.0.0.1 or `unix:PATH`. Needs root and `ip`.
+Other connections use a Unix socket, which is shared between namespaces: `python cut_off.py FROM TO` forwards
+connections, each end `tcp:PORT` of 127.0.0.1 or `unix:PATH`. Needs root and `ip`.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ class Island:
         _ip("link", "set", self._link, "up")
 
     def start(self, *words: object, **more: object) -> subprocess.Popen[bytes]:
-        """A process in it; its id is that of the program, for `ip netns exec` becomes it."""
+        """Starts a process in it; its id is that of the program, since `ip netns exec` calls exec."""
         return subprocess.Popen(["ip", "netns", "exec", self.name, *map(str, words)], start_new_session=True, **more)
 
     def drop(self) -> None:
@@ -60,7 +58,7 @@ def _ip(*words: str) -> None:
 
 
 def can_cut() -> bool:
-    """Whether this machine lets us make namespaces and links."""
+    """Whether this machine allows to create namespaces and links."""
     if os.geteuid() != 0 or not shutil.which("ip"):
         return False
     island = Island()
@@ -85,7 +83,7 @@ def island() -> Iterator[Island]:
 
 @contextlib.contextmanager
 def passed_on(made: Island, port: int, folder: Path) -> Iterator[None]:
-    """Within the island 127.0.0.1:port is what it is outside, whether the link is there or not."""
+    """Forwards 127.0.0.1:port from inside to outside, independent of the link."""
     path = folder / "way"
     outside = subprocess.Popen([sys.executable, __file__, f"unix:{path}", f"tcp:{port}"], stdout=subprocess.PIPE)
     inside = made.start(sys.executable, __file__, f"tcp:{port}", f"unix:{path}", stdout=subprocess.PIPE)

@@ -1,10 +1,7 @@
-"""Which ways of misbehaving has a server?
+"""More than fifty misbehaving hosts on one port; http://control.test/truth lists the expected results.
 
-More than fifty hosts, one way each, on one port; http://control.test/truth is the answer key.
-
-`python tests/whole/fault_hosts.py` serves them until Ctrl-C, and says on which port. What one URL can do wrong is
-planted by `testweb.faults`, what never ends by `worlds`; here each has a host of its own, so that all can be met at
-once by a crawler that knows none of them.
+`python tests/whole/fault_hosts.py` serves them until Ctrl-C, and prints the port. Faults of single URLs are in
+`testweb.faults`, endless sites in `worlds`; here each fault has its own host, so that one crawl covers all.
 """
 
 from __future__ import annotations
@@ -53,20 +50,20 @@ _WORDS = (
 
 @dataclass(slots=True)
 class FaultHost:
-    """One host. most: requests that a sound crawler needs at most; none: three for each URL, and ten."""
+    """A host. most: limit of requests by a correct crawler; default: three per URL, plus ten."""
 
     name: str
     what: str
     site: Site
     most: int = 0
-    world: World | None = None  # of the hosts that never end
+    world: World | None = None  # of endless hosts
 
 
 _BUILDERS: dict[str, tuple[str, Callable[[Site], int | None]]] = {}
 
 
 def host(what: str) -> Callable[[Callable[[Site], int | None]], Callable[[Site], int | None]]:
-    """Names a host after the function that plants its misbehaviour; that may return the most requests it is worth."""
+    """Decorates a function that adds the misbehaviour of a host named after it; it may return the limit of requests."""
 
     def keep(plant: Callable[[Site], int | None]) -> Callable[[Site], int | None]:
         _BUILDERS[plant.__name__.replace("_", "-").strip("-")] = (what, plant)
@@ -88,7 +85,7 @@ def sound(site: Site, number: int = 5) -> None:
 
 
 def before(site: Site, reply: Callable[[Asked], Reply | None]) -> None:
-    """An answer to every request of the host in place of the page, where there is one."""
+    """Answers every request of the host before its pages, if reply returns an answer."""
     for path, handler in [*site.routes.exact.items()]:
         site.routes.exact[path] = lambda asked, handler=handler: reply(asked) or handler(asked)
 
@@ -176,19 +173,19 @@ for _plant in (
 # --- statuses and retries ---
 
 
-@host("each URL says 500 first, and is sound then")
+@host("each URL returns 500 first, then a page")
 def flaky(site: Site) -> None:
     sound(site)
     before(site, lambda asked: Answer(500, b"No.") if asked.times == 0 else None)
 
 
-@host("each URL says 429 twice, Retry-After 2 seconds")
+@host("each URL returns 429 twice, Retry-After 2 seconds")
 def too_many(site: Site) -> None:
     sound(site, 3)
     before(site, lambda asked: Answer(429, b"No.", headers=(("Retry-After", "2"),)) if asked.times < 2 else None)
 
 
-@host("each URL says 503 once, Retry-After a date three seconds ahead")
+@host("each URL returns 503 once, Retry-After a date three seconds ahead")
 def later(site: Site) -> None:
     sound(site, 3)
 
@@ -199,7 +196,7 @@ def later(site: Site) -> None:
     before(site, reply)
 
 
-@host("429 to whoever asks three times in a second")
+@host("429 after three requests in a second")
 def rate_limit(site: Site) -> None:
     sound(site, 12)
     asked_at: list[float] = []
@@ -333,7 +330,7 @@ def monsters(site: Site) -> None:
     content.broken_html(site)
 
 
-# --- what is a page, and which are one ---
+# --- pages and aliases ---
 
 
 @host("twenty-nine ways to link, and two that are none")
@@ -386,7 +383,7 @@ def mapped(site: Site) -> None:
 
 _BLOCK = "User-agent: *\nDisallow: /private/\n"
 _ALL, _OPEN, _NONE = {"/", "/a.html", "/private/b.html"}, {"/", "/a.html"}, set()
-ROBOTS: dict[str, tuple[Reply, set[str]]] = {  # the answer, and what may be fetched then: RFC 9309
+ROBOTS: dict[str, tuple[Reply, set[str]]] = {  # the answer, and the paths that may be fetched: RFC 9309
     "404": (Answer(404, _BLOCK.encode(), "text/plain"), _ALL),
     "500": (Answer(500, b"", "text/plain"), _NONE),
     "503": (Answer(503, b"", "text/plain"), _NONE),
@@ -430,17 +427,17 @@ for _case in ROBOTS:
 
 
 def _kept_once(site: Site) -> None:
-    """Which of several addresses of the same bytes is the page depends on which came first."""
+    """Which alias becomes the page depends on the order of requests."""
     site.facts.either.update(url for group in site.facts.duplicates for url in group)
 
 
 def _become(site: Site, other: Site) -> None:
-    """The site has what the other has."""
+    """Copies the contents of the other site."""
     site.pages, site.routes, site.facts = other.pages, other.routes, other.facts
 
 
 def fault_hosts() -> list[FaultHost]:
-    """All of them, made anew."""
+    """All hosts, newly created."""
     made = []
     for name, (what, plant) in _BUILDERS.items():
         trap = name.removeprefix("endless-").replace("-", "_")
@@ -455,7 +452,7 @@ def fault_hosts() -> list[FaultHost]:
 
 
 def fault_web(hosts: Iterable[FaultHost]) -> Web:
-    """They, and the control host, which tells the truth about them."""
+    """The hosts, and the control host with the expected results."""
     hosts = list(hosts)
     control = Site(CONTROL)
     control.add(
@@ -473,8 +470,8 @@ def fault_web(hosts: Iterable[FaultHost]) -> Web:
 
 
 def truth(hosts: Iterable[FaultHost]) -> dict[str, dict[str, object]]:
-    """By host: what it does; the reason of each URL that a crawl from `/` should meet;
-    pages of a world that never ends; the most requests.
+    """By host: its misbehaviour; the expected reason of each URL of a crawl from `/`; pages of an endless
+    world; the limit of requests.
     """
     told = {}
     for one in hosts:

@@ -1,6 +1,4 @@
-"""A collection and screens in which everything that strangers can say attacks whoever looks: sites, a survey, a topic,
-stories, a portal.
-"""
+"""A collection and screens with attacks in all foreign text: sites, a survey, a topic, stories, a portal."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ TABLES = ("pages", "links", "external", "faults", "issues", "sites")
 
 
 def hostile_site() -> Site:
-    """A home page with every text and address, a page with each text wherever a page can say something,
-    and answers that attack by their headers.
+    """A home page with every text and address, a page with each text in all elements, and answers with attacks in
+    headers.
     """
     site = Site(HOST)
     links = "".join(
@@ -86,7 +84,7 @@ def _add(site: Site, path: str, title: str, body: str) -> None:
 
 
 def surveyed(folder: Path) -> None:
-    """A survey of it, whose names, bundle, title and tags attack too."""
+    """A survey of it, with attacks in names, bundle, title and tags."""
     texts = TABLE["texts"]
     with Collection(folder) as kept:
         home = kept.runs()[0].starts[0]
@@ -106,7 +104,7 @@ def surveyed(folder: Path) -> None:
 
 
 def told(folder: Path) -> None:
-    """Another collection, whose topic, labels, stories and portal say every hostile text."""
+    """Another collection, with every hostile text in topic, labels, stories and portal."""
     texts, home = TABLE["texts"], "https://e.org/"
     pages = {
         f"{home}{number}": page(escape(text), head=f"<p>{escape(text)} lantern</p>")
@@ -131,7 +129,7 @@ def told(folder: Path) -> None:
 
 
 def screens(home: str) -> Iterator[str]:
-    """Every kind of screen, with hostile words in the address too."""
+    """Every kind of screen, with hostile text in the address too."""
     first, second, third = TABLE["texts"][1], TABLE["texts"][6], TABLE["hrefs"][0]
     sly = [quote(text, safe="") for text in (first, second, third)]
     yield from (
@@ -201,7 +199,7 @@ def screens(home: str) -> Iterator[str]:
 
 
 def of_results() -> Iterator[str]:
-    """Of topics, stories and portals; within a collection."""
+    """Screens of topics, stories and portals of a collection."""
     yield from (
         "topics",
         "topic/t",

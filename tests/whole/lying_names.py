@@ -1,9 +1,7 @@
-"""A small internet in a network name space of its own, whose name server lies:
-`lying_names.py PROGRAM...` runs the program in it.
+"""A network namespace with a lying name server: `lying_names.py PROGRAM...` runs the program in it.
 
-Two web servers, on a public address and on loopback; both are on this machine, and what they were asked for is
-written to `asked.json`: {"public": [...], "private": [...]}, each `host path`. Needs the rights of `unshare --mount
---net`, and is started by it.
+Two web servers, on a public address and on loopback, both on this machine; their requests are written to
+`asked.json`: {"public": [...], "private": [...]}, each `host path`. Must be started by `unshare --mount --net`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 PUBLIC, PRIVATE = "93.184.216.34", "127.0.0.1"
-# name -> what each look-up in turn brings; the last stays. No addresses: the name does not
+# name -> results of successive look-ups; the last one repeats. No addresses: the name does not
 # exist; None: the server fails
 NAMES = {
     "honest.example": ((PUBLIC,),),
@@ -34,7 +32,7 @@ NAMES = {
     "metadata.example": (("169.254.169.254",),),
     "zero.example": (("0.0.0.0",),),
 }
-SILENT = "silent.example"  # whose look-up is never answered
+SILENT = "silent.example"  # look-ups are never answered
 WORDS = [
     "harbour",
     "pilot",
@@ -61,7 +59,7 @@ PATHS = ("/", *(f"/{number}" for number in range(1, 9)))
 
 
 def reply(question: bytes, seen: Counter[str]) -> bytes | None:
-    """The name server's answer to one question (RFC 1035, 4); None: silence."""
+    """Answer of the name server to a question (RFC 1035, 4); None: no answer."""
     labels, at = [], 12
     while question[at]:
         labels.append(question[at + 1 : at + 1 + question[at]].decode("ascii").lower())
@@ -74,7 +72,7 @@ def reply(question: bytes, seen: Counter[str]) -> bytes | None:
     six = any(turn and ":" in turn[0] for turn in turns)
     turn = turns[min(seen[name], len(turns) - 1)]
     if wants_six == six:
-        seen[name] += 1  # one look-up asks for both kinds of addresses
+        seen[name] += 1  # a look-up requests both kinds of addresses
     found = [] if turn is None else [address for address in turn if (":" in address) is wants_six]
     code = 2 if turn is None else 3 if turns == ((),) else 0
     records = b"".join(_record(address) for address in found)
@@ -82,7 +80,7 @@ def reply(question: bytes, seen: Counter[str]) -> bytes | None:
 
 
 def _record(address: str) -> bytes:
-    """For no time at all: nobody may remember it."""
+    """A record with a TTL of 0, so that it is not cached."""
     family, kind = (socket.AF_INET6, 28) if ":" in address else (socket.AF_INET, 1)
     data = socket.inet_pton(family, address)
     return b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(data)) + data

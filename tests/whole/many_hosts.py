@@ -1,9 +1,6 @@
-"""What does a crawl of very many hosts cost?
+"""Cost of a crawl of very many hosts, by one worker, two pages each, without network: `many_hosts.py FOLDER HOSTS`.
 
-One worker over that many, two pages each, without a wire: `many_hosts.py FOLDER HOSTS`.
-
-Says as JSON: hosts, pages stored, seconds and memory; the time of a page among the first tenth and among the last,
-both by the CPU's clock.
+Prints as JSON: hosts, stored pages, seconds and memory; CPU time per page in the first and in the last tenth.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ def answer(request: Request) -> Scripted:
 
 
 class CountingTransport(FakeTransport):
-    """Forgets what was asked, and notes when."""
+    """Records only the times of requests."""
 
     def start(self, request: Request, before: float = math.inf) -> None:
         super().start(request, before)
@@ -44,7 +41,7 @@ class CountingTransport(FakeTransport):
 
 
 def peak_mib() -> float:
-    """Of this program: what getrusage says is inherited from who started it."""
+    """Peak memory of this process; getrusage would include the parent process."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text("ascii").splitlines())
     return int(status["VmHWM"].split()[0]) / 1024
 

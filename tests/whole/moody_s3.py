@@ -1,4 +1,4 @@
-"""How does object storage behave on a bad day? A server that stands for S3, as moto plays it.
+"""A fault-injecting proxy for S3 in front of moto.
 
 `python moody_s3.py PORT_FILE LOG_FILE MOOD...`; a mood is `slow_s=`, `fail_every=` or `late_s=` with its number.
 """
@@ -24,10 +24,10 @@ BROKEN = b"<Error><Code>InternalError</Code><Message>We encountered an internal 
 
 
 class MoodyS3:
-    """Passes requests on to moto.
+    """Forwards requests to moto.
 
-    slow_s: each takes so much longer. fail_every: so many fail, in turn before they are done and after. late_s: so long
-    an object that was written is not shown.
+    slow_s: additional time per request. fail_every: every n-th request fails, alternately before and after it is done.
+    late_s: time until a written object is visible.
     """
 
     def __init__(self, moto: WSGIApplication, note: Callable[[str], object], **mood: float) -> None:
@@ -57,7 +57,7 @@ class MoodyS3:
 
 
 def _read_all(environ: WSGIEnvironment) -> None:
-    """What nobody reads would be taken for the next request. What was sent in chunks has no length, but an end."""
+    """Unread bytes would be parsed as the next request. Chunked bodies have no length."""
     if environ.get("wsgi.input_terminated"):
         environ["wsgi.input"].read()
     else:

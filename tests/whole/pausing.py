@@ -1,4 +1,4 @@
-"""How is a crawl paused in tests, and seen to stand still?"""
+"""Pauses crawls in tests and checks that they are idle."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STILL_LOOKS = 2  # half a second of them
 
 
 class Pauser:
-    """A watch that pauses the crawl when some pages are fetched, looks on for a while, and has it go on."""
+    """Pauses the crawl after some pages, checks for a while that it is idle, then resumes it."""
 
     def __init__(self, place: Path | str, server: Server, ready: Callable[[], bool] = lambda: True) -> None:
-        """ready: whether the looking on may begin."""
+        """ready: whether the check may begin."""
         self.home, self.server, self.ready = home_of(place), server, ready
         self.looks = self.asked = 0
         self.paused = self.over = False
@@ -32,7 +32,7 @@ class Pauser:
         return False
 
     def looks_on(self) -> None:
-        """Every request that began before is over, and stored: whoever holds no host has none under way."""
+        """Waits until all open requests are stored: no worker holds a host."""
         self.looks += 1
         if self.looks == 1:
             self.asked = len(self.server.log.entries)

@@ -1,4 +1,4 @@
-"""How is a crawl that is kept in PostgreSQL run and read in tests? As `voyage` does for folders."""
+"""Runs and reads crawls in PostgreSQL, as `voyage` does for folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testweb import Server
 
 
 class StoredCollection(Collection):
-    """What a crawl left in its database, read straight from the tables."""
+    """Result of a crawl in a database, read directly from the tables."""
 
     def __init__(self, address: str) -> None:
         super().__init__(Path())

@@ -20,7 +20,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def served(folder: Path, *words: str) -> Iterator[str]:
-    """`periplus serve`, and its address without the last slash; ended by Ctrl-C, as people do."""
+    """Runs `periplus serve`; its address without the last slash. Ended by Ctrl-C."""
     port = free_port()
     process = subprocess.Popen(
         command("serve", folder, "--port", str(port), *words),

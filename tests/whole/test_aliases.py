@@ -1,6 +1,4 @@
-"""One content, one URL: a crawl by rules, a crawl that learns,
-and a stored collection brought into accord with rules later.
-"""
+"""Aliases: a crawl with rules, a crawl that learns rules, and rules applied to a stored collection."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ def shown(name: str) -> Answer:
 
 
 def answering(host: str) -> Site:
-    """A host that shows the contents of the doubled site."""
+    """A host with the contents of the doubled site."""
 
     def handler(asked):
         return shown(DOUBLED.name(f"http://{asked.host}{asked.target}"))
@@ -116,9 +114,9 @@ def test_a_crawl_that_learns_loses_no_page_and_saves_nine_tenths(tmp_path, serve
 
 
 def test_a_crawl_without_rules_loses_no_page(tmp_path, server):
-    """Addresses that lead to one page are many but not endless: none is a trap.
+    """Many but finite addresses of a page are not a trap.
 
-    (67 pages of 311 were lost when only families were asked.)
+    (67 of 311 pages were lost when only families were checked.)
     """
     collection, end = crawled(tmp_path, server, "a.test", delay_s=0.0)
     assert end.state == "done"
@@ -126,7 +124,7 @@ def test_a_crawl_without_rules_loses_no_page(tmp_path, server):
 
 
 def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):
-    """Twelve pages ignore `lang`, thirty that come later do not."""
+    """Twelve pages ignore `lang`, thirty later pages do not."""
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"
     site = Site("b.test")
     links = [f"/{letter}?lang={lang}" for letter in letters for lang in ("en", "de", "fr")]
@@ -147,7 +145,7 @@ def test_a_wrong_lesson_falls_and_what_was_skipped_is_fetched(tmp_path):
     spared = [
         detail for _, _, outcome, _, detail in collection.visits() if outcome == "skipped" and "learned: lang" in detail
     ]
-    assert spared  # the lesson was believed for a while
+    assert spared  # the rule was applied for a while
 
 
 def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, server):
@@ -166,7 +164,7 @@ def test_the_map_shows_each_page_once_and_links_to_aliases_lead_to_it(tmp_path, 
     assert led == {DOUBLED.name(link) for link in DOUBLED.links("folder ")} - {"folder "}
 
 
-def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_path, server):
+def test_rules_are_applied_to_stored_pages_and_undone_without_fetching(tmp_path, server):
     collection, _ = crawled(tmp_path, server, "a.test", **FREE, max_pages=700)
     before, visits, found = collection.tables, len(collection.visits()), contents(collection)
     assert asked_pages(collection) == 700
@@ -186,7 +184,7 @@ def test_rules_are_applied_to_what_is_stored_and_undone_without_fetching(tmp_pat
     assert collection.sane() == []
 
 
-def test_after_rules_changed_the_crawl_goes_on_with_what_is_missing(tmp_path, server):
+def test_after_a_change_of_rules_the_crawl_continues_with_missing_pages(tmp_path, server):
     crawled(tmp_path, server, "a.test", **FREE, max_pages=300)
     (tmp_path / "periplus.toml").write_text(RULES)
     collection, end = crawled(tmp_path, server, "a.test", **FREE)
@@ -196,7 +194,7 @@ def test_after_rules_changed_the_crawl_goes_on_with_what_is_missing(tmp_path, se
     assert asked_pages(collection) <= 300 + len(ALL)
 
 
-def test_what_is_proposed_after_a_crawl_would_have_saved_nine_tenths_and_lost_nothing(tmp_path, server):
+def test_proposed_rules_would_have_saved_nine_tenths_without_loss(tmp_path, server):
     collection, _ = crawled(tmp_path, server, "a.test", **FREE, max_pages=1500)
     found = contents(collection)
     (tmp_path / "periplus.toml").write_text(rules_text(proposals(tmp_path)))

@@ -1,6 +1,4 @@
-"""A collection leaves as Parquet, engines read it, and what they say is what the collection's own map,
-lists and surveys say.
-"""
+"""Engines read an exported collection; their results equal map, lists and surveys of the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ HOME = "https://a.org/"
 
 
 def web(seed, pages=40):
-    """One start's site among two; redirects, dead ends, twins, links to another site."""
+    """Two sites, one with the start; redirects, dead ends, duplicates, links to another site."""
     rng = random.Random(seed)
     answers = {HOME: page("Home", *(f"/{number}" for number in range(0, pages, 3)))}
     for number in range(pages):
@@ -61,7 +59,7 @@ def rows_of_columns(folder, table, columns):
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 
 
-def test_the_map_is_that_of_the_collection(exported, tmp_path):
+def test_the_map_equals_that_of_the_collection(exported, tmp_path):
     folder, dataset = exported
     names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:
@@ -89,7 +87,7 @@ def test_the_map_is_that_of_the_collection(exported, tmp_path):
     } == expected
 
 
-def test_pages_of_one_text_are_those_that_the_collection_lists(exported, tmp_path):
+def test_duplicates_equal_those_of_the_collection(exported, tmp_path):
     folder, dataset = exported
     names, folders = analysed(dataset, tmp_path)
     with periplus.open(folder) as collection:

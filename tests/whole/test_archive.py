@@ -1,4 +1,4 @@
-"""Crawl, archive, import: is it the same collection, without a request?"""
+"""Crawl, archive, import: the same collection without a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGES = (
 
 
 def archived(folder: Path, server: Server, collection: Collection, **options: object) -> Collection:
-    """The collection made of the archive of another one; the server hears nothing of it."""
+    """Imports the archive of a collection without requests to the server."""
     asked = len(server.log)
     path = folder / "all.warc.gz"
     written = export_warc(collection.folder, path, **options)
@@ -48,7 +48,7 @@ def test_a_site_survives_the_archive(tmp_path: Path) -> None:
 
 
 def test_faults_survive_the_archive(tmp_path: Path) -> None:
-    """Errors, cut bodies, codings, redirects and failures have the same states, reasons and texts as in the crawl."""
+    """Errors, truncated bodies, encodings, redirects and failures have the states, reasons and texts of the crawl."""
     with serve(web_of("faults")) as server:
         host = next(iter(server.web.sites))
         first, _ = crawled(tmp_path / "c", server, host, delay_s=0.005, retries=0)
@@ -71,7 +71,7 @@ def test_an_archive_in_several_files_is_read_as_one(tmp_path: Path, file_bytes: 
     assert again.links == first.links
 
 
-def test_what_is_not_in_the_archive_is_asked_for_by_a_crawl_of_its_site_only(tmp_path: Path) -> None:
+def test_urls_missing_in_the_archive_are_fetched_only_by_a_crawl_of_their_site(tmp_path: Path) -> None:
     site = Site("a.test")
     for number in range(6):
         site.add(

@@ -1,6 +1,4 @@
-"""Every planted fault is found, and nothing else: precision and recall 1.0,
-over all kinds of issues that can be planted without waiting.
-"""
+"""All planted faults are found, and nothing else: precision and recall 1.0 over all issues that need no waiting."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ NOTED = {code for code, kind in issue_kinds().items() if kind.source}  # of mark
 
 
 def audited(folder, server, start):
-    """(code, path, path of the related URL) of everything that a check finds."""
+    """(code, path, path of the related URL) of all issues of a check."""
     settings = settings_for(server, recheck_wait_s=0.1, insecure=True)
     check(CheckOrder(CrawlOrder(folder, (canonical(start),), settings)), lambda progress: False)
     issues = issues_of(folder, settings, near=True)
@@ -45,7 +43,7 @@ def path_of(url):
 
 
 def pairs(code):
-    """Of groups any other member may be named."""
+    """In groups the related URL may be any other member."""
     return code not in ("duplicate", "title-duplicate", "description-duplicate", "malformed-link")
 
 
@@ -70,7 +68,7 @@ WORDS = (
 
 
 def prose(name, count=120):
-    """Words in an order of their own for each name."""
+    """Words in a different order for each name."""
     seed, words = sum(ord(sign) * 31**place for place, sign in enumerate(name)), []
     for _ in range(count):
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -79,13 +77,13 @@ def prose(name, count=120):
 
 
 class Planted:
-    """A sound site over TLS, to which faults are added one by one. wrong: what is to be found."""
+    """A correct site over TLS with added faults. wrong: expected issues."""
 
     def __init__(self):
         self.site, self.home, self.listed, self.wrong = Site("a.test"), [], ["/"], set()
 
     def page(self, path, *codes, related="", body="", linked=True, listed=True, headers=(), **told):
-        """A sound page but for what is told, and the codes that this deserves."""
+        """Adds a correct page with the given changes, and the expected codes."""
         values = {
             "title": f"The page {path[:20]}",
             "description": f"About {path[:20]}",
@@ -155,7 +153,7 @@ def titles(plan):
     plan.page("/liar", "charset-mismatch", headers=(("Content-Type", "text/html; charset=iso-8859-2"),))
     plan.page("/bare-image", "image-without-alt", body="<img src=/lamp.png>")
     plan.site.answer("/lamp.png", Answer(200, b"\x89PNG", "image/png"), linked_from=None)
-    # what packs better is taken for a bomb
+    # more compressible text would count as a bomb
     plan.page("/heavy", "heavy-page", body=f"<!--{random.Random(1).randbytes(1_600_000).hex()}-->")
 
 
@@ -261,7 +259,7 @@ def structure(plan):
 
 
 @pytest.mark.skipif(not tls.AVAILABLE, reason="openssl is not installed")
-def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_path):
+def test_every_kind_of_fault_is_found_only_where_it_was_planted(tmp_path):
     plan = Planted()
     for part in (titles, indexing, languages, links, reading, structure):
         part(plan)
@@ -271,7 +269,7 @@ def test_every_kind_of_fault_is_found_where_it_was_planted_and_nowhere_else(tmp_
     assert (sorted(plan.wrong - found), sorted(found - plan.wrong)) == ([], [])
 
 
-def test_what_the_mixed_site_plants_is_found_and_nothing_else_of_these_kinds(tmp_path):
+def test_faults_of_the_mixed_site_are_found_and_no_others_of_their_kinds(tmp_path):
     with serve(mixed_site()) as server:
         truth, found = server.truth, audited(tmp_path, server, server.url("mixed.test"))
     told = defaultdict(set)
@@ -290,8 +288,8 @@ def test_what_the_mixed_site_plants_is_found_and_nothing_else_of_these_kinds(tmp
     assert told["hreflang-no-return"] == {
         ("/lang/other.html", f"/lang/{language}.html") for language in ("en", "cs", "hu")
     }
-    assert told["charset-mismatch"] == {("/liar.html", ""), ("/wreck.html", "")}  # its stray bytes are no UTF-8
-    assert told["near-duplicate"] == {("/liar.html", "/cz-full.html")}  # another heading over the same paragraphs
+    assert told["charset-mismatch"] == {("/liar.html", ""), ("/wreck.html", "")}  # its stray bytes are not UTF-8
+    assert told["near-duplicate"] == {("/liar.html", "/cz-full.html")}  # the same paragraphs with another heading
     assert {url for url, _ in told["unreadable"]} == {"/zip-as-html", "/almanac.pdf"}
     unknown = {
         code

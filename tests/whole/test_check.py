@@ -1,4 +1,4 @@
-"""Checking links, judged by a web that knows its faults and by its server's log."""
+"""Checks of links, compared with the known faults of a web and with the server log."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def checked(folder, server, start, *, stop=lambda progress: False, head=True, ex
 
 
 def of_links(issues):
-    """(code, target without host) of what is wrong with links."""
+    """(code, target without host) of issues of links."""
     found = set()
     for issue in issues:
         if issue_kinds()[issue.code].category is Category.LINKS and issue.code != "nofollow-inside":
@@ -78,7 +78,7 @@ def truth_table(home: Site, far: Site) -> None:
     def link(path: str) -> None:
         if far is not home:
             home.link("/", far.url(path), f"to {path}", target=far.url(path.partition("#")[0]))
-        elif path not in {known.href for known in home.pages["/"].links}:  # plants link to themselves
+        elif path not in {known.href for known in home.pages["/"].links}:  # faults link to themselves
             home.link("/", path, f"to {path}")
 
     if far is not home:
@@ -155,7 +155,7 @@ ALWAYS = {
 BY_GET = {("soft-404", "soft"), ("suspect-link", "truncated")}
 
 
-def test_the_truth_table_holds_on_one_s_own_site(tmp_path):
+def test_the_truth_table_holds_within_a_site(tmp_path):
     site = Site("a.test")
     truth_table(site, site)
     with serve(site) as server:
@@ -167,7 +167,7 @@ def test_the_truth_table_holds_on_one_s_own_site(tmp_path):
 
 @pytest.mark.parametrize("head", [False, True])
 def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
-    """By HEAD neither an error page that answers 200 nor a cut body can be seen."""
+    """HEAD cannot detect soft 404 pages and truncated bodies."""
     near, far = Site("a.test"), Site("b.test")
     truth_table(near, far)
     with serve(Web([near, far])) as server:
@@ -186,11 +186,11 @@ def test_the_truth_table_holds_for_links_to_another_site(tmp_path, head):
         if "b.test" in url
     }
     dead = {"status/404": Reason.NOT_FOUND, "status/410": Reason.NOT_FOUND, "status/500": Reason.SERVER_ERROR}
-    assert states == dict.fromkeys(states, Reason.SCOPE) | dead  # what is alive stays as it was
+    assert states == dict.fromkeys(states, Reason.SCOPE) | dead  # live targets do not change
 
 
 def dead_and_external(folder, issues):
-    """Dead targets by the issues, and as each list of the collection has them; and the external links."""
+    """Dead targets from the issues and from each list of the collection, and the external links."""
     with periplus.open(folder) as collection:
         lists = [{link.target for link in collection.links(broken=True)}]
         external = {link.target for link in collection.links(external=True)}
@@ -208,7 +208,7 @@ def dead_and_external(folder, issues):
     return {url.rpartition("/")[2] or "nobody" for url in lists[0]}, {url.rpartition("/")[2] for url in external}
 
 
-def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
+def test_a_dead_link_found_by_a_check_is_dead_in_all_lists_and_can_recover(tmp_path):
     """SPEC A7: an invalid URL is an error of the site, never an external link."""
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Home"))
@@ -234,7 +234,7 @@ def test_what_a_check_finds_dead_is_dead_everywhere_and_comes_back(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["crawl", "refresh"])
-def test_what_a_crawl_found_dead_and_a_check_finds_alive_is_dead_nowhere_and_read_by_the_next_run(tmp_path, kind):
+def test_a_recovered_link_is_alive_in_all_lists_and_fetched_by_the_next_run(tmp_path, kind):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     replies = {"/gone": Answer(404, b""), "/back": Answer(500, b""), "/shut": Answer(404, b"")}
@@ -259,7 +259,7 @@ def test_what_a_crawl_found_dead_and_a_check_finds_alive_is_dead_nowhere_and_rea
 
 
 def test_a_missing_page_whose_text_repeats_its_address_is_found(tmp_path):
-    """The text differs from that of a URL that cannot exist by the address alone, which is longer there."""
+    """The text differs from that of an impossible URL only by the address, which is longer there."""
     site = Site("a.test")
     site.add(Page("/", "Home"))
     site.routes.prefixes["/"] = lambda asked: Answer(
@@ -307,7 +307,7 @@ def test_every_planted_fault_is_found_and_nothing_else(tmp_path):
 
 
 def three_sites(pages=12):
-    """One site with links to two others, the second of which forbids some."""
+    """A site with links to two others; the second one disallows some."""
     near, far, strict = Site("a.test"), Site("b.test"), Site("c.test")
     near.add(Page("/", "Home"))
     for site in (far, strict):
@@ -318,7 +318,7 @@ def three_sites(pages=12):
     return Web([near, far, strict])
 
 
-def test_other_sites_are_asked_politely_and_their_robots_obeyed(tmp_path):
+def test_other_sites_are_checked_politely_and_their_robots_obeyed(tmp_path):
     with serve(three_sites(6)) as server:
         _, issues = checked(tmp_path, server, "a.test", delay_s=0.1)
         for host in ("b.test", "c.test"):
@@ -329,7 +329,7 @@ def test_other_sites_are_asked_politely_and_their_robots_obeyed(tmp_path):
         assert Counter(server.log.targets("b.test")) == Counter(["/robots.txt", *(f"/{number}" for number in range(6))])
 
 
-def test_a_check_that_was_stopped_goes_on(tmp_path):
+def test_a_stopped_check_continues(tmp_path):
     with serve(three_sites()) as server:
         first, _ = checked(
             tmp_path,
@@ -352,7 +352,7 @@ def test_a_check_that_was_stopped_goes_on(tmp_path):
         assert {code for code, _ in of_links(issues)} == {"refused-link"}
 
 
-def test_a_check_that_was_killed_loses_nothing(tmp_path):
+def test_a_killed_check_loses_nothing(tmp_path):
     with served_apart("linked seed=3 sites=3 pages=25 links_between=12", tmp_path) as served:
         flags = flags_for(served.resolve, delay_s=0.03, recheck_wait_s=0.2)
         words = command("check", served.url("a.test"), "-c", tmp_path / "kept", "-q", *flags)
@@ -370,16 +370,16 @@ def test_a_check_that_was_killed_loses_nothing(tmp_path):
         heads = Counter((entry.host, entry.target) for entry in read_log(served.log_file) if entry.method == "HEAD")
         targets = {row[0] for row in Collection(tmp_path / "kept").ask("SELECT text FROM url WHERE reason = 'scope'")}
         assert {f"http://{host}:{served.port}{target}" for host, target in heads} == targets
-        assert sum(heads.values()) <= len(heads) + 2  # what was in hand, one a host
+        assert sum(heads.values()) <= len(heads) + 2  # open requests, one per host
         assert not Collection(tmp_path / "kept").sane()
 
 
 def going():
-    """Answers once, and is gone from then on."""
+    """Answers the first request only, later the page is gone."""
     return lambda asked: Answer(200, b"x") if not asked.times else Answer(404, b"gone")
 
 
-def test_only_what_is_new_counts_against_a_baseline(tmp_path):
+def test_only_new_issues_count_against_a_baseline(tmp_path):
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Home"))
     for path, reply in (("/old", Answer(404, b"gone")), ("/going", going())):
@@ -413,14 +413,14 @@ def test_grades_and_ignored_issues_are_settings(tmp_path):
         assert {issue.severity for issue in issues if issue.code == "server-error"} == {Severity.ERROR}
 
 
-def test_links_to_other_sites_are_not_asked_for_unless_wanted(tmp_path):
+def test_links_to_other_sites_are_not_checked_by_default(tmp_path):
     with serve(three_sites(2)) as server:
         _, issues = checked(tmp_path, server, "a.test", external=False)
         assert server.log.hosts() == {"a.test"}
         assert not of_links(issues)
 
 
-def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
+def test_the_command_fails_a_build_and_writes_its_formats(tmp_path):
     site = faults.faulty_site("a.test")
     with serve(site) as server:
         flags = [*flags_for(server.resolve, recheck_wait_s=0.2), "--no-near"]
@@ -437,7 +437,7 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
             return told("check", "-c", "kept", "--offline", *words, cwd=tmp_path)
 
         exported = told("export", "issues", "-c", "kept", cwd=tmp_path).stdout
-        assert next(csv.DictReader(io.StringIO(exported))).keys() == rows[0].keys(), "one table, by whatever command"
+        assert next(csv.DictReader(io.StringIO(exported))).keys() == rows[0].keys(), "the same table by each command"
         assert offline("--fail-on", "broken>99").returncode == 0
         assert offline("--fail-on", "nonsense>1").returncode == 2
         assert offline("--baseline", "last", "--fail-on", "notices").returncode == 0
@@ -453,8 +453,8 @@ def test_the_command_fails_a_build_and_speaks_its_formats(tmp_path):
         assert len(server.log) == asked
 
 
-def test_a_net_of_one_s_own_that_is_down_is_told_once_and_judges_nothing(tmp_path):
-    """Four names that nobody has: whether that is their fault or ours, a probe decides."""
+def test_a_broken_local_network_is_reported_once_and_gives_no_verdicts(tmp_path):
+    """Four missing names: a probe decides whether the names or our network are at fault."""
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Home"))
     far.add(Page("/", "Far"))
@@ -476,7 +476,7 @@ def test_a_net_of_one_s_own_that_is_down_is_told_once_and_judges_nothing(tmp_pat
 
 
 def hard_to_ask():
-    """Other sites that redirect without end, whose robots.txt fails, that ask to wait, and that speak no HTTP."""
+    """Other sites with endless redirects, a failing robots.txt, Retry-After, and without HTTP."""
     near, endless, failing, busy = Site("a.test"), Site("b.test"), Site("c.test"), Site("d.test")
     near.add(Page("/", "Home"))
     for site in (endless, busy):
@@ -490,13 +490,13 @@ def hard_to_ask():
     return Web([near, endless, failing, busy])
 
 
-def test_what_is_hard_to_ask_ends_and_is_not_slandered(tmp_path):
+def test_difficult_targets_end_and_are_not_reported_as_broken(tmp_path):
     with serve(hard_to_ask()) as server:
         end, issues = checked(tmp_path, server, "a.test", redirect_hops=6, host_strikes=2)
         assert (end.state, of_links(issues)) == ("done", {("broken-link", "r")})
-        assert len(server.log.targets("b.test")) <= 1 + 2 * (1 + 6)  # robots.txt, and the whole way twice
+        assert len(server.log.targets("b.test")) <= 1 + 2 * (1 + 6)  # robots.txt, and all redirects twice
         assert set(server.log.targets("c.test")) == {"/robots.txt"}
-        assert server.log.count("/wait") == 3  # HEAD, the GET that had to wait, the one that was answered
+        assert server.log.count("/wait") == 3  # HEAD, the delayed GET, the answered GET
 
 
 def test_a_check_leaves_the_map_to_the_crawl_before_it(tmp_path):
@@ -507,7 +507,7 @@ def test_a_check_leaves_the_map_to_the_crawl_before_it(tmp_path):
         assert told("map", "-c", tmp_path, cwd=tmp_path).stdout.splitlines()[1].startswith("Crawl 1")
 
 
-def test_a_start_that_is_not_there_is_told(tmp_path):
+def test_a_missing_start_is_reported(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     faults.status(site, "/dead", 404)
@@ -520,7 +520,7 @@ def test_a_start_that_is_not_there_is_told(tmp_path):
         assert [issue.url for issue in issues if issue.code == "broken-start"] == [starts[1]]
 
 
-def test_a_list_of_pages_is_read_and_no_more(tmp_path):
+def test_only_the_listed_pages_are_checked(tmp_path):
     site = Site("a.test")
     for path in ("/", "/one", "/two"):
         site.add(Page(path, path))
@@ -538,7 +538,7 @@ def test_a_list_of_pages_is_read_and_no_more(tmp_path):
         assert "/dead  it answers 404" in done.stdout
 
 
-def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_path):
+def test_a_check_without_a_url_and_a_later_refresh_use_the_settings_of_the_crawl(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     faults.status(site, "/dead", 404)
@@ -574,8 +574,8 @@ def test_a_check_without_a_url_and_a_refresh_after_it_ask_as_the_crawl_did(tmp_p
         ]
 
 
-def test_what_a_check_did_not_look_at_is_said(tmp_path, monkeypatch):
-    """The bound on pages whose places are looked for was met in silence."""
+def test_unchecked_links_are_reported(tmp_path, monkeypatch):
+    """The limit of pages whose anchors are checked used to be silent."""
     monkeypatch.setattr("periplus.api.audit.FRAGMENT_PAGES", 1)
     site = Site("places.test")
     site.add(Page("/", "Home"))

@@ -1,4 +1,4 @@
-"""How far does a check go, where the crawl before it came to a limit?"""
+"""Checks after crawls that reached a limit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from testweb.wire import Answer
 
 
 def long_way(far: Site, pages: int = 12) -> Site:
-    """A site of which each page leads to the next; the first to a dead page, and to another site: there, to nothing,
-    and somewhere else.
-    """
+    """A chain of pages; the first also links to a dead page, and to a site with a dead page and an external link."""
     site = Site("a.test")
     for number in range(pages):
         site.add(Page("/" if not number else f"/{number}", f"Page {number}"))
@@ -33,7 +31,7 @@ def long_way(far: Site, pages: int = 12) -> Site:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path, workers):
+def test_a_check_does_not_continue_a_crawl_at_its_limit(tmp_path, workers):
     far = Site("far.test")
     site = long_way(far)
     with serve(Web((site, far))) as server:
@@ -71,7 +69,7 @@ def test_a_crawl_that_came_to_its_limit_stays_there_while_it_is_checked(tmp_path
         assert counts == {"ok": 12, "not-found": 1}
 
 
-def test_a_check_that_crawls_on_keeps_the_limits_of_a_crawl_that_was_interrupted(tmp_path):
+def test_a_check_that_continues_a_crawl_keeps_its_limits(tmp_path):
     schema.create(tmp_path)
     given = settings_from({"max_pages": 9, "quantum": 7})
     for state, note, pages in [

@@ -1,4 +1,4 @@
-"""Checking links of a collection in a database: the truth that a folder finds, by several workers, through kills."""
+"""Checks of a collection in a database: the same result as in a folder, by several workers, through kills."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def test_the_truth_table_holds_of_a_database(address):
     assert not StoredCollection(address.text).sane()
 
 
-def test_the_truth_table_of_another_site_holds_and_redirects_lead_nowhere_twice(address):
+def test_the_truth_table_of_another_site_holds_and_redirects_are_followed_once(address):
     near, far = Site("a.test"), Site("b.test")
     truth_table(near, far)
     with serve(Web([near, far])) as server:
@@ -62,7 +62,7 @@ def test_the_truth_table_of_another_site_holds_and_redirects_lead_nowhere_twice(
     assert not StoredCollection(address.text).sane()
 
 
-def test_what_a_check_finds_dead_is_dead_in_the_database_and_comes_back(address):
+def test_a_dead_link_found_by_a_check_is_dead_in_the_database_and_can_recover(address):
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Home"))
     replies = {"/gone": Answer(404, b""), "/there": Answer(200, b"x")}
@@ -88,7 +88,7 @@ def test_what_a_check_finds_dead_is_dead_in_the_database_and_comes_back(address)
     assert not StoredCollection(address.text).sane()
 
 
-def test_a_check_of_a_database_that_was_stopped_goes_on(address):
+def test_a_stopped_check_of_a_database_continues(address):
     with serve(three_sites()) as server:
         first, _ = checked(
             address,
@@ -104,14 +104,14 @@ def test_a_check_of_a_database_that_was_stopped_goes_on(address):
         assert {code for code, _ in of_links(issues)} == {"refused-link"}
 
 
-def test_a_worker_joins_a_check_and_leaves_its_end_to_it(address):
+def test_a_worker_joins_a_check_and_leaves_the_end_to_it(address):
     joined = []
 
     def also_here(progress):
         record = run_in_progress(address.text)
         if record is not None and record.kind == CHECK and not joined:
             settings = settings_of_run(record)
-            assert not settings.scope.sitemaps, "those are the crawl's business"
+            assert not settings.scope.sitemaps, "sitemaps are read by the crawl"
             joined.append(join(address.text, record, settings, lambda progress: True))
             assert run_in_progress(address.text) == record
         return False
@@ -122,7 +122,7 @@ def test_a_worker_joins_a_check_and_leaves_its_end_to_it(address):
     assert not StoredCollection(address.text).sane()
 
 
-def test_a_check_of_a_database_that_was_killed_goes_on(address, tmp_path):
+def test_a_killed_check_of_a_database_continues(address, tmp_path):
     with served_apart("linked seed=3 sites=3 pages=25 links_between=12", tmp_path) as served:
         flags = flags_for(served.resolve, delay_s=0.03, recheck_wait_s=0.2)
         words = ("check", served.url("a.test"), "-c", address.text, "--workers", "2", *flags)
@@ -140,7 +140,7 @@ def test_a_check_of_a_database_that_was_killed_goes_on(address, tmp_path):
         heads = Counter((entry.host, entry.target) for entry in read_log(served.log_file) if entry.method == "HEAD")
         targets = {row[0] for row in StoredCollection(address.text).ask("SELECT text FROM url WHERE reason = 'scope'")}
         assert {f"http://{host}:{served.port}{target}" for host, target in heads} == targets
-        assert sum(heads.values()) <= len(heads) + 4  # what was in hand, one a host and worker
+        assert sum(heads.values()) <= len(heads) + 4  # open requests, one per host and worker
         assert json.loads(
             told("check", "--offline", "-c", address.text, "-f", "json", cwd=tmp_path).stdout
         ) == json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Surveys and topical crawls in a folder or a database, and with two workers: as one worker on a folder does them."""
+"""Surveys and topical crawls in a folder or a database, and with two workers, equal those of one worker on a folder."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def place(request, tmp_path):
 
 
 def faults_of(place):
-    """What is wrong in a collection. A run that stops may leave what it met of hosts of others to the next."""
+    """Faults of a collection. A stopped run may leave links to foreign hosts to the next."""
     collection = StoredCollection(place) if isinstance(place, str) else Collection(place)
     return [fault for fault in collection.sane() if fault != "something left in the inbox"]
 
 
 @pytest.mark.parametrize(("rule", "within"), [("r2:4", "breadth"), ("scout", "learned")])
-def test_a_survey_in_a_database_chooses_as_one_in_a_folder(tmp_path, address, server, rule, within):
+def test_a_survey_in_a_database_equals_a_survey_in_a_folder(tmp_path, address, server, rule, within):
     made = campaign(server, rule=rule, within=within)
     survey.create(tmp_path / "c", made)
     survey.run(tmp_path / "c", quick(server), lambda watched: False)
@@ -55,7 +55,7 @@ def test_a_survey_in_a_database_chooses_as_one_in_a_folder(tmp_path, address, se
     assert faults_of(address.text) == []
 
 
-def test_a_survey_in_a_database_goes_on_as_if_never_stopped(tmp_path, address, server):
+def test_a_stopped_survey_in_a_database_continues_unchanged(tmp_path, address, server):
     made = campaign(server, rule="r2:4", within="learned")
     survey.create(tmp_path / "c", made)
     survey.run(tmp_path / "c", quick(server), lambda watched: False)
@@ -68,7 +68,7 @@ def test_a_survey_in_a_database_goes_on_as_if_never_stopped(tmp_path, address, s
     assert asked(server)[30:] == of_folder
 
 
-def test_sites_come_and_go_in_a_database_too(address, server):
+def test_sites_are_added_and_removed_in_a_database(address, server):
     place = address.text
     survey.create(place, campaign(server, POOR, RICH, rule="r2:1", pages=20))
     survey.run(place, quick(server), lambda watched: False)
@@ -86,10 +86,8 @@ def test_sites_come_and_go_in_a_database_too(address, server):
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_a_survey_reads_the_same_pages_at_any_speed_and_however_many_workers_are_asked_for(
-    tmp_path, place, server, at_once
-):
-    """One process makes the choices; killed or not is in test_survey."""
+def test_a_survey_fetches_the_same_pages_at_any_speed_with_any_number_of_workers(tmp_path, place, server, at_once):
+    """One process chooses; for kills see test_survey."""
     made = campaign(server, rule="scout", within="learned", pages=40, at_once=at_once)
     survey.create(tmp_path / "slow", made)
     survey.run(tmp_path / "slow", quick(server, delay_s=0.02), lambda watched: False)
@@ -102,8 +100,8 @@ def test_a_survey_reads_the_same_pages_at_any_speed_and_however_many_workers_are
     assert server.log.max_at_once(RICH) == 1 and faults_of(place) == []
 
 
-def test_a_survey_of_two_workers_knows_all_that_both_read(place, server):
-    """With a budget of time each holds some of the sites."""
+def test_a_survey_of_two_workers_knows_the_pages_of_both(place, server):
+    """With a time budget each worker holds some of the sites."""
     survey.create(place, campaign(server, rule="r2:2", within="learned", pages=0, at_once=4))
     most = []
     end = survey.run(
@@ -129,7 +127,7 @@ def order_of(server, place, folder, **more):
     return TopicalOrder(folder, (Url(server.url(SHIP)),), "ships", judge, settings, store=store)
 
 
-def test_a_topical_crawl_in_a_database_finds_and_knows_again_what_one_in_a_folder_does(tmp_path, address, ships):
+def test_a_topical_crawl_in_a_database_equals_one_in_a_folder(tmp_path, address, ships):
     ends = []
     for place in (tmp_path / "c", address.text):
         at = len(ships.log.entries)
@@ -143,7 +141,7 @@ def test_a_topical_crawl_in_a_database_finds_and_knows_again_what_one_in_a_folde
     assert min(end.gathered.relevant for end in ends) >= 20, "of 51; by chance it would be 11"
 
 
-def test_the_curve_of_a_topical_crawl_is_seen_by_all_who_read_the_database(tmp_path, address, ships, monkeypatch):
+def test_the_curve_of_a_topical_crawl_is_shared_in_the_database(tmp_path, address, ships, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
     crawl_topic(order_of(ships, address.text, tmp_path / "c", max_pages=1), lambda progress: False)
@@ -154,7 +152,7 @@ def test_the_curve_of_a_topical_crawl_is_seen_by_all_who_read_the_database(tmp_p
     assert (points[-1].pages, points[-1].relevant) == (end.gathered.pages, end.gathered.relevant) == (21, points[-1][2])
 
 
-def test_a_topical_crawl_of_two_workers_judges_all_that_both_read(place, tmp_path, ships):
+def test_a_topical_crawl_of_two_workers_judges_the_pages_of_both(place, tmp_path, ships):
     topics = tmp_path / "topics"
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
@@ -182,7 +180,7 @@ def test_a_topical_crawl_of_two_workers_judges_all_that_both_read(place, tmp_pat
     assert faults_of(place) == []
 
 
-def test_a_site_of_several_hosts_is_read_as_one_in_a_database(address, server):
+def test_a_site_of_several_hosts_is_one_unit_in_a_database(address, server):
     unit = unit_of(server.url(RICH), "both", prefixes=[server.url(RICH), server.url(POOR)])
     survey.create(address.text, survey.Campaign("Two hosts", (unit,), "r2:2", "breadth", pages=0))
     end = survey.run(address.text, quick(server), lambda watched: False)

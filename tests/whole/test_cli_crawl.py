@@ -1,4 +1,4 @@
-"""Does `periplus crawl` say what it did, in words and by its exit code? The real command, in a process of its own."""
+"""Messages and exit codes of the real command `periplus crawl` in a subprocess."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testweb.words import sentence
 
 
 def command_web() -> Web:
-    """A good site, one that only refuses, one whose pages mostly fail, one that moved, one that forbids."""
+    """A good site, a refusing one, one with mostly failing pages, one that moved, one that disallows crawling."""
     web = Web([Site(f"{name}.test") for name in ("good", "refuses", "fails", "moved", "forbids", "slow")])
     for site in web.sites.values():
         site.add(Page("/", f"Home of {site.host}", (f"This is {site.host}.",)))
@@ -60,7 +60,7 @@ def flags(server: Server, **values: object) -> list[str]:
         ("moved", 4, "Failed: no page was read; http://moved.test:PORT/: redirect (http://good.test:PORT/)"),
     ],
 )
-def test_the_end_is_told_in_words_and_as_an_exit_code(
+def test_the_end_has_a_message_and_an_exit_code(
     tmp_path: Path, server: Server, host: str, code: int, words: str
 ) -> None:
     ran = told("crawl", server.url(f"{host}.test"), "-o", "c", *flags(server), cwd=tmp_path)
@@ -97,10 +97,10 @@ def test_the_end_is_told_in_words_and_as_an_exit_code(
         (("http://a.test/", "--ca-file", "missing.pem"), "cannot read the file of certificate authorities missing.pem"),
     ],
 )
-def test_a_wrong_command_is_explained_and_touches_nothing(
+def test_an_invalid_command_is_explained_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
-    """In this process: none of these comes as far as a crawl."""
+    """In this process: none of these starts a crawl."""
     monkeypatch.chdir(tmp_path)
     ran = CliRunner().invoke(main, ["crawl", *words])
     assert (ran.exit_code, ran.stdout) == (2, ""), ran.stderr
@@ -108,7 +108,7 @@ def test_a_wrong_command_is_explained_and_touches_nothing(
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 
-def test_a_wrong_settings_file_is_explained(tmp_path: Path) -> None:
+def test_an_invalid_settings_file_is_explained(tmp_path: Path) -> None:
     for text, said in (
         ("[settings]\nmax_dept = 3\n", "there is no setting 'max_dept'"),
         ("not toml", "is not valid TOML"),
@@ -119,8 +119,8 @@ def test_a_wrong_settings_file_is_explained(tmp_path: Path) -> None:
         assert ran.returncode == 2 and said in plain(ran.stderr)
 
 
-def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Server) -> None:
-    """A file where the folder should be; a database that is none."""
+def test_an_unusable_folder_is_explained(tmp_path: Path, server: Server) -> None:
+    """A file instead of the folder; an invalid database."""
     (tmp_path / "file").write_text("x", "utf-8")
     ran = told("crawl", server.url("good.test"), "-o", "file", *flags(server), cwd=tmp_path)
     assert ran.returncode in (1, 2) and "Traceback" not in ran.stderr and "file" in ran.stderr
@@ -132,8 +132,8 @@ def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path, server: Serve
     )
 
 
-def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path: Path, server: Server) -> None:
-    """One every few seconds (here: less, to save time), on stderr; -q tells only the end."""
+def test_progress_is_printed_in_lines_without_a_terminal(tmp_path: Path, server: Server) -> None:
+    """A line every few seconds (here: less, to save time) on stderr; -q prints only the end."""
     hurry = "from periplus.cli import main, progress; progress.PLAIN_EVERY_S = 0.5; main.main()"
     words = ["crawl", server.url("slow.test"), "-o", "c", *flags(server, delay_s=0.1, max_time_s=4.0)]
     ran = subprocess.run(

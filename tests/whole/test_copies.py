@@ -1,4 +1,4 @@
-"""A copy of a collection in a database is brought up to date, and is then as one that was made anew."""
+"""An updated copy of a collection in a database equals a new copy."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ RECIPE = GraphRecipe(seed=3, pages=60, links_per_page=6, shape="random", page_by
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Has copies kept in another folder from now on."""
+    """Switches to another folder for copies."""
 
     def use(name):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
@@ -37,7 +37,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def rows(folder):
-    """All that was copied, by table, but for what the index notes on pages."""
+    """All copied rows by table, except the index state of pages."""
     with contextlib.closing(reading.connect(folder)) as connection:
         copying.load_files(connection, folder)
         columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
@@ -56,14 +56,14 @@ def anew(address, cache):
 
 
 def brought_up(address, cache):
-    """The folder of the copy, which has all that a new one has."""
+    """Updates the copy, which must equal a new one; returns its folder."""
     folder = local_copy(address)
     assert rows(folder) == rows(anew(address, cache))
     return folder
 
 
-def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
-    """In the middle of a crawl, after it, after a refresh of a web that changed, and after rows went."""
+def test_an_updated_copy_equals_a_new_copy(address, cache):
+    """During a crawl, after it, after a refresh of a changed web, and after deletions."""
     text, site = address.text, graph_site(RECIPE)
     with serve(site) as server:
         crawled_into(text, server, "a.test", delay_s=0.0, max_pages=20)
@@ -93,10 +93,10 @@ def test_a_copy_that_is_brought_up_is_as_one_made_anew(address, cache):
             " WHERE source = (SELECT max(source) FROM page_links)"
         )
     brought_up(text, cache)
-    assert (first / "collection.db").stat().st_ino == file, "it was brought up, and never made anew"
+    assert (first / "collection.db").stat().st_ino == file, "it was updated, not replaced"
 
 
-def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeypatch):
+def test_a_copy_is_not_scanned_without_changes(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
     taken, take = [], copies._take
@@ -108,10 +108,10 @@ def test_a_copy_is_not_looked_through_where_nobody_wrote(address, cache, monkeyp
         return len(taken) > before
 
     assert is_looked_through()
-    assert not all(is_looked_through() for _ in range(20)), "but for what the server does by itself at times"
+    assert not all(is_looked_through() for _ in range(20)), "except for occasional own writes of the server"
 
 
-def test_a_collection_that_was_dropped_and_made_again_is_copied_anew(address, cache):
+def test_a_recreated_collection_is_copied_again(address, cache):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=9)
         local_copy(address.text)
@@ -121,7 +121,7 @@ def test_a_collection_that_was_dropped_and_made_again_is_copied_anew(address, ca
     brought_up(address.text, cache)
 
 
-def test_copies_that_nobody_reads_go_and_a_full_disk_is_told(address, cache, monkeypatch):
+def test_unused_copies_are_deleted_and_a_full_disk_is_reported(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=3)
     homes = {name: copies.copies_folder() / name for name in ("forgotten", "large", "lately")}
@@ -139,7 +139,7 @@ def test_copies_that_nobody_reads_go_and_a_full_disk_is_told(address, cache, mon
         local_copy(address.text)
 
 
-def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, cache, tmp_path):
+def test_a_copy_is_read_with_the_rules_of_the_calling_folder(address, cache, tmp_path):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=3)
     (tmp_path / "periplus.toml").write_text('[segments]\nfirst = "/"\n')
@@ -150,15 +150,15 @@ def test_a_copy_is_read_with_the_rules_of_the_place_where_it_is_asked(address, c
     assert ran.exit_code == 2
 
 
-def test_a_cache_that_cannot_be_written_is_told(address, cache, tmp_path):
+def test_an_unwritable_cache_is_reported(address, cache, tmp_path):
     (tmp_path / "file").write_text("")
     cache("file")
     with pytest.raises(StoreError, match=r"cannot be stored in .*Name another folder in XDG_CACHE_HOME"):
         local_copy(address.text)
 
 
-def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, monkeypatch):
-    """At its making, and at a later question."""
+def test_an_interrupted_copy_is_unchanged_and_can_continue(address, cache, monkeypatch):
+    """During its creation, and during an update."""
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
         for pages in (5, 20):
@@ -169,7 +169,7 @@ def test_a_copy_that_was_broken_off_is_as_it_was_and_goes_on(address, cache, mon
             brought_up(address.text, cache)
 
 
-def test_who_may_only_read_the_database_reads_its_copy(address, cache):
+def test_a_read_only_user_can_read_the_copy(address, cache):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
     role = f"reader_{address.collection}"

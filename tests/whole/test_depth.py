@@ -1,4 +1,4 @@
-"""Is depth the number of clicks? `link rel=index`, `next` and feeds name pages that no visitor reaches by them."""
+"""Depth is the number of clicks; `link rel=index`, `next` and feeds do not count as clicks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_depth_is_the_number_of_clicks_in_the_crawl_and_in_the_map(tmp_path, add
         assert mapped(*where, cwd=tmp_path) == clicks
 
 
-def test_a_limit_of_depth_leaves_out_what_no_click_reaches_until_a_run_without_one(tmp_path) -> None:
+def test_a_depth_limit_excludes_unreachable_pages_until_a_run_without_a_limit(tmp_path) -> None:
     with serve(manual_site()) as server:
         clicks = server.truth.depths
         collection, _ = crawled(tmp_path, server, HOST, max_depth=2)
@@ -60,7 +60,7 @@ def test_a_limit_of_depth_leaves_out_what_no_click_reaches_until_a_run_without_o
         assert {collection.reasons[server.url(HOST, path)] for path in UNCLICKED} == {Reason.OK}
 
 
-def test_a_page_that_a_head_names_gets_its_depth_from_the_first_click(tmp_path) -> None:
+def test_a_page_linked_in_a_head_gets_its_depth_from_the_first_click(tmp_path) -> None:
     site = Site("a.test")
     for number, path in enumerate(("/", "/1.html", "/2.html", "/3.html")):
         head = '<link rel="next" href="/3.html"><link rel="canonical" href="/2.html">' if not number else ""

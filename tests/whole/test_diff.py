@@ -1,4 +1,4 @@
-"""Do two runs, compared, tell what truly changed on the web between them? Whatever happened since."""
+"""The comparison of two runs shows the changes of the web between them, independent of later runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refreshed(folder):
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
-    """Three runs: a crawl, a refresh after many changes, a refresh after one more that undoes part of them."""
+    """Three runs: a crawl, a refresh after many changes, a refresh after part of them was undone."""
     site = graph_site(RECIPE)
     folder = tmp_path_factory.mktemp("story") / "c"
     home = site.pages[HOME]
@@ -65,13 +65,13 @@ def story(tmp_path_factory):
     }
 
 
-def test_pages_that_came_and_went(story):
+def test_added_and_removed_pages(story):
     found = diff(story["folder"], "1", "2")
     assert [note.url for note in found.added] == [story["new"]]
     assert [(note.url, note.reason) for note in found.removed] == [(story["gone"], "not-found")]
 
 
-def test_fields_that_changed_with_both_values(story):
+def test_changed_fields_have_both_values(story):
     found = diff(story["folder"], "1", "2")
     changed = {
         page.url: {change.field: (change.before, change.after) for change in page.changes} for page in found.changed
@@ -81,7 +81,7 @@ def test_fields_that_changed_with_both_values(story):
     assert "title" not in changed.get(story["home"], {})
 
 
-def test_links_that_came_and_went(story):
+def test_added_and_removed_links(story):
     found = diff(story["folder"], "1", "2")
     assert (story["home"], story["new"]) in {(note.source, note.target) for note in found.links_added}
     assert all(note.source == story["gone"] for note in found.links_removed)
@@ -96,7 +96,7 @@ def test_a_page_with_a_shorter_way_moves_in_the_map(story):
     assert next(branch for branch in found.branches if branch.url == move.url).before == 0
 
 
-def test_issues_new_gone_and_still_there(story):
+def test_new_gone_and_remaining_issues(story):
     new = diff(story["folder"], "1", "2").issues
     assert {issue.related for issue in new.new if issue.code == "broken-link"} == {story["gone"]}
     back = diff(story["folder"], "2", "3").issues
@@ -146,14 +146,14 @@ def test_from_python(story):
         assert collection.diff("last", "last", other=story["other"]).is_empty
 
 
-def test_a_run_that_is_not_there_is_refused_with_those_there_are(story):
+def test_a_missing_run_is_refused_with_a_list_of_runs(story):
     with pytest.raises(UsageError, match="choose among 1, 2, 3"):
         diff(story["folder"], "7", "last")
     with pytest.raises(UsageError, match="no run 'last-3'"):
         diff(story["folder"], "last-3", "last")
 
 
-def test_a_page_that_no_link_leads_to_any_longer_stands_in_no_depth(tmp_path):
+def test_a_page_without_inlinks_has_no_depth(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     site.add(Page("/left", "Left alone"), linked_from="/")

@@ -1,6 +1,4 @@
-"""A site that says each text in every encoding of its language:
-its crawl finds every page's text and every duplicate.
-"""
+"""A site with each text in every encoding of its language: a crawl decodes all texts and finds all duplicates."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ from testweb.wire import Answer
 from whole.test_encodings import body_of, media_type, variants
 from whole.voyage import crawled
 
-IN_ASCII = ("cs", "hu", "de")  # what is offered without diacritics, too
-# of which there is a page with a few words more: the texts are long enough to be compared
+IN_ASCII = ("cs", "hu", "de")  # languages that also have a version without diacritics
+# languages with a near duplicate: the texts are long enough to be compared
 EDITED = ("cs", "hu", "ru", "de", "ja", "el")
 HOST = "tongues.test"
 
 
 def in_ascii(language):
-    """The text as it was written for terminals that knew no other letters."""
+    """The text for terminals with ASCII only."""
     first, *others = map(without_marks, TEXTS[language])
     rest = "".join(f"<p>{paragraph}</p>" for paragraph in others)
     return written(
@@ -47,7 +45,7 @@ def in_ascii(language):
 
 
 def edited(language):
-    """The text with some words of its own at the end."""
+    """The text with some additional words at the end."""
     whole = body_of(language, "utf-8", "header").decode()
     return whole.replace("</p></body>", " 1 2 3</p></body>").encode()
 
@@ -108,7 +106,7 @@ def test_every_duplicate_is_found_and_nothing_else(kept):
     assert found.pages == len(every) + 1
 
 
-def test_of_one_text_the_version_with_diacritics_stands_for_all(kept):
+def test_the_version_with_diacritics_is_the_representative(kept):
     folder, texts, _ = kept
     with Collection(folder) as collection:
         found = collection.duplicates(near=1.0)
@@ -121,7 +119,7 @@ def test_of_one_text_the_version_with_diacritics_stands_for_all(kept):
         assert {page.like for page in group.pages if page not in plain} <= {Likeness.BYTES, Likeness.WORDS}
 
 
-def test_a_page_with_some_words_more_is_near_and_measured(kept):
+def test_a_page_with_additional_words_is_a_near_duplicate(kept):
     folder, _, near = kept
     with Collection(folder) as collection:
         found = collection.duplicates()
@@ -129,11 +127,11 @@ def test_a_page_with_some_words_more_is_near_and_measured(kept):
     assert {page.url for _, page in apart} == set(near)
     for group, page in apart:
         assert 0.8 <= page.similarity < 1
-        assert page.contained == pytest.approx(page.similarity)  # it has all of the others' words, and more
+        assert page.contained == pytest.approx(page.similarity)  # it contains all words of the others
         assert Ground.COPIES in group.grounds
 
 
-def test_the_command_tells_groups_in_text_json_and_rows(kept):
+def test_the_command_prints_groups_as_text_json_and_rows(kept):
     folder, texts, _ = kept
     run = CliRunner().invoke
     text = run(main, ["duplicates", "-c", str(folder), "--most", "-1"])
@@ -149,7 +147,7 @@ def test_the_command_tells_groups_in_text_json_and_rows(kept):
     assert run(main, ["duplicates", "nowhere.test", "-c", str(folder)]).exit_code == 2
 
 
-def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
+def test_near_duplicate_hits_of_a_search_are_merged(tmp_path):
     paragraphs = [
         f"<p>The lighthouse of harbour {name} stands on a rock, and its light is seen from far away.</p>"
         for name in "abcdefgh"
@@ -171,7 +169,7 @@ def test_nearly_equal_hits_of_a_search_are_one(tmp_path):
     assert {url for hit in found.hits for url in (hit.url, *hit.near)} == set(pages) - {"https://e.org/"}
 
 
-def test_without_marks_content_is_told_for_this_answer_alone(tmp_path):
+def test_without_marks_content_is_computed_for_this_answer_only(tmp_path):
     words = [f"word{number} of{number}" for number in range(60)]
     page = (
         "<!doctype html><title>{0}</title><nav><a href='/one'>one</a> <a "

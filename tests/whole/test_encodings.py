@@ -1,6 +1,4 @@
-"""One text in every encoding of its language, declared rightly, not at all, or falsely:
-a crawl finds the same text everywhere.
-"""
+"""A crawl decodes a text in every encoding of its language, with correct, missing or false declarations."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ from testweb.wire import Answer
 from whole.voyage import crawled
 
 DECLARED = ("header", "meta", "nothing", "false header", "false meta")
-FEW_LETTERS = ("en", "nl")  # outside ASCII, in these texts: no ground for doubting what is declared
+FEW_LETTERS = ("en", "nl")  # outside ASCII in these texts, so the declaration is accepted
 CRAWLED = ("cs", "hu", "ru", "de", "ja")
 
 
 def lie(language: str, encoding: str) -> str:
-    """What servers say of such pages: the encoding of another part of the world, or the one that all use by now."""
+    """A typical false declaration: an encoding of another region, or UTF-8."""
     if encoding != "utf-8" and language in ("cs", "ja"):
         return "utf-8"
     return "windows-1251" if "windows-1252" in ENCODINGS[language] else "iso-8859-1"
@@ -57,7 +55,7 @@ def variants(language: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_a_page_reads_the_same_in_every_encoding_of_its_language_whatever_is_declared(language):
+def test_a_page_is_decoded_in_every_encoding_of_its_language_with_any_declaration(language):
     wrong = []
     for encoding, declared in variants(language):
         answer = Headers((("content-type", media_type(language, encoding, declared)),))
@@ -65,7 +63,9 @@ def test_a_page_reads_the_same_in_every_encoding_of_its_language_whatever_is_dec
         if [page.title, *page.text.split("\n")] != [TEXTS[language][0], "Page", *TEXTS[language][1:]]:
             wrong.append((encoding, declared, page.charset, page.title[:40]))
         elif declared.startswith("false") and page.charset.source in ("header", "meta"):
-            assert page.charset.source != declared.partition(" ")[2], "a lie was believed, though it reads the same"
+            assert page.charset.source != declared.partition(" ")[2], (
+                "a false declaration was accepted, although the text is the same"
+            )
     assert wrong == []
 
 

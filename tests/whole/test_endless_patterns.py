@@ -1,4 +1,4 @@
-"""A crawl whose user wrote an expression that backtracks for ever elsewhere."""
+"""A crawl with a regular expression that would backtrack for ever in other engines."""
 
 from __future__ import annotations
 

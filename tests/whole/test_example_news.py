@@ -1,6 +1,4 @@
-"""The example's news web: whole, dated, and its planted stories are those that are found;
-a portal of it is as it should be.
-"""
+"""The news web of the demo: complete, dated, with all planted stories found, and its portal."""
 
 import re
 from datetime import UTC, datetime
@@ -28,7 +26,7 @@ def coastnews():
 
 @pytest.fixture(scope="module")
 def pages(coastnews):
-    """HTML by URL: all that can be reached from the starts."""
+    """HTML by URL of all pages reachable from the starts."""
     web, found, waiting = coastnews.NewsWeb(TODAY), {}, coastnews.starts("")
     while waiting:
         url = waiting.pop()
@@ -56,7 +54,7 @@ def test_every_post_can_be_reached(coastnews, pages):
     assert not [url for url, html in pages.items() if re.search(r"\{[\w-]+@\w+\}", html)]  # each link has its address
 
 
-def test_the_stories_found_are_those_that_were_planted(coastnews, folder):
+def test_the_planted_stories_are_found(coastnews, folder):
     slugs = {fields[0] for fields, _ in coastnews.sections("stories.txt")}
     truth = {
         coastnews.address(post, ""): post.slug

@@ -1,4 +1,4 @@
-"""A crawl that read no page leaves no collection, deletes nothing that was there before, and says what to do."""
+"""A crawl without a fetched page leaves no collection, deletes nothing older, and prints what to do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def crawl_of(folder: Path, start: str, **values: object):
 
 
 @pytest.mark.parametrize("host", ["missing", "fails", "moved"])
-def test_a_start_that_answers_no_page_leaves_nothing(tmp_path: Path, web: Server, host: str) -> None:
+def test_a_start_without_a_page_leaves_nothing(tmp_path: Path, web: Server, host: str) -> None:
     _, end = crawled(tmp_path / "c", web, f"{host}.test")
     assert (end.state, end.is_kept, names(tmp_path)) == ("failed", False, [])
 
@@ -66,7 +66,7 @@ def test_a_refused_address_and_a_closed_port_leave_nothing(tmp_path: Path) -> No
     assert (refused.state, closed.state, names(tmp_path)) == ("failed", "failed", [])
 
 
-def test_the_command_says_what_failed_why_and_what_to_do(here: Path) -> None:
+def test_the_command_prints_the_failure_its_cause_and_a_remedy(here: Path) -> None:
     (here / "empty" / "sub").mkdir(parents=True)
     (here / "empty" / ".hidden").touch()
     for words, code, sentence in (
@@ -80,7 +80,7 @@ def test_the_command_says_what_failed_why_and_what_to_do(here: Path) -> None:
         assert code == 2 or "no page was read; http://127.0.0.1:9/: private address, not requested" in ran.stderr
 
 
-def test_what_was_there_before_stays(tmp_path: Path, web: Server) -> None:
+def test_existing_data_is_kept(tmp_path: Path, web: Server) -> None:
     own = tmp_path / "own"
     own.mkdir()
     crawl_of(own, "http://127.0.0.1:9/", allow_private=False)
@@ -97,8 +97,8 @@ def test_what_was_there_before_stays(tmp_path: Path, web: Server) -> None:
     assert kept.urls["http://127.0.0.1:9/"].reason is Reason.PRIVATE
 
 
-def test_a_survey_that_read_nothing_stays_with_its_plan(tmp_path: Path) -> None:
-    """`survey create` made the collection, and a person wrote the plan in it."""
+def test_a_survey_without_pages_keeps_its_plan(tmp_path: Path) -> None:
+    """`survey create` created the collection with the plan of a user."""
     folder = tmp_path / "s"
     survey.create(folder, Campaign(units=unit_list("http://127.0.0.1:9/"), pages=3))
     end = survey.run(folder, settings_from({**QUICK, "allow_private": False}), lambda watched: False)
@@ -107,14 +107,14 @@ def test_a_survey_that_read_nothing_stays_with_its_plan(tmp_path: Path) -> None:
     assert not reading.is_unused(folder, NOW)
 
 
-def test_a_topical_crawl_that_read_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_topical_crawl_without_pages_leaves_nothing(tmp_path: Path) -> None:
     settings = settings_from({**QUICK, "allow_private": False}, DEFAULTS)
     order = TopicalOrder(tmp_path / "t", (Url("http://127.0.0.1:9/"),), "ships", lambda text: 1.0, settings)
     end = crawl_topic(order, lambda progress: False).end
     assert (end.state, end.is_kept, names(tmp_path)) == ("failed", False, [])
 
 
-def test_an_import_that_read_no_page_leaves_nothing(here: Path) -> None:
+def test_an_import_without_pages_leaves_nothing(here: Path) -> None:
     file, record = here / "a.warc", b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://e.org/\r\n"
     answer = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\ngone"
     record += b"WARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http\r\n"
@@ -136,7 +136,7 @@ def test_an_error_before_the_first_page_leaves_nothing(tmp_path: Path, web: Serv
     assert names(tmp_path) == []
 
 
-def test_nothing_is_deleted_that_holds_a_page_or_a_survey(tmp_path: Path) -> None:
+def test_a_collection_with_a_page_or_a_survey_is_not_deleted(tmp_path: Path) -> None:
     folder = stored(tmp_path / "c", {"https://e.org/": page("Home")}, ["https://e.org/"])
     assert not runs.discard(folder, None)
     assert list(Collection(folder).titles.values()) == ["Home"]
@@ -145,8 +145,8 @@ def test_nothing_is_deleted_that_holds_a_page_or_a_survey(tmp_path: Path) -> Non
     assert not runs.discard(planned, None), "a survey that was written while the crawl ran"
 
 
-def test_bare_commands_leave_collections_without_pages_aside(here: Path) -> None:
-    """As a crawl leaves them that was killed before its first page."""
+def test_commands_without_a_collection_ignore_collections_without_pages(here: Path) -> None:
+    """As left by a crawl killed before its first page."""
     for name in ("killed", "killed too"):
         stored(here / f"{name}.periplus", {"https://e.org/": 404}, ["https://e.org/"], state="running")
     (here / "settings.periplus").mkdir()
@@ -159,7 +159,7 @@ def test_bare_commands_leave_collections_without_pages_aside(here: Path) -> None
     assert "good.periplus, planned.periplus. Choose one" in CliRunner().invoke(main, ["status"]).stderr
 
 
-def test_a_crawl_at_work_is_no_unused_collection(tmp_path: Path) -> None:
+def test_a_running_crawl_is_not_an_unused_collection(tmp_path: Path) -> None:
     folder = stored(tmp_path / "c", {}, ["https://e.org/"], state="running")
     assert reading.is_unused(folder, NOW)
     with schema.writing(folder) as connection:

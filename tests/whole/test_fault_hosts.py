@@ -1,6 +1,4 @@
-"""More than fifty hosts, each with a fault of its own, all at once and as a stranger: what is there is read,
-what is wrong is told.
-"""
+"""One crawl of more than fifty foreign hosts, each with its own fault: pages are fetched, faults reported."""
 
 import contextlib
 import http.client
@@ -19,8 +17,8 @@ from periplus.model.visit import Reason
 from testweb import serve
 
 CRAWL_S = 1500.0
-GAP_S = 0.45  # half a second between two starts, less what a busy machine's two clocks may differ by
-DEAF = {"drip.test", "silent.test", "silent-page.test"}  # whose server goes on with an answer after its reader left
+GAP_S = 0.45  # half a second between two requests, less the difference of two clocks on a busy machine
+DEAF = {"drip.test", "silent.test", "silent-page.test"}  # servers that continue an answer after the client left
 
 pytestmark = pytest.mark.real
 
@@ -30,7 +28,7 @@ def test_there_are_more_than_fifty():
 
 
 def run(words, *, kill_when=None):
-    """The command to its end, or killed with all its workers once kill_when holds. Its exit code."""
+    """Runs the command, or kills it with its workers once kill_when holds. Returns the exit code."""
     process = subprocess.Popen(words, env=environment(), start_new_session=True)
     try:
         if kill_when is not None:
@@ -43,7 +41,7 @@ def run(words, *, kill_when=None):
 
 
 @pytest.mark.parametrize("kills", [0, 2])
-def test_each_host_is_read_as_far_as_it_can_be(tmp_path, kills):
+def test_each_host_is_crawled_as_far_as_possible(tmp_path, kills):
     with serve(fault_web(fault_hosts())) as server:
         key = truth_of(server)
         starts = tmp_path / "starts.txt"
@@ -90,14 +88,14 @@ def test_each_host_is_read_as_far_as_it_can_be(tmp_path, kills):
 
 
 def truth_of(server):
-    """The answer key, as any client may ask for it."""
+    """The expected results, from the control host."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
         connection.request("GET", "/truth", headers={"Host": f"{CONTROL}:{server.port}"})
         return json.load(connection.getresponse())
 
 
 def faults_of(host, told, server, collection, kills):
-    """What is wrong with what was made of one host."""
+    """Faults in the results of a host."""
     rows = {url: row for url, row in collection.urls.items() if urlsplit(url).hostname == host}
     for url, reason in told["reasons"].items():
         if url.startswith(f"http://{host}:") and (url not in rows or rows[url].reason.value != reason):

@@ -1,7 +1,4 @@
-"""What becomes of a URL when its server misbehaves?
-
-One host for each fault, all crawled at once; then what needs a crawl of its own.
-"""
+"""Results of URLs of misbehaving servers: one host per fault, crawled together; some faults need their own crawl."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from testweb.wire import Answer, head, raw
 
 AWAY = Site("elsewhere.test")
 AWAY.add(Page("/", "Elsewhere", ("Another harbour.",)))
-GONE_PORT = 1  # nobody listens there
+GONE_PORT = 1  # closed port
 
 
 def _silent(site: Site, path: str) -> str:
@@ -34,7 +31,7 @@ def _status(code: int) -> Callable[[Site, str], str]:
 
 
 def _early_cut(site: Site, path: str) -> str:
-    """The header ends the connection: a whole header, and not one byte of the body that it promises."""
+    """The connection ends after a complete header, without a byte of the body."""
     return site.answer(path, raw(head(200, ("Content-Length", "5000")), status=200), Reason.TRUNCATED)
 
 
@@ -58,7 +55,7 @@ def _many_members(site: Site, path: str) -> str:
     )
 
 
-# path -> (plant, reason, part of the rule)
+# path -> (fault, reason, part of the rule)
 PLANTS: dict[str, tuple[Callable[[Site, str], str], Reason, str]] = {
     "always-500": (_status(500), Reason.SERVER_ERROR, ""),
     "502": (_status(502), Reason.SERVER_ERROR, ""),
@@ -140,31 +137,31 @@ def harm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Col
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_a_fault_is_told_as_what_it_is(harm: tuple[Server, Collection], name: str) -> None:
+def test_a_fault_has_its_reason(harm: tuple[Server, Collection], name: str) -> None:
     server, collection = harm
     _, reason, rule = PLANTS[name]
     row = collection.urls[server.url(f"{name}.test", f"/{name}")]
     assert (row.reason, rule in row.rule) == (reason, True), row
     assert collection.reasons[server.url(f"{name}.test", "/good.html")] is Reason.OK, "the host's other page"
     assert len(collection.visits(row.url)) == RETRIED.get(name, 1)
-    # the log waits for the end of one; for the others libcurl asks again if its connection was a used one
+    # one is logged only at its end; for the others libcurl repeats the request on reused connections
     if name not in ("silent", "reset", "empty-reply"):
         assert server.log.count(f"/{name}") == RETRIED.get(name, 1)
 
 
-def test_faults_leave_the_collection_sound(harm: tuple[Server, Collection]) -> None:
+def test_faults_leave_the_collection_consistent(harm: tuple[Server, Collection]) -> None:
     assert harm[1].sane() == []
     assert Reason.BUG not in harm[1].reasons.values()
     assert Reason.WAITING not in harm[1].reasons.values()
 
 
 def test_an_unwanted_body_is_not_read(harm: tuple[Server, Collection]) -> None:
-    """Of 8 MiB the server could send no more than what fits into buffers."""
+    """Of 8 MiB the server sends only what fits into buffers."""
     server, _ = harm
     assert max(entry.body_bytes for entry in server.log.of("zip.test") if entry.target == "/zip") < 4 << 20
 
 
-def test_other_sites_are_named_and_not_asked(harm: tuple[Server, Collection]) -> None:
+def test_other_sites_are_recorded_and_not_requested(harm: tuple[Server, Collection]) -> None:
     server, collection = harm
     assert server.log.of("elsewhere.test") == []
     assert collection.reasons[server.url("elsewhere.test")] is Reason.SCOPE
@@ -194,7 +191,7 @@ def test_redirects_chain_loop_and_endless(tmp_path: Path) -> None:
         assert ("redirect" in {row[2] for row in collection.links}) is True
 
 
-def test_a_url_that_redirects_to_another_spelling_of_itself_is_read_by_that(tmp_path: Path) -> None:
+def test_a_url_that_redirects_to_another_spelling_is_fetched_with_it(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Crossroads", ("Signposts.",)))
     site.add(Page("/~u.html", "The user", ("At home.",)))
@@ -215,7 +212,7 @@ def test_a_url_that_redirects_to_another_spelling_of_itself_is_read_by_that(tmp_
 @pytest.mark.parametrize("form", ["1", "date+2"])
 @pytest.mark.parametrize("code", [429, 503])
 def test_rfc9110_retry_after_is_waited_for(tmp_path: Path, code: int, form: str) -> None:
-    """Seconds and dates, judged from the server's log; the whole host waits, and its pages are all read in the end."""
+    """Seconds and dates, checked in the server log; the whole host waits, and all its pages are fetched in the end."""
     site = Site("a.test")
     site.add(Page("/", "Busy", ("Come back later.",)))
     faults.passing(site, "/busy", code, 1, form)
@@ -229,8 +226,8 @@ def test_rfc9110_retry_after_is_waited_for(tmp_path: Path, code: int, form: str)
         assert set(collection.reasons.values()) == {Reason.OK}
 
 
-def test_a_dead_host_is_suspended_and_given_up_while_others_go_on(tmp_path: Path) -> None:
-    """Each attempt is further from the one before; its pages are not called broken."""
+def test_a_dead_host_is_suspended_and_given_up_while_others_continue(tmp_path: Path) -> None:
+    """Gaps between attempts grow; its pages are not reported as broken."""
     web = Web([Site("a.test"), Site("dies.test")])
     web.sites["a.test"].add(Page("/", "Alive", ("Well.",)))
     for number in range(20):
@@ -250,7 +247,7 @@ def test_a_dead_host_is_suspended_and_given_up_while_others_go_on(tmp_path: Path
         assert len(server.log.of("a.test")) == 22 and last_of_a < server.log.of("dies.test")[-1].arrived
 
 
-def test_a_host_that_comes_back_is_crawled(tmp_path: Path) -> None:
+def test_a_recovered_host_is_crawled(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))
     for number in range(4):
@@ -274,11 +271,11 @@ def test_a_host_that_comes_back_is_crawled(tmp_path: Path) -> None:
         assert end.state == "done" and set(collection.reasons.values()) == {Reason.OK}
 
 
-def test_nobody_there(tmp_path: Path) -> None:
-    """No name, and no listener: given up soon, and asked again by the next run."""
+def test_missing_name_and_closed_port(tmp_path: Path) -> None:
+    """A missing name and a closed port: given up soon, and requested again by the next run."""
     with serve(Site("a.test")) as server:
         starts = ("http://no-such-name.invalid/", f"http://127.0.0.1:{GONE_PORT}/")
-        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
+        schema.create(tmp_path)  # a collection that a crawl creates and cannot fill is deleted
         collection, end = crawled(tmp_path, server, *starts)
         assert end.state == "failed" and end.note
         assert [(row.reason, bool(row.rule)) for row in collection.urls.values()] == [(Reason.HOST_DOWN, True)] * 2
@@ -288,11 +285,11 @@ def test_nobody_there(tmp_path: Path) -> None:
 
 
 def test_private_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
-    """Without retries, for which it would wait an hour; and asked for when a later run allows them."""
+    """Without retries, which would take an hour; requested when a later run allows them."""
     site = Site("a.test")
     site.add(Page("/", "Inside", ("Behind the wall.",)))
     with serve(site) as server:
-        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
+        schema.create(tmp_path)  # a collection that a crawl creates and cannot fill is deleted
         collection, end = crawled(tmp_path, server, "a.test", allow_private=False, retry_wait_s=3_600.0)
         assert (end.state, collection.reasons[server.url("a.test")]) == ("failed", Reason.PRIVATE)
         assert server.log.of("a.test") == []
@@ -300,7 +297,7 @@ def test_private_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
         assert collection.reasons[server.url("a.test")] is Reason.OK
 
 
-def test_a_lying_charset_does_no_harm(tmp_path: Path) -> None:
+def test_a_false_charset_does_no_harm(tmp_path: Path) -> None:
     site = Site("a.test")
     site.add(Page("/", "Liars", ("Some pages lie.",)))
     content.charset_lie(site)
@@ -318,8 +315,8 @@ def test_a_lying_charset_does_no_harm(tmp_path: Path) -> None:
         )
 
 
-def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page that breaks us is recorded as our bug, the links that it alone would have had aside nothing is lost."""
+def test_a_bug_costs_one_page_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is recorded as our bug; nothing is lost except links that only this page has."""
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))
     for number in range(5):
@@ -342,7 +339,7 @@ def test_a_bug_of_ours_costs_one_page_and_is_told(tmp_path: Path, monkeypatch: p
 
 
 def test_a_bug_that_loses_links_does_not_hide_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's links were already met when it failed; another page that has them must still be believed."""
+    """Links of the page were already processed when it failed; links of another page to the same URLs count."""
     from periplus.schedule import traps
 
     site = Site("a.test")
@@ -377,7 +374,7 @@ def peak_kib(web: Served, host: str, folder: Path) -> int:
 
 
 def test_a_gzip_bomb_costs_less_than_64_mb(tmp_path: Path) -> None:
-    """0.8 MB that become 800 MB: against the same site without it."""
+    """0.8 MB that decompress to 800 MB, compared with the same site without it."""
     program = tmp_path / "bomb.py"
     program.write_text(_BOMB_SERVER, "utf-8")
     with served_apart("bomb", tmp_path, program=[str(program)]) as web:
@@ -405,7 +402,7 @@ runpy.run_module("testweb", run_name="__main__")
 
 
 def test_no_fault_ever_shows_a_traceback(tmp_path: Path) -> None:
-    """The real command over the faulty site: its end is told, and nothing else."""
+    """The real command over the faulty site prints its end, and nothing else."""
     with served_apart("faults", tmp_path) as web:
         flags = flags_for(web.resolve, **{**LIMITS, "delay_s": 0.005, "host_strikes": 50, "retry_wait_s": 0.01})
         ran = told("crawl", web.url("faults.test"), "-o", "c", *flags, cwd=tmp_path)

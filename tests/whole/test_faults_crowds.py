@@ -1,4 +1,4 @@
-"""What do crowds do to a crawl? Very many hosts; very many servers that say a byte now and then; bombs within bombs."""
+"""Crawls with very many hosts, very many slow servers, and nested compression bombs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _a_byte_now_and_then(start: bytes) -> Iterator[Step]:
 
 
 def slow_site(host: str, kind: int) -> Site:
-    """Its home page never ends; or its header does not; or its robots.txt."""
+    """A host with an endless home page, header or robots.txt."""
     site = Site(host)
     start = (head(200), b"HTTP/1.1 200 OK\r\nX-Slow: ", head(200))[kind]
     site.routes.exact["/robots.txt" if kind == 2 else "/"] = lambda asked: Raw(lambda: _a_byte_now_and_then(start), 200)
@@ -39,8 +39,8 @@ def slow_site(host: str, kind: int) -> Site:
 
 
 @pytest.mark.parametrize("number_of_slow", [30, pytest.param(200, marks=pytest.mark.faults)])
-def test_servers_that_say_a_byte_now_and_then_hold_nobody_up(tmp_path: Path, number_of_slow: int) -> None:
-    """Each ends at its time limit with a reason; the pages of the others are all read meanwhile."""
+def test_very_slow_servers_do_not_block_others(tmp_path: Path, number_of_slow: int) -> None:
+    """Each ends at its time limit with a reason; all pages of the other hosts are fetched."""
     web = Web(slow_site(f"slow{number}.test", number % 3) for number in range(number_of_slow))
     for number in range(GOOD_HOSTS):
         site = web.site(f"good{number}.test")
@@ -70,8 +70,8 @@ def test_servers_that_say_a_byte_now_and_then_hold_nobody_up(tmp_path: Path, num
 
 
 @pytest.mark.parametrize("hosts", [1_500, pytest.param(100_000, marks=pytest.mark.faults)])
-def test_a_crawl_of_very_many_hosts_costs_no_more_a_page_at_its_end(tmp_path: Path, hosts: int) -> None:
-    """Time and memory grow with what is in hand, not with what is known."""
+def test_the_cost_per_page_does_not_grow_with_very_many_hosts(tmp_path: Path, hosts: int) -> None:
+    """Time and memory depend on the open requests, not on the number of known URLs."""
     words = [sys.executable, str(Path(__file__).with_name("many_hosts.py")), str(tmp_path / "c"), str(hosts)]
     ran = subprocess.run(
         words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}, timeout=3_600, check=False
@@ -85,7 +85,7 @@ def test_a_crawl_of_very_many_hosts_costs_no_more_a_page_at_its_end(tmp_path: Pa
 
 
 def bombs() -> dict[str, bytes]:
-    """A quarter of a gigabyte of zeros, packed twice and thrice. By coding, outermost last."""
+    """256 MiB of zeros, compressed two and three times, by content coding (outermost last)."""
     zeros = bytes(1 << 20)
     once = {
         "gzip": gzip.compress(zeros * 256, 9, mtime=0),
@@ -100,7 +100,7 @@ def bombs() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("coding", "body"), bombs().items(), ids=list(bombs()))
-def test_a_bomb_within_a_bomb_is_cut_and_the_crawl_goes_on(tmp_path: Path, coding: str, body: bytes) -> None:
+def test_a_nested_bomb_is_truncated_and_the_crawl_continues(tmp_path: Path, coding: str, body: bytes) -> None:
     site = Site("a.test")
     site.add(Page("/", "Home", ("Home.",)))
     site.add(Page("/good.html", "Good", ("A good page.",)), "/")

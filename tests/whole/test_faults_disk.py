@@ -1,6 +1,5 @@
-"""What may befall a collection's disk and its file?
-
-Full, read-only, damaged, of another version: told in a sentence, and nothing stored is lost.
+"""Faults of the disk and of the file of a collection: full, read-only, damaged, another version. They are reported in a
+sentence, and nothing stored is lost.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from testweb import GraphRecipe, graph_site, read_log, serve
 
 HOSTS = ("a.test", "b.test")
 RECIPE = "linked seed=5 sites=2 pages=40 links_between=8 links_per_page=8"
-STEP_BYTES = 16 << 10  # by so much the disk grows each time
+STEP_BYTES = 16 << 10  # growth of the disk per step
 
 
 def may(*words: str) -> bool:
-    """Whether this user may do that to the system's name spaces."""
+    """Whether this user may use these namespaces."""
     with contextlib.suppress(OSError):
         return subprocess.run(["unshare", "--mount", *words], capture_output=True, check=False).returncode == 0
     return False
@@ -44,7 +43,7 @@ needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="needs the right to mount
 
 
 def sail(web: Served, folder: Path, **more: object) -> subprocess.CompletedProcess[str]:
-    """One crawl of all hosts, to its end or its disk's."""
+    """Crawls all hosts until the end, or until the disk is full."""
     flags = [
         *flags_for(web.resolve, delay_s=0.0, commit_interval_s=0.05, commit_pages=3),
         "--no-sitemaps",
@@ -58,12 +57,12 @@ def sail(web: Served, folder: Path, **more: object) -> subprocess.CompletedProce
 
 @contextlib.contextmanager
 def small_disk(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
-    """A file system in memory, that can be made larger."""
+    """A file system in memory that can be enlarged."""
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)], check=True)
 
     def grow(size_bytes: int) -> dict[str, object]:
-        # what is new is written twice: beside the file, then into it
+        # new data is written twice: to the WAL, then to the file
         subprocess.run(["mount", "-o", f"remount,size={2 * size_bytes}", str(place)], check=True)
         return {}
 
@@ -75,7 +74,7 @@ def small_disk(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
 
 @contextlib.contextmanager
 def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
-    """No file may be larger than that: any user can be limited so."""
+    """Limits the size of files, as possible for any user."""
     place.mkdir()
 
     def grow(size_bytes: int) -> dict[str, object]:
@@ -88,9 +87,9 @@ def quota(place: Path) -> Iterator[Callable[[int], dict[str, object]]]:
     "disk", [quota, pytest.param(small_disk, marks=[needs_mount, pytest.mark.faults])], ids=["quota", "small disk"]
 )
 @pytest.mark.parametrize("most", [3, pytest.param(25, marks=pytest.mark.faults)])
-def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk, most: int) -> None:
-    """Each time in the middle of a commit, at another place; each time with a sentence;
-    what was stored is never fetched again.
+def test_a_disk_that_is_repeatedly_full_loses_nothing(tmp_path: Path, disk, most: int) -> None:
+    """The disk fills during a commit, each time at another place; each time a sentence is printed, and stored pages
+    are never fetched again.
     """
     with served_apart(RECIPE, tmp_path) as web, disk(tmp_path / "disk") as grow:
         sail(web, tmp_path / "calm")
@@ -119,10 +118,8 @@ def test_a_disk_that_is_full_again_and_again_loses_nothing(tmp_path: Path, disk,
 
 
 @needs_mount
-def test_a_collection_that_is_made_on_a_disk_too_small_for_it_is_whole_or_not_there(tmp_path: Path) -> None:
-    """What was written beside the file must be in it before it gets its name:
-    closing it says nothing of a full disk.
-    """
+def test_a_collection_on_a_too_small_disk_is_complete_or_missing(tmp_path: Path) -> None:
+    """The WAL must be merged before the file gets its name: closing does not report a full disk."""
     made = []
     with small_disk(tmp_path / "disk") as grow:
         for size in range(200 << 10, 700 << 10, 8 << 10):
@@ -132,7 +129,7 @@ def test_a_collection_that_is_made_on_a_disk_too_small_for_it_is_whole_or_not_th
             with contextlib.suppress(StoreError):
                 schema.create(folder)
                 made.append(size)
-            grow(16 << 20)  # there is room again
+            grow(16 << 20)  # space is available again
             if schema.exists(folder):
                 with contextlib.closing(schema.connect(folder, read_only=True)) as connection:
                     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)], size
@@ -166,8 +163,8 @@ WRITERS = (
 
 
 @needs_mount
-def test_on_a_read_only_disk_everything_is_read_and_nothing_written(tmp_path: Path) -> None:
-    """Each command in a process that sees the folder read-only; it says the exit code and the output of each."""
+def test_a_read_only_disk_is_only_read(tmp_path: Path) -> None:
+    """Runs each command in a process with a read-only folder; returns exit codes and outputs."""
     with serve(graph_site(GraphRecipe(seed=1, pages=12, page_bytes=800))) as server:
         crawled(tmp_path / "c", server, "a.test", sitemaps=False, index=False)
     shutil.copy(tmp_path / "c" / "collection.db", tmp_path / "before")
@@ -201,10 +198,10 @@ OF_BODIES = (
 
 
 @pytest.mark.parametrize("column", SPOILED)
-def test_a_damaged_page_is_told_and_never_a_traceback(
+def test_a_damaged_page_is_reported_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
-    """Bytes changed, cut off, and gone: as a disk does it, or whoever gave us the collection."""
+    """Changed, truncated and missing bytes, by a disk or by the author of a foreign collection."""
     monkeypatch.chdir(tmp_path)
     rng, folder = random.Random(column), tmp_path / "c.periplus"
     with serve(graph_site(GraphRecipe(seed=1, pages=9, page_bytes=800))) as server:
@@ -224,8 +221,8 @@ def test_a_damaged_page_is_told_and_never_a_traceback(
     assert told_of >= 1
 
 
-def test_a_crawl_of_many_hosts_with_few_file_descriptors_ends_well(tmp_path: Path) -> None:
-    """60 hosts at once, and descriptors for a dozen connections: what cannot be opened now is opened later."""
+def test_a_crawl_of_many_hosts_works_with_few_file_descriptors(tmp_path: Path) -> None:
+    """60 hosts with descriptors for a dozen connections: connections are opened later."""
     with served_apart("linked seed=3 sites=60 pages=3 links_between=1 links_per_page=3", tmp_path) as web:
         hosts = tuple(sorted({url.split("/")[2].partition(":")[0] for url in web.truth["pages"]}))
         flags = [

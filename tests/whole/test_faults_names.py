@@ -1,7 +1,4 @@
-"""What may befall a name?
-
-It does not exist, its server fails, flaps or lies: private addresses are never asked, whatever a name says they are.
-"""
+"""Faults of names: missing, failing, flapping or lying name servers. Private addresses are never requested."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ HOSTS = (*NAMES, SILENT)
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, dict[str, list[str]], str]:
-    """The same crawl twice in the lying internet: what was stored, what the servers were asked for, what was said."""
+    """Two runs of a crawl with the lying name server: collection, requests to the servers, output."""
     folder = tmp_path_factory.mktemp("names")
     flags = "--delay 0.5 --retry-wait 0.2 --connect-timeout 2 --no-sitemaps --no-index -q --workers 1"
     crawl = " ".join(
@@ -47,39 +44,39 @@ def reason(collection: Collection, host: str) -> Reason:
     return collection.reasons[f"http://{host}/"]
 
 
-def test_nothing_private_is_ever_asked(told) -> None:
+def test_private_addresses_are_never_requested(told) -> None:
     assert told[1]["private"] == []
 
 
 @pytest.mark.parametrize("host", ["liar.example", "mapped.example", "metadata.example", "zero.example"])
-def test_a_name_that_means_this_machine_or_its_network_is_refused(told, host: str) -> None:
+def test_a_name_of_this_machine_or_its_network_is_refused(told, host: str) -> None:
     assert reason(told[0], host) is Reason.PRIVATE
 
 
-def test_an_honest_name_is_read(told) -> None:
+def test_an_ordinary_name_is_crawled(told) -> None:
     assert reason(told[0], "honest.example") is Reason.OK
     assert "honest.example /8" in told[1]["public"]
 
 
-def test_of_two_addresses_the_public_one_is_asked(told) -> None:
+def test_of_two_addresses_the_public_one_is_requested(told) -> None:
     assert reason(told[0], "both.example") is Reason.OK
 
 
-def test_a_name_that_changes_into_a_private_one_is_asked_no_more(told) -> None:
-    """Its first look-up led to a public address; a later one to this machine."""
+def test_a_name_that_becomes_private_is_no_longer_requested(told) -> None:
+    """The first look-up gives a public address, a later one this machine."""
     collection, asked, _ = told
     assert any(line.startswith("rebound.example") for line in asked["public"])
     assert Reason.PRIVATE in {row.reason for url, row in collection.urls.items() if "rebound.example" in url}
 
 
-def test_a_name_server_that_fails_now_and_then_costs_time_alone(told) -> None:
+def test_a_flaky_name_server_costs_only_time(told) -> None:
     assert reason(told[0], "flapping.example") is Reason.OK
 
 
 @pytest.mark.parametrize("host", ["failing.example", "missing.example", SILENT])
-def test_a_name_that_is_not_found_is_a_host_that_is_down(told, host: str) -> None:
+def test_a_missing_name_is_an_unreachable_host(told, host: str) -> None:
     assert reason(told[0], host) is Reason.HOST_DOWN
 
 
-def test_it_is_told_without_a_traceback(told) -> None:
+def test_faults_are_reported_without_a_traceback(told) -> None:
     assert "Traceback" not in told[2]

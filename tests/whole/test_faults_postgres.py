@@ -1,9 +1,7 @@
-"""What may befall a crawl that is kept in PostgreSQL?
+"""Faults of crawls in PostgreSQL: killed and frozen workers, a dying or unavailable database, contention for hosts.
 
-Its workers are killed and frozen, its database dies and is away, hosts are fought over.
-
-Judged from the web server's log, the tables and the database's log, in a short form; `make
-test-faults` goes on for longer.
+Checked in the log of the web server, the tables and the log of the database, in a short form; `make test-faults` runs
+longer.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ QUICK_LIMITS = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_ti
 
 @pytest.fixture
 def database() -> Iterator[Server]:
-    """A server that a test may kill; its log must show no deadlock."""
+    """A server that a test may kill; its log must not contain a deadlock."""
     server = own_server()
     try:
         yield server
@@ -60,7 +58,7 @@ def database() -> Iterator[Server]:
 
 
 def place_in(server: Server) -> str:
-    """The address of a new collection, in which nothing ran yet."""
+    """The address of a new, unused collection."""
     dsn = server.dsn()
     place = f"{dsn}{'&' if '?' in dsn else '?'}collection=c_{uuid.uuid4().hex[:8]}"
     home_of(place).prepare("", time.time())
@@ -69,7 +67,7 @@ def place_in(server: Server) -> str:
 
 @pytest.mark.parametrize(("pages", "least"), [(40, 2), pytest.param(600, 15, marks=LONG)], ids=["short", "minutes"])
 def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, database: Server, pages: int, least: int) -> None:
-    """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
+    """Three additional workers; every 0.4 s one is killed and another started. least: minimum number of kills."""
     rng, kills = random.Random(3), 0
     with (
         served_apart(f"linked seed=7 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
@@ -94,9 +92,9 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, database: 
 def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(
     tmp_path: Path, database: Server, freezes: int
 ) -> None:
-    """Stopped for one and three quarters of its lease.
+    """Stopped for 1.75 times its lease.
 
-    Another fetches what it had in hand; what it then has to say is of an old epoch.
+    Another worker fetches its tasks; its late results have an old epoch.
     """
     lease_s = 1.6
     with (
@@ -127,12 +125,10 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(
 
 
 @pytest.mark.parametrize(("kills", "pages"), [(1, 60), pytest.param(5, 150, marks=LONG)], ids=["once", "five times"])
-def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
+def test_a_dying_database_loses_nothing_and_keeps_delays(
     tmp_path: Path, database: Server, kills: int, pages: int
 ) -> None:
-    """Killed with -9 in the middle of the crawl and started again: what was committed is there,
-    the workers come back by themselves.
-    """
+    """Killed with -9 during the crawl and restarted: commits are kept, workers reconnect on their own."""
     with (
         served_apart(f"linked seed=9 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
         crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=DELAY_S) as workers,
@@ -158,10 +154,10 @@ def test_a_database_that_dies_loses_nothing_and_hurries_nobody(
 @pytest.mark.parametrize(
     ("behind_s", "pages"), [(0.5, 60), pytest.param(0.0, 150, marks=LONG), pytest.param(3.0, 150, marks=LONG)]
 )
-def test_a_standby_that_takes_over_gets_all_of_the_crawl_though_it_lacks_the_last_moments(
+def test_a_standby_completes_the_crawl_although_it_lacks_the_last_commits(
     tmp_path: Path, behind_s: float, pages: int
 ) -> None:
-    """The server dies for good; its standby was cut off from it for a while, as with asynchronous replication."""
+    """The server dies permanently; its standby lacks the last commits, as with asynchronous replication."""
     with contextlib.ExitStack() as stack:
         server = own_server(port=free_port())
         stack.callback(server.close)
@@ -197,14 +193,14 @@ def test_a_standby_that_takes_over_gets_all_of_the_crawl_though_it_lacks_the_las
 
 
 def crawls_of_me(server: Server, more: str = "") -> str:
-    """The address of a collection of a role that is no superuser, in a database of its own."""
+    """The address of a collection of an ordinary role, in its own database."""
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         connection.execute("CREATE ROLE me LOGIN")
         connection.execute(f"CREATE DATABASE crawls OWNER me ENCODING 'UTF8' TEMPLATE template0 {more}".encode())
     return server.dsn("crawls").replace("postgres@", "me@") + "&collection=press"
 
 
-def test_who_gets_no_connection_is_told_what_to_do() -> None:
+def test_a_refused_connection_is_explained_with_a_remedy() -> None:
     server = own_server(max_connections="4", superuser_reserved_connections="3")
     try:
         address = address_of(crawls_of_me(server))
@@ -215,7 +211,7 @@ def test_who_gets_no_connection_is_told_what_to_do() -> None:
 
 
 @LONG
-def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_one(tmp_path: Path) -> None:
+def test_a_crawl_with_fewer_connections_than_workers_completes(tmp_path: Path) -> None:
     server = own_server(max_connections="7", superuser_reserved_connections="3")
     place = crawls_of_me(server)
     try:
@@ -236,10 +232,8 @@ def test_a_crawl_with_fewer_connections_than_workers_is_done_by_those_that_have_
 
 @LONG
 @needs_mount
-def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_when_there_is_room(
-    tmp_path: Path, database: Server
-) -> None:
-    disk = database.folder / "small"  # its user may go there
+def test_a_crawl_into_a_full_database_stops_with_a_message_and_can_continue(tmp_path: Path, database: Server) -> None:
+    disk = database.folder / "small"  # accessible to its user
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m,mode=700", "none", disk], check=True)
     try:
@@ -272,14 +266,14 @@ def test_a_crawl_whose_database_has_no_room_stops_with_a_sentence_and_goes_on_wh
 
 @LONG
 @needs_mount
-def test_a_server_without_room_for_its_write_ahead_log_breaks_down_and_the_crawl_goes_on_when_it_is_back(
+def test_a_crawl_continues_after_a_server_crash_for_lack_of_wal_space(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It panics in a COMMIT, finds no room to recover, and ends; a person makes room and starts it."""
+    """It panics in a COMMIT, has no space for recovery, and ends; an administrator makes space and starts it."""
     folder = Path(tempfile.mkdtemp(prefix="periplus-pg-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
         stack.enter_context(small_disk(folder / "wal"))(8 << 20)
-        # nothing but a worker writes its log, to the end of a segment that no other follows
+        # only a worker writes its log, up to the end of the last segment
         of_log = {"wal_recycle": "off", "min_wal_size": "2MB", "wal_writer_delay": "10s"}
         server = own_server(folder=folder, wal_folder=folder / "wal", **of_log)
         stack.callback(server.close)
@@ -296,10 +290,10 @@ def test_a_server_without_room_for_its_write_ahead_log_breaks_down_and_the_crawl
         assert server.process is not None
         until(lambda: server.process.poll() is not None or workers.is_over, "no room")
         assert not workers.is_over, "in the middle"
-        time.sleep(QUICK["total_timeout_s"])  # what was on the wire
+        time.sleep(QUICK["total_timeout_s"])  # open requests
         settled = web.lines()
         time.sleep(2)
-        assert web.lines() == settled, "nobody asks without being able to store"
+        assert web.lines() == settled, "no request is sent while results cannot be stored"
         filler.unlink()
         server.stop()
         server.start()
@@ -317,7 +311,7 @@ def test_a_server_without_room_for_its_write_ahead_log_breaks_down_and_the_crawl
 
 
 class Doorkeeper:
-    """Takes the place of a database that is away, and counts who knocks."""
+    """Listens in place of an unavailable database, and counts connections."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_server(("127.0.0.1", port))
@@ -338,9 +332,9 @@ class Doorkeeper:
 
 
 @LONG
-def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_path: Path) -> None:
-    """Stopped for 20 s: three workers knock some dozens of times, not thousands,
-    start no request without a lease, and go on.
+def test_workers_wait_for_an_unavailable_database(tmp_path: Path) -> None:
+    """Stopped for 20 s: three workers try to connect some dozens of times, not thousands, start no request without
+    a lease, and continue.
     """
     port = free_port()
     database = own_server(port=port)
@@ -353,10 +347,10 @@ def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_pat
             until(lambda: web.lines() >= 60, "the first pages")
             database.stop()
             door = Doorkeeper(port)
-            time.sleep(5)  # what was in hand has been asked for by now
+            time.sleep(5)  # open requests have ended by now
             settled = web.lines()
             time.sleep(15)
-            assert web.lines() == settled, "nobody asks without being able to store"
+            assert web.lines() == settled, "no request is sent while results cannot be stored"
             knocks = door.knocks
             door.close()
             database.start()
@@ -373,7 +367,7 @@ def test_a_database_that_is_away_for_a_while_is_waited_for_without_haste(tmp_pat
 
 @LONG
 def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, database: Server) -> None:
-    """One, then four, then two: no host waits longer than a lease and its delay, and all share the work."""
+    """One, then four, then two workers: no host waits longer than a lease and its delay, and all share the work."""
     with (
         served_apart("linked seed=9 sites=8 pages=80 links_between=8 links_per_page=8", tmp_path) as web,
         crew(web, tmp_path / "c", hosts_of(web), place_in(database), delay_s=0.2, lease_s=8) as workers,
@@ -389,7 +383,7 @@ def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, database: 
         for host in workers.hosts:
             assert judge.longest_pause(log, host, began, log.of(host)[-1].arrived) <= 8 + 0.2, host
         assert judge.never_asked(log, pages_of(web)) == []
-        assert judge.repeats(log) == 0, "who is sent away stores what it has"
+        assert judge.repeats(log) == 0, "a stopped worker stores its results"
         assert judge.early_starts(log, 0.2) == []
         assert judge.meetings(log) == []
         assert workers.faults() == []
@@ -420,8 +414,8 @@ else:
 
 @LONG
 @pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
-def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: Path) -> None:
-    """Without the timeouts that our connections set it stays locked for hours: measured, 20 s and more."""
+def test_locks_of_a_disconnected_client_are_released_within_seconds(tmp_path: Path) -> None:
+    """Without the timeouts of our connections it stays locked for hours: measured, 20 s and more."""
     database = own_server(port=free_port(), let_in=f"{HERE}/24")
     place = place_in(database)
     store = home_of(place).store(home_of(place).begin_run("crawl", (), Settings(), 0.0), Settings())
@@ -460,7 +454,7 @@ def test_what_a_client_locked_that_was_cut_off_is_free_within_seconds(tmp_path: 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How often and how long a worker's cable is out. pages: of each host; lines: what the worker writes on it."""
+    """Number and duration of disconnections of a worker. pages: per host; lines: output of the worker about it."""
 
     lease_s: float
     cut_s: float
@@ -479,8 +473,8 @@ CUTS = (
 @LONG
 @pytest.mark.skipif(not can_cut(), reason="needs root and `ip`")
 @pytest.mark.parametrize("cut", CUTS, ids=["twice", "90 s"])
-def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_else(tmp_path: Path, cut: Cut) -> None:
-    """It can ask the web all the time, and must not: its hosts rest until its lease is over, then another has them."""
+def test_a_worker_disconnected_from_the_database_loses_only_its_hosts(tmp_path: Path, cut: Cut) -> None:
+    """It could send requests, but must not: its hosts wait until its lease ends, then another worker has them."""
     database = own_server(port=free_port(), let_in=f"{HERE}/24")
     place = place_in(database)
     with contextlib.ExitStack() as stack:
@@ -505,7 +499,7 @@ def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_
             assert not workers.is_over, (tmp_path / "messages.txt").read_text()
             away.cut()
             began, hosts = time.monotonic(), workers.held_by(victim.pid)
-            time.sleep(cut.lease_s)  # may be longer than anything is waited for
+            time.sleep(cut.lease_s)  # may be longer than any wait
             until(lambda: victim.pid not in workers.holders(), "its hosts are others'")
             rests.append((hosts, began, time.monotonic()))
             time.sleep(max(0.0, began + cut.cut_s - time.monotonic()))
@@ -535,7 +529,7 @@ def test_a_worker_that_is_cut_off_from_the_database_loses_its_hosts_and_nothing_
 
 
 def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str]]:
-    """(pages per second, what is wrong) of workers without a wire, all of whose pages link to the same 20 hosts."""
+    """(pages per second, faults) of workers without network whose pages all link to the same 20 hosts."""
     place = place_in(database)
     home, now = home_of(place), time.time()
     run_id = home.begin_run("crawl", (), Settings(), now)
@@ -549,10 +543,9 @@ def crowded(database: Server, workers: int, pages: int) -> tuple[float, list[str
 def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(
     database: Server, workers: int, pages: int
 ) -> None:
-    """The layout that this guards against had a hundredth of one worker's speed, in deadlocks.
+    """Regression: an earlier schema had a hundredth of one worker's speed, because of deadlocks.
 
-    The speed is judged where the run is long enough to have one; a deadlock is looked for in the server's log, at
-    the end of every test here.
+    The speed is checked only in long runs; the fixture checks the server log for deadlocks after every test.
     """
     alone, wrong = crowded(database, 1, pages)
     assert wrong == []

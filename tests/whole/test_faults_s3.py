@@ -1,7 +1,5 @@
-"""What may befall a collection whose segments and index lie on S3?
-
-It is slow, fails now and then, shows objects late: pages are crawled, found and deleted there all the same. By s3fs,
-against moto: `pip install 'moto[server]' s3fs`, then `make test-faults`.
+"""Collections with segments and index on S3 that is slow, fails sometimes, or shows objects late: pages are still
+crawled, found and deleted. By s3fs, with moto: `pip install 'moto[server]' s3fs`, then `make test-faults`.
 """
 
 from __future__ import annotations
@@ -30,15 +28,15 @@ from testweb.log import read_log
 MISSING = [name for name in ("moto", "s3fs", "werkzeug") if importlib.util.find_spec(name) is None]
 pytestmark = [LONG, pytest.mark.skipif(bool(MISSING), reason=f"pip install 'moto[server]' s3fs: no {MISSING}")]
 BUCKET = "press"
-SHOWN_S = 1.5  # after so long what was written is shown in every mood
+SHOWN_S = 1.5  # after this time written objects are visible in every mode
 KEYS = {"AWS_ACCESS_KEY_ID": "moto", "AWS_SECRET_ACCESS_KEY": "moto", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 @contextlib.contextmanager
 def moody_s3(folder: Path, mood: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """A server with one bucket, which s3fs finds in the environment.
+    """A server with a bucket, configured for s3fs in the environment.
 
-    calls(): so far; objects(): by name, as they are.
+    calls(): number of calls so far; objects(): stored objects by name.
     """
     port_file, log_file = folder / "s3.json", folder / "s3.txt"
     log_file.touch()
@@ -70,7 +68,7 @@ def _port(port_file: Path) -> int:
 
 
 def done(folder: Path, reader: str, *words: str) -> str:
-    """What the command writes, which has to end well. reader: whose caches it has."""
+    """Output of a successful command. reader: the user whose caches it has."""
     given = environment() | {"XDG_CACHE_HOME": str(folder / reader)}
     ran = subprocess.run(
         command(*words), cwd=folder, env=given, capture_output=True, text=True, timeout=5 * PATIENCE_S, check=False
@@ -80,13 +78,13 @@ def done(folder: Path, reader: str, *words: str) -> str:
 
 
 def recorded(objects: dict[str, bytes], host: str) -> int:
-    """How many pages of the host stand in segments."""
+    """Number of pages of the host in segments."""
     mark = f"\r\nWARC-Target-URI: http://{host}".encode()
     return sum(gzip.decompress(data).count(mark) for name, data in objects.items() if name.endswith(".warc.gz"))
 
 
 @pytest.mark.parametrize("mood", ["slow_s=0.3", "fail_every=10", "late_s=1"])
-def test_pages_are_crawled_found_and_deleted_on_object_storage_as_it_may_be(
+def test_pages_are_crawled_found_and_deleted_on_faulty_object_storage(
     tmp_path: Path, address: Address, monkeypatch: pytest.MonkeyPatch, mood: str
 ) -> None:
     place = f"{address.text}&segments=s3://{BUCKET}/segments&index=s3://{BUCKET}/index"

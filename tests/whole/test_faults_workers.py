@@ -1,8 +1,6 @@
-"""What may befall a crawl's workers?
+"""Workers of a crawl are killed and frozen, start and stop: nothing is lost, and politeness is kept.
 
-They are killed and frozen, they come and go: nothing is lost, and no host is asked too soon.
-
-Judged from the server's log and the tables, in a short form; `make test-faults` goes on for longer.
+Checked in the server log and the tables, in a short form; `make test-faults` runs longer.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def hosts_of(web: Served) -> tuple[str, ...]:
 
 
 def pages_of(web: Served) -> set[tuple[str, str]]:
-    """(host, target) of every page that there is."""
+    """(host, target) of every existing page."""
     parts = [url.split("/", 3) for url in web.truth["pages"]]
     return {(part[2].partition(":")[0], "/" + part[3]) for part in parts}
 
@@ -44,7 +42,7 @@ LONG = pytest.mark.faults
 
 @pytest.mark.parametrize(("pages", "least"), [(50, 2), pytest.param(600, 30, marks=LONG)], ids=["short", "minutes"])
 def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int, least: int) -> None:
-    """Three workers beside the crawl's own; every 0.4 s one dies at once and another is hired. least: of kills."""
+    """Three additional workers; every 0.4 s one is killed and another started. least: minimum number of kills."""
     rng, kills = random.Random(3), 0
     with (
         served_apart(f"linked seed=7 sites=6 pages={pages} links_between=12 links_per_page=8", tmp_path) as web,
@@ -65,11 +63,11 @@ def test_killed_workers_lose_nothing_and_hurry_nobody(tmp_path: Path, pages: int
 
 
 @pytest.mark.parametrize("store", ["folder", "postgres"])
-def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
+def test_hosts_of_a_killed_worker_are_leased_at_once(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
-    """Its lease goes on for an hour, longer than another holder is waited for; whoever is left holds as many hosts
-    as it should, while the killed one is counted.
+    """Its lease lasts an hour, longer than the wait for other workers; the remaining workers have their fair share
+    while the killed worker is counted.
     """
     address = request.getfixturevalue("address").text if store == "postgres" else ""
     with (
@@ -90,7 +88,7 @@ def test_the_hosts_of_a_killed_worker_are_anothers_at_once(
 
 
 def freeze(pid: int, folder: Path) -> None:
-    """Stops a worker outside of a transaction: within one it would hold the file's lock as long as it is stopped."""
+    """Stops a worker outside of a transaction: within one it would hold the lock of the file."""
     with (folder / "write.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.kill(pid, signal.SIGSTOP)
@@ -100,9 +98,9 @@ def freeze(pid: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("freezes", [1, pytest.param(5, marks=LONG)])
 def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(tmp_path: Path, freezes: int) -> None:
-    """Stopped for one and three quarters of its lease.
+    """Stopped for 1.75 times its lease.
 
-    Another fetches what it had in hand; what it then has to say is of an old epoch.
+    Another worker fetches its tasks; its late results have an old epoch.
     """
     lease_s = 1.6
     limits = {"total_timeout_s": 0.8, "first_byte_timeout_s": 0.8, "connect_timeout_s": 0.8, "lease_s": lease_s}
@@ -134,7 +132,7 @@ def test_a_frozen_worker_loses_its_hosts_and_writes_nothing_when_it_comes_back(t
 @LONG
 @pytest.mark.parametrize("pages", [30, 150])
 def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, pages: int) -> None:
-    """One, then four, then two: no host waits longer than a lease and its delay, and all share the work."""
+    """One, then four, then two workers: no host waits longer than a lease and its delay, and all share the work."""
     with (
         served_apart(f"linked seed=9 sites=8 pages={pages} links_between=8 links_per_page=8", tmp_path) as web,
         crew(web, tmp_path / "c", hosts_of(web), delay_s=0.2, lease_s=8) as workers,
@@ -152,14 +150,14 @@ def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, pages: int
             assert judge.longest_pause(log, host, began, last) <= 8 + 0.2, host
             assert last > ended - 10 - 0.2 * pages
         assert judge.never_asked(log, pages_of(web)) == []
-        assert judge.repeats(log) == 0, "who is sent away stores what it has"
+        assert judge.repeats(log) == 0, "a stopped worker stores its results"
         assert judge.early_starts(log, 0.2) == []
         assert judge.meetings(log) == []
         assert workers.faults() == []
 
 
 def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
-    """(pages per second, what is wrong) of workers without a wire, all of whose pages link to the same 20 hosts."""
+    """(pages per second, faults) of workers without network whose pages all link to the same 20 hosts."""
     schema.create(folder)
     run_id = runs.begin_run(folder, "crawl", (), Settings(), time.time())
     store = SqliteCrawlStore(folder, run_id, Budget(), Storage())
@@ -172,9 +170,9 @@ def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
 def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(
     tmp_path: Path, workers: int, pages: int
 ) -> None:
-    """The layout that this guards against had a hundredth of one worker's speed.
+    """Regression: an earlier schema had a hundredth of one worker's speed.
 
-    The speed is judged where the run is long enough to have one.
+    The speed is checked only in long runs.
     """
     alone, wrong = crowded(tmp_path / "alone", 1, pages)
     assert wrong == []

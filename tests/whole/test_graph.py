@@ -1,4 +1,4 @@
-"""Is a crawled site the site that is there? Known graphs are crawled and compared link by link."""
+"""Crawls known graphs and compares the results link by link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testweb import GraphRecipe, Truth, graph_site, linked_sites, serve
 
 
 def true_links(truth: Truth) -> set[tuple]:
-    """The truth's links in the form of `Collection.links`."""
+    """Expected links in the form of `Collection.links`."""
     return {
         (
             source,
@@ -33,7 +33,7 @@ def true_links(truth: Truth) -> set[tuple]:
 
 
 def assert_recovered(collection: Collection, truth: Truth) -> None:
-    """Pages, titles, depths and links, all of them and no other."""
+    """Exactly the expected pages, titles, depths and links."""
     assert collection.titles == {url: page.title for url, page in truth.pages.items()}
     assert set(collection.reasons.values()) == {Reason.OK}
     assert collection.depths == truth.depths
@@ -94,7 +94,7 @@ def graph_of(pages: list[str], edges: set[tuple[str, str]]) -> LinkGraph:
     return LinkGraph(sorted(place), offsets, targets, whole, np.zeros(len(place), np.int32))
 
 
-def test_pagerank_of_the_crawled_graph_is_that_of_the_true_one(tmp_path: Path) -> None:
+def test_pagerank_of_the_crawled_graph_equals_that_of_the_true_graph(tmp_path: Path) -> None:
     with serve(graph_site(GraphRecipe(seed=6, pages=80, links_per_page=9, page_bytes=1500))) as server:
         collection, _ = crawled(tmp_path, server, "a.test", delay_s=0.005)
         found = pagerank(graph_of(list(collection.titles), collection.graph))
@@ -102,8 +102,8 @@ def test_pagerank_of_the_crawled_graph_is_that_of_the_true_one(tmp_path: Path) -
         assert np.abs(found.scores - true.scores).max() < 1e-9
 
 
-def test_a_separate_server_is_crawled_by_the_command_alone(tmp_path: Path) -> None:
-    """Nothing of the server lives in the crawl's process, nor in this one."""
+def test_the_command_crawls_a_server_in_another_process(tmp_path: Path) -> None:
+    """The server runs in a separate process."""
     with served_apart("graph seed=7 pages=30 page_bytes=1500", tmp_path) as web:
         ran = told("crawl", web.url("a.test"), "-o", "c", *flags_for(web.resolve), cwd=tmp_path)
         assert ran.returncode == 0, ran.stderr

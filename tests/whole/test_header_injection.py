@@ -1,4 +1,4 @@
-"""Does a control character of a setting reach the wire? A listener that keeps every byte says so."""
+"""Control characters in settings are not sent: checked with a listener that records every byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMUGGLED = "a\r\nContent-Length: 0\r\n\r\nDELETE /x HTTP/1.1\r\nHost: inner\r\nC
 
 
 class Listener:
-    """Keeps what is sent to it, and answers nothing."""
+    """Records received bytes, and sends nothing."""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))

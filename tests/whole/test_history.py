@@ -1,4 +1,4 @@
-"""Is a run read later as it was when it ended, whatever the runs after it changed?"""
+"""A run is read later as it was at its end, independent of later runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNS = 5
 
 
 def seen(folder, run):
-    """Everything that a view of a run says."""
+    """All data of a view of a run."""
     with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
         end = _end(connection, run)
         view = _view(end, end.starts[0])
@@ -45,7 +45,7 @@ def seen(folder, run):
 
 
 def shake(site, server, rng, turn):
-    """Some pages change, lose and gain links, vanish, move, come back; a new one appears."""
+    """Random changes: pages change, lose and gain links, vanish, move, return; a new page is added."""
     paths = [path for path in site.pages if path != "/"]
     for path in rng.sample(paths, 8):
         page, whim = site.pages[path], rng.randrange(6)
@@ -68,7 +68,7 @@ def shake(site, server, rng, turn):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
+def test_every_run_is_read_later_as_at_its_end(tmp_path, seed):
     site, rng, then = (
         graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),
         random.Random(seed),
@@ -91,8 +91,8 @@ def test_every_run_is_read_later_as_it_was_when_it_ended(tmp_path, seed):
 
 
 @pytest.mark.parametrize("seed", [4])
-def test_after_a_refresh_the_map_is_that_of_a_crawl_from_nothing(tmp_path, seed):
-    """But for what no link reaches any longer, which a crawl from nothing cannot know."""
+def test_after_a_refresh_the_map_equals_that_of_a_new_crawl(tmp_path, seed):
+    """Except for pages without inlinks, which a new crawl cannot know."""
     site, rng = (
         graph_site(GraphRecipe(seed=seed, pages=30, links_per_page=4, shape="random", page_bytes=800, host="a.test")),
         random.Random(seed),

@@ -1,6 +1,5 @@
-"""Is an interrupted crawl the same crawl?
-
-Random sites with endless parts, stopped at random in every way: fetched set, states, depths and map.
+"""An interrupted crawl equals an uninterrupted one: fetched pages, states, depths and map of random sites with endless
+parts, stopped at random in every way.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from periplus.cli.crawl import IN_DOUBT
 from periplus.model.visit import Reason
 
 HOST = "series.test"
-WINDOW = 6  # so small that most series end, and some are still going on, when a run is stopped
+WINDOW = 6  # so small that most series have ended, and some continue, when a run is stopped
 SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(3, 23))]
 MOST_RUNS = 60
 
 
 def run(web: Served, where: list[str], *more: str) -> subprocess.Popen[bytes]:
-    """One request at a time, so that what is read first does not hang on the server's speed."""
+    """One request at a time, so that the order does not depend on the speed of the server."""
     flags = flags_for(web.resolve, (HOST,), delay_s=0.002, per_host=1, trap_window=WINDOW)
     words = command("crawl", web.url(HOST), *where, "-q", *flags, *more)
     return subprocess.Popen(words, stderr=subprocess.DEVNULL, env=environment(), start_new_session=True)
 
 
 def interruptions(web: Served, where: list[str], rng: random.Random) -> Iterator[str]:
-    """Starts the crawl again and again, and ends it in another way each time, until it ends by itself."""
+    """Restarts the crawl and ends it in a different way each time, until it ends on its own."""
     for _ in range(MOST_RUNS):
         way = rng.choice(("killed", "stopped", "limited"))
         target = web.lines() + rng.randint(2, 60)
@@ -49,7 +48,7 @@ def interruptions(web: Served, where: list[str], rng: random.Random) -> Iterator
 
 
 def mapped(folder: Path) -> dict[str, object]:
-    """The map, without when and by which run it was made."""
+    """The map without its time and run."""
     ran = told("map", "-c", folder, "-f", "json", cwd=folder)
     assert ran.returncode == 0, ran.stderr
     drawn = json.loads(ran.stdout)["map"]
@@ -57,7 +56,7 @@ def mapped(folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_interrupted_crawl_is_the_same_crawl(tmp_path: Path, seed: int) -> None:
+def test_an_interrupted_crawl_equals_an_uninterrupted_one(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     with served_apart(f"series seed={seed}", tmp_path) as web:
         calm, rough = tmp_path / "calm", tmp_path / "rough"
@@ -70,7 +69,7 @@ def test_an_interrupted_crawl_is_the_same_crawl(tmp_path: Path, seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS[1:])
-def test_so_is_one_that_is_kept_in_a_database(tmp_path: Path, address, seed: int) -> None:
+def test_an_interrupted_crawl_in_a_database_equals_an_uninterrupted_one(tmp_path: Path, address, seed: int) -> None:
     rng = random.Random(seed)
     with served_apart(f"series seed={seed}", tmp_path) as web:
         calm = tmp_path / "calm"

@@ -1,4 +1,4 @@
-"""Jobs done by real workers: asked for, watched, cancelled, killed and gone on with."""
+"""Jobs run by real workers: queued, watched, cancelled, killed and continued."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def queue(tmp_path: Path):
 
 @pytest.fixture
 def shared(address: Address):
-    """A queue in a database, as workers of many machines have it."""
+    """A queue in a database, for workers of many machines."""
     queue = database_queue(Session(address))
     yield queue, ("-c", address.text)
     queue.close()
@@ -53,7 +53,7 @@ def shared(address: Address):
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def either(request: pytest.FixtureRequest):
-    """(queue, the words that name it): in a folder or in a database."""
+    """(queue, its command-line arguments): in a folder or in a database."""
     return request.getfixturevalue("shared") if request.param == "postgres" else (request.getfixturevalue("queue"), ())
 
 
@@ -92,7 +92,7 @@ def whole(folder: Path) -> bool:
     return set(collection.reasons.values()) == {Reason.OK} and collection.sane() == []
 
 
-def test_a_job_is_done_and_told_of(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+def test_a_job_runs_and_reports_its_progress(tmp_path: Path, web: Served, queue: JobQueue) -> None:
     asked_for(tmp_path, web, delay_s=0.005)
     assert only(queue).state is JobState.QUEUED
     ran = told("jobs", "run", cwd=tmp_path)
@@ -104,14 +104,14 @@ def test_a_job_is_done_and_told_of(tmp_path: Path, web: Served, queue: JobQueue)
     assert "done" in told("jobs", "list", cwd=tmp_path).stdout
 
 
-def test_a_job_that_cannot_be_done_keeps_its_error(tmp_path: Path, queue: JobQueue) -> None:
+def test_a_failed_job_keeps_its_error(tmp_path: Path, queue: JobQueue) -> None:
     told("jobs", "add", "refresh", "-c", "missing.periplus", cwd=tmp_path)
     told("jobs", "run", cwd=tmp_path)
     assert only(queue).state is JobState.FAILED
     assert "missing.periplus" in only(queue).note
 
 
-def test_a_crawl_that_failed_says_why_and_what_to_do(tmp_path: Path, queue: JobQueue) -> None:
+def test_a_failed_crawl_prints_cause_and_remedy(tmp_path: Path, queue: JobQueue) -> None:
     told("jobs", "add", "crawl", "http://127.0.0.1:9/", "-o", "a.periplus", cwd=tmp_path)
     told("jobs", "run", cwd=tmp_path)
     note = only(queue).note
@@ -119,7 +119,7 @@ def test_a_crawl_that_failed_says_why_and_what_to_do(tmp_path: Path, queue: JobQ
     assert "consent for private addresses" in job_remedy(note)
 
 
-def test_a_cancelled_job_stops_and_keeps_what_it_has(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+def test_a_cancelled_job_stops_and_keeps_its_pages(tmp_path: Path, web: Served, queue: JobQueue) -> None:
     asked_for(tmp_path, web, delay_s=0.5)
     runner = worker(tmp_path, "worker")
     until(lambda: only(queue).done > 0, "progress")
@@ -136,7 +136,7 @@ def half_a_minute_later(queue: JobQueue) -> None:
     queue.database.run(lambda statements: statements.change("UPDATE job SET lease_until = 1"))
 
 
-def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(
+def test_the_job_of_a_killed_worker_ends_and_is_continued_by_the_next(
     tmp_path: Path, web: Served, either: tuple[JobQueue, tuple[str, ...]]
 ) -> None:
     queue, where = either
@@ -153,7 +153,7 @@ def test_a_killed_worker_takes_its_job_down_and_the_next_goes_on(
     assert whole(tmp_path)
 
 
-def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: JobQueue) -> None:
+def test_a_stopped_worker_returns_its_job(tmp_path: Path, web: Served, queue: JobQueue) -> None:
     asked_for(tmp_path, web, delay_s=0.05)
     first = worker(tmp_path, "worker")
     until(lambda: only(queue).done > 3, "progress")
@@ -165,9 +165,9 @@ def test_a_stopped_worker_puts_its_job_back(tmp_path: Path, web: Served, queue: 
     assert whole(tmp_path)
 
 
-def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
-    """Begun from the background of a shell it ignores Ctrl-C until it has read its modules;
-    the server that began it may be gone by then.
+def test_a_worker_whose_parent_ended_early_ends(tmp_path: Path) -> None:
+    """Started in the background of a shell, it ignores Ctrl-C until its modules are loaded;
+    the server that started it may have ended by then.
     """
     read, write = os.pipe()
     ignoring = ["bash", "-c", 'trap "" INT; exec "$@"', "bash", *map(str, command("worker", "-d", tmp_path))]
@@ -189,8 +189,8 @@ def test_a_worker_that_was_left_before_it_listens_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> None:
-    """The database is killed while a job runs, and started again: the job goes on, and its end is entered."""
+def test_a_job_survives_the_death_of_its_queue(tmp_path: Path, web: Served) -> None:
+    """The database is killed while a job runs, and restarted: the job continues, and its end is stored."""
     with closing(own_server()) as server:
         with closing(psycopg.connect(server.dsn("postgres"), autocommit=True)) as admin:
             admin.execute("CREATE DATABASE jobs")
@@ -209,7 +209,7 @@ def test_a_job_outlives_the_death_of_its_queue(tmp_path: Path, web: Served) -> N
         assert whole(tmp_path)
 
 
-def test_who_asks_a_queue_in_a_database_that_is_away_waits_for_seconds_and_a_worker_for_minutes(
+def test_clients_of_an_unavailable_queue_wait_for_seconds_and_workers_for_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[float] = []

@@ -1,4 +1,4 @@
-"""Crawls with `keep_parts`: what pages are shown with is fetched and kept once, in folders and databases alike."""
+"""Crawls with `keep_parts`: page resources are fetched and stored once, in folders and in databases."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Server]:
     return folder, server
 
 
-def test_parts_are_fetched_wherever_they_lie_and_are_no_pages(kept: tuple[Path, Server]) -> None:
+def test_parts_on_any_host_are_fetched_and_are_not_pages(kept: tuple[Path, Server]) -> None:
     folder, _ = kept
     assert reasons(Collection(folder)) == EXPECTED
 
@@ -97,12 +97,12 @@ def bodies(folder: Path) -> dict[str, bytes | None]:
         connection.close()
 
 
-def test_their_bytes_are_kept_and_those_of_other_files_are_not(kept: tuple[Path, Server]) -> None:
+def test_bytes_of_parts_are_kept_and_those_of_other_files_are_not(kept: tuple[Path, Server]) -> None:
     expected = {path[1:]: body for path, _, body in (*HERE, *THERE) if path not in ("/secret.png", "/v.mp4")}
     assert bodies(kept[0]) == expected | {"file.zip": None}
 
 
-def test_a_database_holds_the_same(kept: tuple[Path, Server], address) -> None:
+def test_a_database_stores_the_same(kept: tuple[Path, Server], address) -> None:
     with serve(web()) as server:
         stored, end = crawled_into(address.text, server, "a.test", delay_s=0.005, keep_parts=True)
     assert (end.state, stored.sane()) == ("done", [])
@@ -111,7 +111,7 @@ def test_a_database_holds_the_same(kept: tuple[Path, Server], address) -> None:
     assert stored.ask(of) == [(size, bool(data)) for size, data in Collection(kept[0]).ask(of)]
 
 
-def test_without_the_setting_nothing_is_asked(tmp_path: Path) -> None:
+def test_without_the_setting_no_part_is_requested(tmp_path: Path) -> None:
     with serve(web()) as server:
         collection, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.005)
         assert server.log.targets("parts.test") == [] and "/p.png" not in server.log.targets("a.test")
@@ -133,7 +133,7 @@ def test_a_copy_is_whole(kept: tuple[Path, Server], tmp_path: Path) -> None:
     assert "secret.png,robots" in missing and "gone.png,not-found,404" in missing and "v.mp4,resource" in missing
 
 
-def test_archives_hold_them_whole_and_give_them_back(kept: tuple[Path, Server], tmp_path: Path) -> None:
+def test_archives_contain_the_parts_and_restore_them(kept: tuple[Path, Server], tmp_path: Path) -> None:
     export_wacz(kept[0], tmp_path / "x.wacz", 1e9)
     with zipfile.ZipFile(tmp_path / "x.wacz") as package:
         pages = [json.loads(line) for line in package.read("pages/pages.jsonl").splitlines()[1:]]

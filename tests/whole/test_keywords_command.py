@@ -1,4 +1,4 @@
-"""`periplus keywords` names what pages, sites and answers are about."""
+"""`periplus keywords` lists keywords of pages, sites and query results."""
 
 import json
 
@@ -53,7 +53,7 @@ def test_a_page_is_known_by_its_keywords(folder):
     assert story.pages == 2
 
 
-def test_a_query_is_told_from_the_rest(folder):
+def test_keywords_of_a_query_distinguish_it_from_the_rest(folder):
     with periplus.open(folder) as collection:
         found = collection.keywords(query="lighthouse", most=5)
         assert found.pages == 6
@@ -63,7 +63,7 @@ def test_a_query_is_told_from_the_rest(folder):
         assert collection.keywords("e.org", method="tfidf").pages == 13
 
 
-def test_what_is_not_there_is_said(folder):
+def test_missing_subjects_are_reported(folder):
     with periplus.open(folder) as collection:
         with pytest.raises(UsageError, match="no text of"):
             collection.keywords("https://e.org/nowhere")
@@ -73,7 +73,7 @@ def test_what_is_not_there_is_said(folder):
             collection.keywords(query="zzzz")
 
 
-def test_the_command_shows_keywords_and_speaks_json(folder, tmp_path):
+def test_the_command_prints_keywords_and_json(folder, tmp_path):
     said = told("keywords", "-c", folder, f"{HOME}s1", cwd=tmp_path).stdout
     assert "lighthouse" in said
     assert "\x1b" not in said

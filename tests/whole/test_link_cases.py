@@ -1,4 +1,4 @@
-"""Links of folders and over HTTP: the cases that fixtures of lychee name, with pages of our own."""
+"""Links in folders and over HTTP: the cases of the fixtures of lychee, with our own pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES = {
     "tide.bin": "\0\0\0\0",
 }
 WRONG = ("broken-link", "broken-fragment", "missing-text")
-CASES = {  # a link of home.md, or of home.html where that is written before it: what is wrong
+CASES = {  # a link in home.md (or in home.html, if given): expected issue
     "#pier-1": "",
     "harbour.md#pier-1": "",
     "harbour.md#crane-hours": "",
@@ -52,7 +52,7 @@ CASES = {  # a link of home.md, or of home.html where that is written before it:
     "chart.html#Ober-ÄÖö": "",
     "chart.html#Ober-%C3%84%C3%96%C3%B6": "",
     "chart.html#reef%3A-north": "",
-    "chart.html#SOUNDINGS": "broken-fragment",  # ids of HTML are compared letter by letter
+    "chart.html#SOUNDINGS": "broken-fragment",  # ids of HTML are case-sensitive
     "chart.html#nowhere": "broken-fragment",
     "tides.html#:~:text=stream": "",
     "tides.html#:~:text=stream%20turns%20at": "",
@@ -90,7 +90,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("kind", ["md", "html"])
 def test_each_link_of_a_folder_has_its_verdict(tmp_path, monkeypatch, kind):
-    """Each case is a page of its own, so that none hides another."""
+    """Each case is a separate page, so that cases do not hide each other."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "docs", FILES)
     pages = {f"case{number}.{kind}": link for number, link in enumerate(CASES)}
@@ -114,7 +114,7 @@ def only_to_get(asked):
     )
 
 
-def test_what_only_head_is_led_astray_to_is_not_dead(tmp_path):
+def test_a_link_broken_only_for_head_is_not_dead(tmp_path):
     """Some servers redirect HEAD to an error page and answer GET."""
     near, far = Site("a.test"), Site("b.test")
     near.add(Page("/", "Near"))
@@ -130,7 +130,7 @@ def test_what_only_head_is_led_astray_to_is_not_dead(tmp_path):
         assert "/astray" in asked
 
 
-def test_a_redirect_that_names_a_place_overrules_the_links(tmp_path):
+def test_the_fragment_of_a_redirect_overrides_that_of_the_link(tmp_path):
     site = Site("a.test")
     site.add(Page("/", "Home"))
     site.answer("/new", Answer(200, b"<!doctype html><title>New</title><p id=here>h"), linked_from=None)
@@ -184,7 +184,7 @@ WIKI_CASES = {  # by `[[...]]` in home.md, whose heading is `Own heading`
 
 
 def wiki_check(folder: Path, *flags: str) -> dict[str, dict[str, str]]:
-    """What is wrong with each case, in a page of its own."""
+    """The issue of each case, in a separate page."""
     write(folder / "wiki", WIKI | {f"case{n}.md": f"# Own heading\n\n{case}\n" for n, case in enumerate(WIKI_CASES)})
     listed = CliRunner().invoke(main, ["check", "wiki", "--no-external", "-q", "-f", "csv", *flags])
     cases = list(WIKI_CASES)
@@ -212,8 +212,8 @@ FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>Log</title><li
 </channel></rss>"""
 
 
-def test_relative_links_in_a_feeds_items_begin_at_the_items_page(tmp_path):
-    """As Hugo writes feeds: the text of each page, its links as they stand there."""
+def test_relative_links_in_feed_items_resolve_against_the_item(tmp_path):
+    """As in feeds of Hugo: the text of each page with its relative links."""
     text = '&lt;a href="map/"&gt;m&lt;/a&gt;&lt;a href="../in/"&gt;i&lt;/a&gt;&lt;a href="lost/"&gt;l&lt;/a&gt;'
     site = Site("a.test")
     site.add(Page("/", "Home"))
@@ -226,7 +226,7 @@ def test_relative_links_in_a_feeds_items_begin_at_the_items_page(tmp_path):
 
 
 def test_each_link_over_http_has_its_verdict(tmp_path):
-    """The cases of a folder, by a server that sends Markdown as such and redirects to the slash of a folder."""
+    """The cases of a folder, on a server that sends Markdown and redirects folders to the path with a slash."""
     site = Site("a.test")
     links = {link: f"/case{number}.html" for number, link in enumerate(CASES)}
     listed = "".join(f'<a href="{path}">{path}</a>' for path in links.values())

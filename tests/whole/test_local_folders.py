@@ -1,4 +1,4 @@
-"""`crawl` and `check` on folders and files of this machine, as one types them."""
+"""`crawl` and `check` on local folders and files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_folder_of_markdown_is_checked_by_its_paths(docs):
     assert len(fragments) == 1 and "nowhere" in fragments[0]
 
 
-def test_a_second_check_reads_the_files_anew(docs):
+def test_a_second_check_reads_the_files_again(docs):
     assert run("check", "./docs", "--no-external", "-q", "--fail-on", "broken")[0] == 5
     (docs / "guide" / "gone.md").write_text("# Back\n")
     (docs / "index.md").write_text("# Home\n\n[back](guide/gone.md) [gone](guide/later.md)\n")
@@ -71,7 +71,7 @@ def test_a_single_file_is_checked_without_the_rest(docs):
     }  # fmt: skip
 
 
-def test_markdown_may_lead_anywhere_in_the_working_directory_and_html_only_in_its_folder(docs):
+def test_markdown_may_link_within_the_working_directory_and_html_within_its_folder(docs):
     (docs.parent / "README.md").write_text("[missing](missing.md)\n")
     (docs / "index.md").write_text("[up](../README.md) [none](../NONE.md)\n")
     _, text = run("check", "./docs", "--no-external", "-q", "-f", "csv")
@@ -91,7 +91,7 @@ def test_maps_reports_and_search_work_over_a_folder(docs):
     assert (docs / "guide" / "gone.md").as_uri() in page and "docs.alt" not in page
 
 
-def test_lists_name_files_by_their_paths_and_take_them(docs):
+def test_lists_print_and_accept_paths_of_files(docs):
     assert run("crawl", "docs", "-q")[0] == 0
     at = ("-c", "docs.periplus")
     for words in (

@@ -1,7 +1,7 @@
-"""Is the crawl polite? Judged only by what the server saw: when requests arrived, and how many were under way.
+"""Politeness of crawls, checked only on the server: arrival of requests, and number of open requests.
 
-A request's arrival is later than its start by what the way takes, so a gap may look shorter than it was: by LATENESS_S
-at most, on a machine with other work.
+A request arrives some time after it was sent, so a measured gap may be shorter than the real one: by at most LATENESS_S
+on a busy machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from testweb import GraphRecipe, Page, Site, Web, content, graph_site, linked_si
 LATENESS_S = 0.02
 
 
-def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_two_requests_meet(tmp_path: Path) -> None:
+def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_requests_overlap(tmp_path: Path) -> None:
     """robots.txt and sitemaps are requests too. 10 hosts of 9 pages."""
     web = linked_sites(seed=4, sites=10, pages=9, links_between=6, links_per_page=6)
     for site in web.sites.values():
@@ -34,10 +34,8 @@ def test_over_many_hosts_and_two_workers_no_gap_is_short_and_no_two_requests_mee
             assert len(server.log.of(host)) == 9 + 4, "pages, robots.txt, three sitemaps"
 
 
-def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
-    """Of others: answers take longer than the delay,
-    and it is not only one's own hosts that are asked once at a time.
-    """
+def test_a_slow_host_gets_one_request_at_a_time(tmp_path: Path) -> None:
+    """A foreign host: answers take longer than the delay; the limit of one request applies to all hosts."""
     site = graph_site(GraphRecipe(seed=1, pages=8, page_bytes=500))
     site.latency_s = 0.15
     with serve(site) as server:
@@ -45,8 +43,8 @@ def test_a_slow_host_is_not_asked_twice_at_once(tmp_path: Path) -> None:
         assert server.log.max_at_once("a.test") == 1
 
 
-def test_the_floor_of_half_a_second_holds_for_hosts_of_others(tmp_path: Path, floor: float) -> None:
-    """Whatever delay and number at once were asked for: only `a.test` is one's own."""
+def test_the_minimum_delay_holds_for_foreign_hosts(tmp_path: Path, floor: float) -> None:
+    """Independent of the requested delay and concurrency: only `a.test` is our own."""
     web = Web([graph_site(GraphRecipe(seed=1, pages=4, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
     with serve(web) as server:
         crawled(tmp_path, server, "a.test", "b.test", mine=("a.test",), delay_s=0.0, per_host=3, sitemaps=False)
@@ -56,7 +54,7 @@ def test_the_floor_of_half_a_second_holds_for_hosts_of_others(tmp_path: Path, fl
         assert min(server.log.gaps("a.test")) < 0.3
 
 
-def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
+def test_concurrent_requests_only_to_own_hosts(tmp_path: Path) -> None:
     web = Web([graph_site(GraphRecipe(seed=1, pages=20, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
     for site in web.sites.values():
         site.latency_s = 0.1
@@ -77,10 +75,10 @@ def test_three_at_once_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
         assert server.log.max_at_once("b.test") == 1
 
 
-def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here all lead to this machine, which is let off; its names are treated as a stranger's.
+def test_many_names_of_an_address_are_treated_like_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All names resolve to this machine; they are treated as foreign, without the exemption of loopback.
 
-    The first ones are asked before they are many.
+    The first names are requested before the address counts as crowded.
     """
     monkeypatch.setattr("periplus.acquire.politeness.OWN_MACHINE", "")
     web = Web([graph_site(GraphRecipe(seed=1, pages=2, page_bytes=500, host=f"s{number}.test")) for number in range(5)])
@@ -92,8 +90,8 @@ def test_many_names_of_one_address_are_asked_like_one_host(tmp_path: Path, monke
         assert min(later - earlier for earlier, later in itertools.pairwise(starts[2:])) >= 0.3 - LATENESS_S
 
 
-def test_a_longer_delay_holds_from_the_first_request_on_and_in_the_next_run(tmp_path: Path) -> None:
-    """A delay above what hosts get without being asked; a second run does not forget when the first one asked last."""
+def test_a_longer_delay_holds_from_the_first_request_and_in_the_next_run(tmp_path: Path) -> None:
+    """A delay above the default; a second run knows the last request of the first."""
     with serve(graph_site(GraphRecipe(seed=1, pages=6, page_bytes=500))) as server:
         for pages in (2, 2):
             crawled(tmp_path, server, "a.test", delay_s=0.6, max_pages=pages, sitemaps=False)
@@ -136,8 +134,8 @@ def test_refusals_slow_the_host_down(tmp_path: Path) -> None:
         assert after[-1] < after[0] / 2, after
 
 
-def test_the_quantum_parts_pages_among_sites(tmp_path: Path) -> None:
-    """30 pages of three sites of 40: ten each, give or take one quantum."""
+def test_the_quantum_divides_pages_among_sites(tmp_path: Path) -> None:
+    """30 pages of three sites with 40 pages: ten each, plus or minus one quantum."""
     web = linked_sites(seed=6, sites=3, pages=40, links_between=5, links_per_page=10)
     with serve(web) as server:
         _, end = crawled(tmp_path, server, *web.sites, max_pages=30, quantum=5, delay_s=0.0)
@@ -150,7 +148,7 @@ def test_the_quantum_parts_pages_among_sites(tmp_path: Path) -> None:
 
 
 def test_a_dead_host_does_not_hold_up_the_quantum(tmp_path: Path) -> None:
-    """Sites that wait for a host without an answer must not make the others wait."""
+    """Sites that wait for an unresponsive host must not block others."""
     web = Web([graph_site(GraphRecipe(seed=1, pages=30, page_bytes=500))])
     with serve(web) as server:
         _, end = crawled(
@@ -161,8 +159,8 @@ def test_a_dead_host_does_not_hold_up_the_quantum(tmp_path: Path) -> None:
         assert arrivals[-1] - arrivals[0] < 3
 
 
-def test_names_of_one_address_are_asked_like_one_host_by_two_crawls(tmp_path: Path) -> None:
-    """Two collections, the names of the one too few to be a crowd; it is killed on the way, and begun again."""
+def test_names_of_an_address_are_treated_like_one_host_by_two_crawls(tmp_path: Path) -> None:
+    """Two collections; the first has too few names to count as crowded, and is killed and restarted."""
     names = [f"s{number}.test" for number in range(6)]
     web = Web([graph_site(GraphRecipe(seed=1, pages=3, page_bytes=500, host=name)) for name in names])
     program = "import periplus.acquire.politeness as p; p.OWN_MACHINE = ''; from periplus.cli.main import main; main()"

@@ -1,4 +1,4 @@
-"""A survey of sites that were really crawled over loopback: what is counted is what the web was made of."""
+"""A survey of sites crawled over loopback: its figures equal those of the web."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_communicator_ties_the_target_set_together(surveyed):
     assert [row.vertices for row in found.connectivity] == ["all", "official", "bundles", "with communicators"]
 
 
-def test_the_method_sheet_tells_exclusions(surveyed):
+def test_the_method_sheet_lists_exclusions(surveyed):
     folder, units = surveyed
     records = survey_of(folder, units).method.units
     assert [(record.fetched, record.robots, record.state) for record in records] == [
@@ -73,7 +73,7 @@ def test_the_method_sheet_tells_exclusions(surveyed):
     ]
 
 
-def test_figures_are_those_of_the_web(surveyed):
+def test_figures_equal_those_of_the_web(surveyed):
     folder, units = surveyed
     found = survey_of(folder, units)
     said = [(row.self_links, row.out_companion, row.in_companion, row.in_links) for row in found.figures]
@@ -83,7 +83,7 @@ def test_figures_are_those_of_the_web(surveyed):
         (4, 3, 1, 0),
         (5, 3, 0, 0),
     ]
-    assert found.harvest.richness.observed == 2 + 4  # the academy's two pages, four of far.test
+    assert found.harvest.richness.observed == 2 + 4  # two pages of the academy, four of far.test
     assert found.harvest.companions.found[-1] == 2
     by_host = survey_of(folder, units, SurveyOrder(item="host"))
     assert by_host.harvest.richness.observed == 2

@@ -1,6 +1,5 @@
-"""Is every form of the map whole, and does the report tell exactly the faults that were planted?
-
-A small crawl, written and read back.
+"""All formats of the map are complete, and the report lists exactly the planted faults: a small crawl, written and read
+back.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return periplus.open(collection)
 
 
-def test_xml_is_valid_and_says_the_bytes_behind_links(site: Collection) -> None:
+def test_xml_is_valid_and_has_the_bytes_behind_links(site: Collection) -> None:
     out = io.StringIO()
     site.map().write_xml(out)
     tree = etree.fromstring(out.getvalue().encode())
@@ -42,7 +41,7 @@ def test_xml_is_valid_and_says_the_bytes_behind_links(site: Collection) -> None:
     assert tree.findall(f".//{{{NAMESPACE}}}linked[@pages]")
 
 
-def test_json_holds_every_page_once(site: Collection) -> None:
+def test_json_has_every_page_once(site: Collection) -> None:
     out = io.StringIO()
     site.map().write_json(out, values=("title",))
     stack, met = [json.loads(out.getvalue())["home"]], []
@@ -53,7 +52,7 @@ def test_json_holds_every_page_once(site: Collection) -> None:
     assert len(met) == len(set(met)) == PAGES
 
 
-def test_xhtml_pdf_and_svg_are_what_they_say(site: Collection) -> None:
+def test_xhtml_pdf_and_svg_are_valid(site: Collection) -> None:
     mapped, page, paper, chart = site.map(), io.BytesIO(), io.BytesIO(), io.StringIO()
     mapped.write_xhtml(page)
     mapped.write_pdf(paper)
@@ -85,7 +84,7 @@ def test_the_sitemap_is_read_back_by_our_own_reader(site: Collection, tmp_path: 
     assert sorted(urls) == sorted(site.map().graph.pages)
 
 
-def test_a_sound_site_has_no_broken_links_in_its_report(site: Collection, tmp_path: Path) -> None:
+def test_a_correct_site_has_no_broken_links_in_its_report(site: Collection, tmp_path: Path) -> None:
     page = html.document_fromstring(site.report(tmp_path / "r.html").read_bytes())
     assert "No broken URLs were found." in page.xpath("string(//section[@id='broken'])")
     assert not page.xpath("//details[@id='issue-broken-link'] | //section[@id='redirects']")
@@ -97,7 +96,7 @@ def rows_of(page: html.HtmlElement, code: str) -> set[tuple[str, ...]]:
     return {tuple("/" + link.split("/", 3)[3] for link in row.xpath("td/a/@href")) for row in rows}
 
 
-def test_the_report_tells_the_planted_faults_and_no_others_of_their_kinds(tmp_path: Path) -> None:
+def test_the_report_lists_the_planted_faults_and_no_others_of_their_kinds(tmp_path: Path) -> None:
     site = Site("ill.test")
     site.add(Page("/", "An ill site", ("Much is wrong here.",)))
     for number in range(3):

@@ -1,5 +1,5 @@
-"""A crawl that was killed moves from its folder into a database, is killed there, and moves back: it goes on each time,
-and nothing is lost.
+"""A killed crawl moves from its folder into a database, is killed there, and moves back: it continues each time without
+loss.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Elsewhere(Voyage):
 @pytest.mark.parametrize(
     "has_segments", [pytest.param(False, id="rows", marks=pytest.mark.faults), pytest.param(True, id="segments")]
 )
-def test_a_crawl_moves_there_and_back_and_goes_on(tmp_path: Path, address: Address, has_segments: bool) -> None:
+def test_a_crawl_moves_to_a_database_and_back_and_continues(
+    tmp_path: Path, address: Address, has_segments: bool
+) -> None:
     if has_segments:
         address = replace(address, segments=str(tmp_path / "segments"))
     with served_apart(RECIPE, tmp_path) as web:

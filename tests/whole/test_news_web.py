@@ -1,4 +1,4 @@
-"""A planted news web: its stories are found, its digests left out; the commands show them, and choose sites by them."""
+"""A generated news web: its stories are found, its digests left out; commands show stories and choose sites."""
 
 import gzip
 import json
@@ -50,7 +50,7 @@ def test_stories_are_the_planted_ones(web: NewsWeb, found: Stories) -> None:
     assert web.digests <= set(found.digests)
 
 
-def test_pages_are_dated_by_the_word_that_their_site_gives(web: NewsWeb, found: Stories) -> None:
+def test_pages_are_dated_by_the_source_of_their_site(web: NewsWeb, found: Stories) -> None:
     assert set(web.dated.values()) == set(DATED)
     for page in (page for story in found.stories for page in story.pages):
         assert page.date.source.value == SOURCES.get(web.dated[page.url], "text")
@@ -58,7 +58,7 @@ def test_pages_are_dated_by_the_word_that_their_site_gives(web: NewsWeb, found: 
             assert 0 <= web.published[page.url] - page.date.when < (86_400 if page.date.whole_day else 60)
 
 
-def test_dated_sources_stand_first(web: NewsWeb, found: Stories) -> None:
+def test_dated_sources_come_first(web: NewsWeb, found: Stories) -> None:
     sources = set(web.source_of.values())
     for story in found.stories:
         clear = all(page.date.source is not DateOrigin.FIRST_SEEN and not page.date.whole_day for page in story.pages)
@@ -91,13 +91,13 @@ def test_the_list_the_story_and_its_picture_are_written(folder: Path, found: Sto
         ("influence", "--budget", "5"),
     ],
 )
-def test_impossible_wishes_are_refused_with_a_way_out(folder: Path, words: tuple[str, ...]) -> None:
+def test_impossible_options_are_refused_with_a_remedy(folder: Path, words: tuple[str, ...]) -> None:
     refused = run(folder, *words)
     assert refused.exit_code == 2
     assert refused.stderr.startswith("periplus: ")
 
 
-def test_influence_of_the_planted_web_is_proved_the_best(folder: Path) -> None:
+def test_influence_of_the_planted_web_is_proved_optimal(folder: Path) -> None:
     cascades = cascades_of_stories(stories_of(folder))
     for objective in Objective:
         found = influence(cascades, ReadingRequest(objective, 4))
@@ -108,7 +108,7 @@ def test_influence_of_the_planted_web_is_proved_the_best(folder: Path) -> None:
     assert ahead.stories == 10
 
 
-def test_influence_is_written_in_every_form(folder: Path, tmp_path: Path) -> None:
+def test_influence_is_written_in_every_format(folder: Path, tmp_path: Path) -> None:
     text = run(folder, "influence", "-k", "3", "--holdout").output
     assert "3 sites of" in text
     assert "No choice within the budget can exceed" in text

@@ -1,4 +1,4 @@
-"""One page at several addresses: one place in the map, no fault of its own, and both addresses are kept."""
+"""A page with several addresses: one node in the map, no fault, and all addresses are kept."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def html(title: str, *links: str, head: str = "", note: str = "") -> Answer:
 
 
 def web() -> Web:
-    """The home page stands at two addresses and at those with `www.`;
-    a leaflet for printers names its page as canonical.
-    """
+    """The home page has two addresses, and those with `www.`; a print version has a canonical link to its page."""
     plain, www = Site("a.test"), Site("www.a.test")
     for site in (plain, www):
         site.add(Page("/", "Home"))
@@ -65,7 +63,7 @@ def ran(*words: str) -> str:
     return done.stdout
 
 
-def test_one_page_is_left_of_each_and_the_others_are_its_addresses(told):
+def test_one_page_remains_and_the_others_are_its_aliases(told):
     collection, _, base = told
     reasons = {url: row.reason for url, row in collection.urls.items()}
     assert sorted(url for url, reason in reasons.items() if reason is Reason.OK) == [base, base + "article"]
@@ -102,7 +100,7 @@ def test_both_addresses_are_kept(told):
     assert f"names as canonical, with the same text, {base}article" in ran("page", base + "print", "-c", folder)
 
 
-def test_a_refresh_finds_that_an_address_has_a_page_of_its_own_now(tmp_path):
+def test_a_refresh_detects_that_an_alias_became_a_page(tmp_path):
     site = Site("a.test")
     site.answer("/", html("Home", "/index.html"), linked_from=None)
     site.answer("/index.html", html("Home", "/index.html"), linked_from=None)

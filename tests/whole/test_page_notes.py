@@ -1,4 +1,4 @@
-"""Notes on markup and headers on their way from the web to the list of issues."""
+"""Notes on markup and headers, from the web to the list of issues."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_markup_headers_parts_and_robots_are_noted(checked):
     assert issues["model-crawlers", ""].startswith("let in: OAI-SearchBot, ClaudeBot")
 
 
-def test_each_body_is_looked_at_once_and_again_by_other_checks(checked):
+def test_each_body_is_examined_once_and_again_by_other_checks(checked):
     noted(checked)
     with sqlite3.connect(checked / "collection.db") as connection:
         rows = connection.execute("SELECT version, notes FROM page_note").fetchall()
@@ -90,7 +90,7 @@ def test_each_body_is_looked_at_once_and_again_by_other_checks(checked):
         assert connection.execute("SELECT min(version) FROM page_note").fetchone()[0] > 0
 
 
-def test_who_only_reads_looks_by_himself(tmp_path):
+def test_a_read_only_user_examines_bodies_locally(tmp_path):
     with serve(notes_web()) as server:
         crawl(CrawlOrder(tmp_path / "c", (canonical(server.url("a.test")),), settings_for(server)), lambda p: False)
     with Collection(tmp_path / "c") as collection:

@@ -1,4 +1,4 @@
-"""Sizes of what pages pull in, asked for by a check, judged by a web whose every byte is known."""
+"""Sizes of embedded files, requested by a check, compared with a web of known sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refusing_head(size: int, media_type: str, status: int):
 
 
 def silent_to_head(size: int, media_type: str):
-    """Success without a length, as programs answer HEAD; GET tells it."""
+    """HEAD succeeds without a length; GET has it."""
     return lambda asked: part(0, media_type, chunked=True) if asked.method == "HEAD" else part(size, media_type)
 
 
@@ -88,7 +88,7 @@ def whole_site(folder):
 
 
 def linked(folder):
-    """What the map says lies behind each page, by path."""
+    """Sizes linked from each page in the map, by path."""
     with read(folder) as connection:
         out = io.StringIO()
         site_of(connection, "", RankOrder(), 0.0).write_json(out, values=("linked",))
@@ -110,9 +110,9 @@ def sizes_of_pages(folder) -> dict[str, int]:
     }
 
 
-def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
-    """HEAD that is refused or tells no length is followed by GET; what is broken,
-    forbidden or never told stays unknown.
+def test_totals_are_exact_and_each_part_is_requested_once(tmp_path):
+    """A refused HEAD, or one without a length, is followed by GET; broken, disallowed and undeclared sizes stay
+    unknown.
     """
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head")
@@ -137,7 +137,7 @@ def test_totals_are_exact_and_each_part_is_asked_for_once(tmp_path):
     assert not Collection(tmp_path).sane()
 
 
-def test_each_page_weighs_what_it_pulls_in_and_the_map_shows_it(tmp_path):
+def test_the_size_of_each_page_includes_its_parts_and_is_in_the_map(tmp_path):
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head")
     own = sizes_of_pages(tmp_path)
@@ -161,7 +161,7 @@ def test_each_page_weighs_what_it_pulls_in_and_the_map_shows_it(tmp_path):
 
 
 @pytest.mark.parametrize("values", [{}, {"part_sizes": "none"}])
-def test_unless_it_is_wished_a_check_changes_no_sizes(tmp_path, values):
+def test_a_check_changes_no_sizes_by_default(tmp_path, values):
     with serve(gallery()) as server:
         checked(tmp_path, server, **values)
         assert [entry.method for entry in server.log.of("a.test") if entry.target == "/two.png"] == ["HEAD"]
@@ -169,7 +169,7 @@ def test_unless_it_is_wished_a_check_changes_no_sizes(tmp_path, values):
     assert set(linked(tmp_path)[""]) == {"pages", "documents"}
 
 
-def test_other_sites_parts_are_left_alone_when_told_so(tmp_path):
+def test_parts_of_other_sites_can_be_skipped(tmp_path):
     with serve(gallery()) as server:
         checked(tmp_path, server, part_sizes="head", external=False)
         assert not server.log.of("b.test")

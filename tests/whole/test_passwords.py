@@ -1,4 +1,4 @@
-"""Is the password of a database's address kept or shown anywhere?"""
+"""The password of a database address is not stored or shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCREENS = ("/", "/jobs", "/?format=json", "/jobs?format=json")
 
 
 def with_password(address: Address, secret: str = SECRET) -> str:
-    """The server of the tests asks nobody for a password, and so takes any."""
+    """Adds a password; the test server accepts any."""
     scheme, mark, rest = address.text.partition("://")
     user, at, place = rest.partition("@")
     return f"{scheme}{mark}{user}:{secret}{at}{place}" if at else f"{address.text}&password={secret}"
@@ -49,7 +49,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
     with served_apart("linked seed=5 sites=1 pages=4 links_per_page=3", tmp_path) as web:
         crawl = ("crawl", web.url("a.test"), "-c", store, "-vv", *flags_for(web.resolve, delay_s=0.005))
         lines: list[tuple[str, ...]] = [
-            (*crawl, "--max-pages", "2"),  # says how to go on
+            (*crawl, "--max-pages", "2"),  # prints how to continue
             ("jobs", "add", "-c", store, *crawl),
             ("jobs", "add", "-c", store, "--every", "24h", "map", "-c", store),
             ("jobs", "add", *crawl),
@@ -82,7 +82,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
 
 
 @pytest.mark.parametrize("given", ["address", "PGPASSWORD", "PGPASSFILE"])
-def test_however_a_password_is_given_no_table_file_copy_screen_or_title_of_a_process_has_it(
+def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_title(
     given: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, address: Address, monkeypatch
 ) -> None:
     secret, store = uuid4().hex, address.text
@@ -141,15 +141,15 @@ def test_however_a_password_is_given_no_table_file_copy_screen_or_title_of_a_pro
         answer = web_client.get(screen)
         assert answer.status_code == 200 and secret not in answer.text, screen
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy lies there too"
+    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy is there too"
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
 def command_lines() -> dict[str, bytes]:
-    """Of all processes, by their numbers, as `ps` shows them."""
+    """Command lines of all processes by id, as `ps` shows them."""
     lines = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # it has ended
             lines[path.parent.name] = path.read_bytes()
     return lines
 
@@ -176,7 +176,7 @@ def test_a_queue_keeps_no_password(queue: JobQueue) -> None:
 
 
 @pytest.mark.parametrize("place", ["sftp://me:{}@host/pages", "sftp%3A%2F%2Fme%3A{}%40host%2Fpages"])
-def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
+def test_a_password_in_the_url_of_segments_is_refused_and_not_shown(tmp_path: Path, place: str) -> None:
     store = f"postgresql://me@db/x?segments={place.format(SECRET)}&collection=press"
     added = told("jobs", "add", "map", "-c", store, cwd=tmp_path)
     refused = told("crawl", "http://a.test/", "-c", store, cwd=tmp_path)
@@ -185,7 +185,7 @@ def test_a_password_in_the_place_of_segments_is_refused_and_not_shown(tmp_path: 
     assert SECRET.encode() not in (tmp_path / "jobs.db").read_bytes()
 
 
-def test_another_place_of_segments_is_none_with_a_password() -> None:
+def test_other_urls_of_segments_have_no_password() -> None:
     for place in ("s3://bucket/a:b@c", "/data/a:b@c", "sftp://me@host:22/x", "sftp%3A%2F%2Fhost%3A22%2Fa%40b"):
         text = f"postgresql://me@db/x?segments={place}"
         assert without_secrets(text) == text

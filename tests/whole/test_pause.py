@@ -1,4 +1,4 @@
-"""Does a paused crawl stand still, outlive the death of workers, and miss nothing in the end?"""
+"""A paused crawl is idle, survives the death of workers, and is complete in the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from periplus.cli.main import main
 from testweb import GraphRecipe, Server, Web, graph_site, serve
 
 HOSTS, PAGES = ("a.test", "b.test", "c.test", "d.test"), 12
-DELAY_S = 0.05  # between two looks of a worker (0.25 s) five pages of a host: none is at its end before it is paused
+DELAY_S = 0.05  # five pages of a host per poll of a worker (0.25 s): no host ends before the pause
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def test_a_paused_crawl_asks_for_nothing_until_it_is_resumed_and_then_for_all(address, server: Server) -> None:
+def test_a_paused_crawl_sends_no_request_until_it_is_resumed(address, server: Server) -> None:
     """In a database; in a folder the next test sees it too."""
     pauser = Pauser(address.text, server)
     collection, end = crawled_into(address.text, server, *HOSTS, stop=pauser, sitemaps=False, delay_s=DELAY_S)
@@ -50,8 +50,8 @@ def test_a_paused_crawl_asks_for_nothing_until_it_is_resumed_and_then_for_all(ad
     assert len(asked) == len(set(asked)), "nothing is asked for twice"
 
 
-def test_a_worker_that_is_killed_in_a_pause_costs_nothing(tmp_path: Path, server: Server) -> None:
-    """The pause is data: who dies neither ends it nor takes anything along."""
+def test_a_worker_killed_in_a_pause_costs_nothing(tmp_path: Path, server: Server) -> None:
+    """The pause is stored: a killed worker does not end it."""
 
     def kill() -> bool:
         for (pid,) in Collection(tmp_path).ask("SELECT pid FROM worker WHERE pid <> ?", os.getpid()):
@@ -76,7 +76,7 @@ def test_a_paused_crawl_is_stopped_at_once_and_the_next_one_is_not_paused(tmp_pa
     collection, end = crawled(tmp_path, server, *HOSTS, stop=stop, sitemaps=False, delay_s=DELAY_S)
     assert (end.state, end.note) == ("stopped", "stopped by the user")
     assert collection.sane() == []
-    assert not home.resume(time.time()) and not home.pause(time.time()), "nobody is at work"
+    assert not home.resume(time.time()) and not home.pause(time.time()), "no crawl is running"
     assert crawled(tmp_path, server, *HOSTS, sitemaps=False)[1].counts.by_reason == {"ok": len(HOSTS) * PAGES}
 
 
@@ -91,7 +91,7 @@ def test_a_survey_is_paused_like_a_crawl(tmp_path: Path) -> None:
     assert (end.note, end.counts.fetched) == ("30 pages are fetched", 30)
 
 
-def test_the_commands_pause_and_resume_whoever_crawls_and_say_it(tmp_path: Path, server: Server) -> None:
+def test_the_commands_pause_and_resume_any_crawl_and_report_it(tmp_path: Path, server: Server) -> None:
     said: list[str] = []
     run = lambda *words: CliRunner().invoke(main, [*words, "-c", str(tmp_path)])  # noqa: E731
 

@@ -1,4 +1,4 @@
-"""A portal from a stored news web: stories of the truth, an editor's decisions, approval, growth, the command line."""
+"""A portal of a stored news web: expected stories, decisions of an editor, approval, growth, the command line."""
 
 import json
 from pathlib import Path
@@ -61,14 +61,14 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_its_stories_are_those_of_the_truth_with_their_sources_in_order(folder):
+def test_its_stories_equal_the_expected_ones_with_sources_in_order(folder):
     found = edition(folder)
     assert len(found.entries) == 8
     for entry in found.entries:
         truths = {WEB.story_of.get(page.url) for page in entry.story.pages}
         assert len(truths) == 1, f"{entry.story.title} mixes {truths}"
     first = [entry.story.pages[0].url for entry in found.entries]
-    # some sites tell no date, or the day alone
+    # some sites have no date, or only a day
     assert sum(url in WEB.source_of.values() for url in first) >= 0.7 * len(first)
 
 
@@ -80,7 +80,7 @@ def test_each_entry_has_a_sentence_of_its_page_and_the_run_it_came_from(folder):
         assert {source.run for source in entry.provenance} == {"crawl 1"}
 
 
-def test_sites_are_few_have_the_stories_and_add_up(folder):
+def test_few_sites_cover_the_stories_and_their_gains_add_up(folder):
     found = edition(folder)
     assert 0 < len(found.sites) <= 5
     assert sum(site.gain for site in found.sites) == pytest.approx(found.covered)
@@ -88,7 +88,7 @@ def test_sites_are_few_have_the_stories_and_add_up(folder):
     assert all(site.home == f"https://{site.key}/" for site in found.sites)
 
 
-def test_the_same_store_and_moment_give_the_same_bytes(folder, tmp_path):
+def test_the_same_store_and_time_give_the_same_bytes(folder, tmp_path):
     portals.build(folder, "coast", tmp_path / "one", NOW)
     _, again = portals.build(folder, "coast", tmp_path / "one", NOW)
     portals.build(folder, "coast", tmp_path / "two", NOW)
@@ -112,7 +112,7 @@ def test_nothing_unapproved_is_published(folder, tmp_path):
     assert not [url for url in others if f'"{url}"' in everything]
 
 
-def test_an_editor_pins_hides_and_takes_it_back(folder):
+def test_an_editor_pins_hides_and_undoes(folder):
     found = edition(folder)
     last, second = found.entries[-1].key, found.entries[1].key
     portals.decide(folder, found.portal, "pin", [last[:5]], NOW)
@@ -125,7 +125,7 @@ def test_an_editor_pins_hides_and_takes_it_back(folder):
     assert [entry.key for entry in edition(folder).entries] == [entry.key for entry in found.entries]
 
 
-def test_a_banned_site_tells_nothing_and_a_pinned_one_stands_first(folder):
+def test_a_banned_site_is_ignored_and_a_pinned_site_comes_first(folder):
     found = edition(folder)
     banned, pinned = (
         found.sites[0].key,
@@ -141,7 +141,7 @@ def test_a_banned_site_tells_nothing_and_a_pinned_one_stands_first(folder):
     assert (after.sites[0].key, after.sites[0].pinned) == (pinned, True)
 
 
-def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
+def test_invalid_decisions_are_refused_and_not_stored(folder):
     found = edition(folder)
     key = found.entries[0].key
     wrong = [
@@ -157,7 +157,7 @@ def test_what_cannot_be_decided_is_said_and_nothing_is_noted(folder):
 
 def test_a_story_keeps_its_key_when_the_collection_grows(whole, tmp_path):
     first = sorted(WEB.pages)
-    late = {url for url in first if WEB.published.get(url, 0) > NOW - 28 * DAY}  # the last days are not there yet
+    late = {url for url in first if WEB.published.get(url, 0) > NOW - 28 * DAY}  # without the last days
     folder = tmp_path / "grown.periplus"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small, "NOW", NOW)
@@ -172,7 +172,7 @@ def test_a_story_keeps_its_key_when_the_collection_grows(whole, tmp_path):
     }
 
 
-def test_the_whole_way_on_the_command_line(folder, tmp_path):
+def test_all_steps_on_the_command_line(folder, tmp_path):
     out = tmp_path / "public"
     assert run(folder, "create", "second", "--title", "Second", "--period", "12h", "--approve").exit_code == 0
     assert "second" in run(folder, "list").output
@@ -185,7 +185,7 @@ def test_the_whole_way_on_the_command_line(folder, tmp_path):
     etree.fromstring((out / "index.html").read_bytes())
     shown = run(folder, "show", "second").stdout
     assert key in shown
-    assert "\x1b" not in shown  # no colours where nobody sees them
+    assert "\x1b" not in shown  # no colours without a terminal
     assert run(folder, "change", "second", "--no-approve", "--title", "Third").exit_code == 0
     assert "Third" in run(folder, "list").output
     assert run(folder, "remove", "second", "--yes").exit_code == 0
@@ -201,14 +201,14 @@ def test_the_whole_way_on_the_command_line(folder, tmp_path):
         (("change", "coast", "--topic", "none"), None),
     ],
 )
-def test_errors_say_what_to_do(folder, words, why):
+def test_errors_have_a_remedy(folder, words, why):
     result = run(folder, *words)
     assert (result.exit_code, why is None or why in result.output) == (2 if why else 0, True)
     if why is None:
         assert "no topic 'none'" in run(folder, "build").output
 
 
-def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
+def test_every_command_takes_the_portal_as_argument_or_with_p(folder):
     assert run(folder, "create", "-p", "second").exit_code == 0
     key = json.loads(run(folder, "show", "-p", "second", "-f", "json").stdout)["entries"][0]["key"]
     for words in (("approve", "second", key), ("hide", key, "--portal", "second"), ("show", "second", "-p", "second")):
@@ -220,8 +220,8 @@ def test_a_portal_is_named_as_an_argument_or_with_p_by_every_command(folder):
     assert run(folder, "remove", "-p", "second", "--yes").exit_code == 0
 
 
-def test_an_edition_again_describes_nothing_anew_and_is_the_same(folder, monkeypatch):
-    """Sentences and keywords are stored until a page changes; what an editor decides changes none."""
+def test_a_repeated_edition_recomputes_no_description_and_is_equal(folder, monkeypatch):
+    """Sentences and keywords are stored until a page changes; decisions of an editor do not change them."""
     described = []
     describe = portal_entries._Describing.description
     monkeypatch.setattr(
@@ -242,7 +242,7 @@ def test_an_edition_again_describes_nothing_anew_and_is_the_same(folder, monkeyp
     assert edition(folder) == again
 
 
-def test_what_is_deleted_stands_in_no_description(folder):
+def test_deleted_pages_are_in_no_description(folder):
     first = edition(folder)
     gone = first.entries[0].story.pages[0].url
     delete(folder, Deletion(pages=(url_id(gone),)))

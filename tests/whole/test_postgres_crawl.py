@@ -1,4 +1,4 @@
-"""Is a crawl that is kept in PostgreSQL the same crawl as one in a folder?"""
+"""Crawls in PostgreSQL equal crawls in a folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def visits(collection: Collection) -> list[tuple]:
     "recipe",
     ["linked seed=5 sites=4 pages=12 links_between=20 links_per_page=8", "faults", "identity", "mixed", "manual"],
 )
-def test_a_crawl_in_a_database_finds_what_one_in_a_folder_finds(recipe: str, tmp_path, address) -> None:
+def test_a_crawl_in_a_database_equals_a_crawl_in_a_folder(recipe: str, tmp_path, address) -> None:
     web = web_of(recipe)
     with serve(web) as server:
         starts = tuple(web.sites)
@@ -53,7 +53,7 @@ def linked() -> Web:
     return linked_sites(seed=5, sites=4, pages=12, links_between=20, links_per_page=8)
 
 
-def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, address) -> None:
+def test_pages_are_stored_in_segments_if_a_place_is_set(tmp_path, address) -> None:
     place, web = tmp_path / "segments", linked()
     with serve(web) as server:
         stored, end = crawled_into(f"{address.text}&segments={place}", server, *web.sites)
@@ -67,10 +67,10 @@ def test_pages_are_kept_in_segments_where_a_place_for_them_is_named(tmp_path, ad
             home_of(f"{address.text}&segments={tmp_path / 'elsewhere'}").prepare("", 0.0)
 
 
-def test_a_first_crawl_that_reads_no_page_leaves_no_collection(address) -> None:
+def test_a_first_crawl_without_pages_leaves_no_collection(address) -> None:
     new = address.text.replace(address.collection, f"{address.collection}_new")
     with serve(Site("a.test")) as server:
-        for place, stays in ((new, False), (address.text, True)):  # the latter was there before
+        for place, stays in ((new, False), (address.text, True)):  # the latter existed before
             end = crawl(crawling_order(place, server, "a.test", allow_private=False), lambda progress: False)
             assert (end.state, end.is_kept) == ("failed", stays), end.note
     with pytest.raises(NoCollection):
@@ -78,7 +78,7 @@ def test_a_first_crawl_that_reads_no_page_leaves_no_collection(address) -> None:
     assert [run.state for run in home_of(address.text).runs()] == ["failed"]
 
 
-def test_a_new_collection_with_a_job_stays_when_its_first_crawl_fails(address) -> None:
+def test_a_new_collection_with_a_job_is_kept_if_its_first_crawl_fails(address) -> None:
     new = address.text.replace(address.collection, f"{address.collection}_new")
     home = home_of(new)
     home.prepare("", 0.0)
@@ -91,7 +91,7 @@ def test_a_new_collection_with_a_job_stays_when_its_first_crawl_fails(address) -
         remove(new)
 
 
-def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:
+def test_a_stopped_crawl_continues_without_repeated_requests(address) -> None:
     web = linked()
     with serve(web) as server:
         _, first = crawled_into(
@@ -105,7 +105,7 @@ def test_a_stopped_crawl_goes_on_and_asks_for_nothing_again(address) -> None:
         assert stored.sane() == []
 
 
-def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_at_run_1(tmp_path, address) -> None:
+def test_fresh_lists_deletions_keeps_jobs_and_foreign_tables_and_starts_at_run_1(tmp_path, address) -> None:
     store, web = f"{address.text}&segments={tmp_path / 'segments'}", linked()
     with serve(web) as server:
         stored, _ = crawled_into(store, server, *web.sites)
@@ -127,7 +127,7 @@ def test_fresh_says_what_it_deletes_keeps_jobs_and_what_is_not_ours_and_begins_a
     assert not before & after and {name for (name,) in stored.ask("SELECT DISTINCT segment FROM body")} == after
 
 
-def test_a_limit_of_pages_is_kept(address) -> None:
+def test_a_page_limit_is_obeyed(address) -> None:
     web = linked()
     with serve(web) as server:
         stored, end = crawled_into(address.text, server, *web.sites, max_pages=17)
@@ -135,7 +135,7 @@ def test_a_limit_of_pages_is_kept(address) -> None:
         assert stored.ask("SELECT count(*) FROM page") == [(17,)]
 
 
-def test_a_refresh_finds_everything_as_it_was(address) -> None:
+def test_a_refresh_finds_no_changes(address) -> None:
     web = linked()
     with serve(web) as server:
         stored, first = crawled_into(address.text, server, *web.sites, delay_s=0.0)
@@ -161,8 +161,8 @@ def test_of_two_crawls_on_one_collection_the_second_is_refused(address) -> None:
         pass
 
 
-def test_a_worker_that_joins_has_the_runs_settings_and_ends_the_run_of_a_boss_that_died(address) -> None:
-    """The boss has made its run and offered its starts, and is never heard of again."""
+def test_a_joining_worker_has_the_settings_of_the_run_and_ends_the_run_of_a_dead_boss(address) -> None:
+    """The boss created its run and offered its starts, then died."""
     web = linked()
     with serve(web) as server:
         order = crawling_order(address.text, server, *web.sites, max_pages=30)
@@ -195,7 +195,7 @@ def patient():
     return watch
 
 
-def test_a_worker_leaves_when_the_run_is_ended_elsewhere(address) -> None:
+def test_a_worker_leaves_a_run_ended_elsewhere(address) -> None:
     web = linked()
     with serve(web) as server:
         order = crawling_order(address.text, server, *web.sites, delay_s=1.0)
@@ -208,7 +208,7 @@ def test_a_worker_leaves_when_the_run_is_ended_elsewhere(address) -> None:
         assert StoredCollection(address.text).ask("SELECT note FROM run") == [("enough",)]
 
 
-def test_rules_hold_from_the_first_crawl_on(address) -> None:
+def test_rules_apply_from_the_first_crawl(address) -> None:
     home = home_of(address.text)
     rules = '[[site]]\nwww = "drop"\n'
     assert home.prepare(rules, 0.0) is False
@@ -226,7 +226,7 @@ def crawling_settings():
 
 
 def test_texts_that_postgresql_cannot_hold_cost_no_page(address) -> None:
-    """U+0000 in an anchor, a lone half of a pair in a title: SQLite keeps both, here they become U+FFFD."""
+    """U+0000 in an anchor, a lone surrogate in a title: SQLite keeps both, here they become U+FFFD."""
     from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
     from contracts.crawl_worlds import PostgresWorld
     from periplus.document.understand import understand
@@ -248,7 +248,7 @@ def test_texts_that_postgresql_cannot_hold_cost_no_page(address) -> None:
         world.close()
 
 
-def test_addresses_say_which_collection_and_never_a_password() -> None:
+def test_addresses_identify_the_collection_without_a_password() -> None:
     address = address_of(
         "postgresql://me:secret@db.example:5433/crawls?sslmode=require&collection=press&segments=s3://pages"
     )

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs as it stands there, on a site of this machine."""
+"""Every example of docs/python.md runs unchanged, on a local site."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def commands() -> list[str]:
 
 
 def test_the_install_commands_of_the_documents_are_targets_of_the_makefile() -> None:
-    """No package index has Periplus, so each page begins with `make`, in a clone."""
+    """Periplus is not in a package index, so each page begins with `make` in a clone."""
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "tutorials").glob("*.md")]
     blocks = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
     lines = [line for page in pages for block in blocks.findall(page.read_text("utf-8")) for line in block.splitlines()]
@@ -40,14 +40,14 @@ def program() -> str:
     return text
 
 
-def test_its_commands_and_its_python_do_what_it_says(tmp_path: Path) -> None:
+def test_its_commands_and_its_python_run(tmp_path: Path) -> None:
     with serve(graph_site(GraphRecipe(seed=7, pages=30, page_bytes=1500, host="example.org"))) as server:
         address = server.url("example.org", "/").rstrip("/")
         folder = tmp_path / address.removeprefix("http://").replace(":", "-")
         folder = folder.with_name(folder.name + ".periplus")
         folder.mkdir()
         settings = {**QUICK, "resolve": list(server.resolve)}
-        # what these are in JSON they are in TOML
+        # these values are equal in JSON and TOML
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         (folder / "periplus.toml").write_text("[settings]\n" + "\n".join(lines) + "\n", "utf-8")
         own = [command for command in commands() if command.startswith("periplus ")]

@@ -1,4 +1,4 @@
-"""What does a refresh cost, find and keep? Against a web that changes between two runs."""
+"""Cost and results of a refresh of a web that changes between two runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_unchanged_site_costs_next_to_nothing_and_is_not_analysed_again(tmp_p
     pages_only = "SELECT count(*) FROM visit WHERE purpose = 'page'"
     assert left.ask(pages_only) == left.ask(pages_only + " AND run_id = 1")
     for table, rows in sizes.items():
-        if table != "visit":  # robots.txt and sitemaps are read anew
+        if table != "visit":  # robots.txt and sitemaps are fetched again
             assert left.ask(f"SELECT count(*) FROM {table}") == rows
     assert set(left.ask("SELECT interval_s, gone_since FROM freshness")) == {(FIRST_INTERVAL_S * GROWTH, None)}
     assert xml(left.folder) == map_before
@@ -99,7 +99,7 @@ def test_new_validators_of_the_same_bytes_are_kept_for_the_next_time(tmp_path):
     assert third.end.counts.wire_bytes == 0
 
 
-def test_changed_pages_are_replaced_and_what_they_were_is_kept(tmp_path, understood):
+def test_changed_pages_are_replaced_and_their_history_is_kept(tmp_path, understood):
     site = graph_site(RECIPE)
     path = next(iter(site.pages[HOME].links)).href
     with serve(site) as server:
@@ -119,7 +119,7 @@ def test_changed_pages_are_replaced_and_what_they_were_is_kept(tmp_path, underst
     assert [row[2] for row in left.visits(url)] == ["fetched", "fetched"]
 
 
-def test_other_bytes_of_the_same_words_leave_no_history(tmp_path):
+def test_other_bytes_with_the_same_text_leave_no_history(tmp_path):
     site = graph_site(RECIPE)
     with serve(site) as server:
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
@@ -131,7 +131,7 @@ def test_other_bytes_of_the_same_words_leave_no_history(tmp_path):
     assert left.ask("SELECT count(*) FROM page_history") == [(0,)]
 
 
-def test_new_pages_enter_vanished_links_are_closed_and_gone_pages_kept(tmp_path):
+def test_new_pages_are_added_removed_links_closed_and_gone_pages_kept(tmp_path):
     site = graph_site(RECIPE)
     home = site.pages[HOME]
     gone = home.links[0].href
@@ -163,7 +163,7 @@ def test_new_pages_enter_vanished_links_are_closed_and_gone_pages_kept(tmp_path)
     assert left.sane() == []
 
 
-def test_a_redirect_is_asked_again_and_may_lead_elsewhere(tmp_path):
+def test_a_redirect_is_requested_again_and_may_change(tmp_path):
     site = graph_site(RECIPE)
     first, second = (link.href for link in site.pages[HOME].links[:2])
     site.answer("/moved", lambda asked: Answer(302, b"", "", (("Location", leads[0]),)))
@@ -181,25 +181,25 @@ def test_a_redirect_is_asked_again_and_may_lead_elsewhere(tmp_path):
         assert left.ask(query.format("link_history")) == [(server.url("a.test", first),)]
 
 
-def test_due_asks_only_for_pages_whose_time_has_come(tmp_path):
+def test_due_requests_only_pages_that_are_due(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         left, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
         end = refresh(refresh_order(left.folder, {}, due_only=True), lambda progress: False)
-    assert found(end) == {"unchanged": 1}  # the start; of the others each was fetched a moment ago
+    assert found(end) == {"unchanged": 1}  # the start; all others were fetched recently
 
 
-def test_a_server_that_is_away_takes_nothing_from_the_collection(tmp_path):
+def test_an_unavailable_server_removes_nothing_from_the_collection(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
     end = refreshed(left.folder, retries=0, host_strikes=2, connect_timeout_s=0.5)
     assert end.end.state == "failed"
-    assert found(end) == {"unreached": first.counts.fetched}  # robots.txt was asked for first, and no page after it
+    assert found(end) == {"unreached": first.counts.fetched}  # robots.txt was requested first, and then no page
     kept = left.ask("SELECT count(*) FROM url WHERE reason = 'ok'")[0][0]
-    assert kept >= first.counts.fetched - 2  # those that were asked for before the host was given up
+    assert kept >= first.counts.fetched - 2  # pages requested before the host was given up
     assert left.sane() == []
 
 
-def test_a_failure_that_passes_is_asked_again(tmp_path):
+def test_a_temporary_failure_is_retried(tmp_path):
     site = graph_site(RECIPE)
     path = site.pages[HOME].links[0].href
     page, tries = site.pages[path], []
@@ -217,7 +217,7 @@ def test_a_failure_that_passes_is_asked_again(tmp_path):
     assert tries[2].headers.get("if-none-match")
 
 
-def test_what_was_given_up_as_a_trap_or_lies_outside_is_not_asked_for(tmp_path):
+def test_traps_and_urls_out_of_scope_are_not_requested(tmp_path):
     site = graph_site(RECIPE)
     faults.status(site, "/gone", 410)
     with serve(site) as server:
@@ -234,7 +234,7 @@ def test_what_was_given_up_as_a_trap_or_lies_outside_is_not_asked_for(tmp_path):
     assert found(end).keys() == {"unchanged"}
 
 
-def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(tmp_path):
+def test_a_killed_refresh_continues_and_the_map_stays_complete(tmp_path):
     folder = tmp_path / "c"
     with served_apart("graph seed=3 pages=50 links_per_page=6 page_bytes=2000 host=a.test", tmp_path) as web:
         flags = flags_for(web.resolve, delay_s=0.02)
@@ -261,7 +261,7 @@ def test_a_refresh_killed_on_its_way_goes_on_and_the_map_has_no_holes_meanwhile(
             check=False,
         )
         assert told.returncode == 0, told.stderr
-        assert web.lines() - lines < 50  # what was asked before the kill is not asked again, but for the start
+        assert web.lines() - lines < 50  # pages requested before the kill are not requested again, except the start
     assert left.tables == before
     assert left.sane() == []
     assert sum(count for (count,) in left.ask("SELECT value FROM run_count WHERE name = 'unchanged'")) >= 50
@@ -279,7 +279,7 @@ def test_two_crawls_of_an_unchanged_site_give_byte_equal_maps(tmp_path):
     assert ' run="crawl 1"' in out.getvalue()
 
 
-def test_every_finding_is_told_even_when_nothing_was_found(tmp_path):
+def test_every_result_is_reported_even_if_nothing_changed(tmp_path):
     with serve(graph_site(RECIPE)) as server:
         left, _ = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
         assert set(refreshed(left.folder).findings) == set(RefreshFinding)

@@ -1,4 +1,4 @@
-"""Pages that scripts make, rendered in a Chromium that reaches nothing but what the crawl asks for."""
+"""Pages made by scripts, rendered in a Chromium that reaches only what the crawl fetches."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TestAnApp:
             with pytest.raises(UsageError, match="no screenshot"):
                 reader.page(server.url("a.test", "/")).screenshot()
 
-    def test_is_told_of_in_summaries_tables_and_the_browser(self, rendered):
+    def test_is_reported_in_summaries_tables_and_the_browser(self, rendered):
         collection, server = rendered
         url = server.url("a.test", "/app")
         shown = CliRunner().invoke(main, ["page", url, "-c", str(collection.folder)], catch_exceptions=False).output
@@ -125,11 +125,11 @@ class TestAnApp:
         home = f"/c/c/page?url={quote(server.url('a.test', '/'), safe='')}"
         assert "As sent" not in ui.get(home).text
 
-    def test_has_what_the_browser_measured_as_columns_of_pages(self, rendered):
+    def test_has_measurements_of_the_browser_as_columns_of_pages(self, rendered):
         collection, server = rendered
         rows = dict(collection.ask("SELECT url, paint_s FROM pages"))
         assert rows[server.url("a.test", "/")] is None
-        # by the second page at the latest nothing of the app has to be waited for
+        # from the second page on all parts of the app are cached
         timed = collection.ask("SELECT url, paint_s, shift FROM pages WHERE paint_s IS NOT NULL")
         assert timed
         assert all(0.0 < paint_s < 60.0 and shift >= 0.0 for _, paint_s, shift in timed)
@@ -139,7 +139,7 @@ class TestAnApp:
         address = f"/c/c/page?url={quote(timed[0][0], safe='')}"
         assert "largest contentful paint after" in client(collection.folder.parent).get(address).text
 
-    def test_has_its_pictures_in_the_report(self, rendered, tmp_path):
+    def test_has_its_screenshots_in_the_report(self, rendered, tmp_path):
         collection, server = rendered
         with Reader(collection.folder) as reader:
             report = reader.report(tmp_path / "report.html").read_text("utf-8")
@@ -148,7 +148,7 @@ class TestAnApp:
         assert f'href="{server.url("a.test", "/app")}"' in pictures
         assert "; img-src data:" in report.partition("</head>")[0]
 
-    def test_pages_that_are_shown_late_or_move_are_issues(self, tmp_path):
+    def test_pages_with_late_paint_or_shifts_are_issues(self, tmp_path):
         site = Site("a.test")
         site.add(Page("/", "Home"))
         late = b"""<!DOCTYPE html><html lang=en><title>Late</title><body><script>addEventListener("load", () => {
@@ -167,7 +167,7 @@ class TestAnApp:
             pages = {url for code, url in issues if code == "layout-shift"}
             assert pages == {server.url("a.test", "/moving")}
 
-    def test_parts_are_asked_for_once_and_count_as_visits(self, rendered):
+    def test_parts_are_requested_once_and_count_as_visits(self, rendered):
         collection, server = rendered
         for path in ("/app.js", "/api/items.json"):
             assert server.log.count(path) == 1
@@ -178,7 +178,7 @@ class TestAnApp:
         row = collection.urls[server.url("a.test", "/two")]
         assert row.reason is Reason.NEEDS_SCRIPT
 
-    def test_a_refresh_renders_again_though_the_shell_is_the_same(self, tmp_path):
+    def test_a_refresh_renders_again_although_the_shell_is_unchanged(self, tmp_path):
         with serve(app()) as server:
             collection, _ = crawled(tmp_path / "c", server, "a.test/app", render="auto")
             before = server.log.count("/api/items.json")
@@ -192,7 +192,7 @@ class TestAnApp:
 class TestTheWire:
     pytestmark = needs_browser
 
-    def test_robots_txt_binds_what_a_page_asks_for(self, tmp_path):
+    def test_robots_txt_applies_to_requests_of_pages(self, tmp_path):
         site = app()
         site.answer("/robots.txt", Answer(200, b"User-agent: *\nDisallow: /api/\n", media_type="text/plain"))
         with serve(site) as server:
@@ -202,7 +202,7 @@ class TestTheWire:
             (visit,) = collection.visits(server.url("a.test", "/api/items.json"))
             assert visit[2] == "skipped"
 
-    def test_parts_of_another_host_come_by_its_own_list(self, tmp_path):
+    def test_parts_of_another_host_use_its_own_queue(self, tmp_path):
         site, other = Site("a.test"), Site("cdn.test")
         shell = SHELL.replace(b"/app.js", b"http://cdn.test:@PORT@/lib.js")
         site.answer("/", Answer(200, shell), linked_from=None)
@@ -217,8 +217,8 @@ class TestTheWire:
             assert collection.sane() == []
 
     @pytest.mark.parametrize("kind", ["folder", "database"])
-    def test_data_of_another_host_comes_as_its_script_asks_for_it(self, tmp_path, request, kind):
-        """With its header fields, which no list of a host holds."""
+    def test_data_of_another_host_is_requested_as_by_the_script(self, tmp_path, request, kind):
+        """With its header fields, which the queue does not store."""
         site, other = Site("a.test"), Site("api.test")
         site.add(Page("/", "Home"))
         fetching = b"""<!DOCTYPE html><html lang=en><title>App</title><div id=root></div><script type=module>
@@ -248,7 +248,7 @@ class TestTheWire:
             assert collection.sane() == []
 
     @pytest.mark.parametrize("allowed", [False, True])
-    def test_json_by_post_goes_to_the_page_s_own_origin_alone_and_where_it_is_allowed(self, tmp_path, allowed):
+    def test_json_by_post_goes_only_to_the_own_origin_if_allowed(self, tmp_path, allowed):
         with posting() as (own, asked), posting() as (other, asked_elsewhere):
             page = """<!DOCTYPE html><html lang=en><title>Graph</title><div id=root></div><script>
                 const send = (url, type, body) => fetch(url, {method: "POST", headers: {"Content-Type": type}, body})
@@ -277,8 +277,8 @@ class TestTheWire:
             assert min(server.log.gaps("a.test")) >= 0.45
             assert server.log.max_at_once("a.test") == 1
 
-    def test_nothing_leaves_the_browser_by_itself(self, tmp_path):
-        """A server of which the crawl knows nothing hears nothing, whatever a page tries."""
+    def test_the_browser_sends_nothing_itself(self, tmp_path):
+        """A server outside of the crawl gets no request, whatever a page tries."""
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
             datagrams.bind(("127.0.0.1", 0))
             port, udp = listener.getsockname()[1], datagrams.getsockname()[1]
@@ -304,9 +304,9 @@ class TestTheWire:
                 asked = {url for url, purpose, outcome, *_ in collection.visits() if outcome != "skipped"}
                 requested = {server.url("a.test", target) for target in server.log.targets("a.test")}
                 assert requested <= asked
-                with Reader(collection.folder) as reader:  # the page came to its end: all of it was tried
+                with Reader(collection.folder) as reader:  # the page ended: all attempts were made
                     assert "everything was tried" in reader.page(server.url("a.test", "/")).text(ALL_PARTS)
-            # what the page asks of that host by plain requests is asked by the crawl, which keeps to robots.txt
+            # plain requests of the page to that host are sent by the crawl, which obeys robots.txt
             assert [request for request in heard if b"User-Agent: periplus/" not in request] == []
             datagrams.setblocking(False)
             with pytest.raises(BlockingIOError):
@@ -315,7 +315,7 @@ class TestTheWire:
 
 @contextlib.contextmanager
 def posting():
-    """(origin, list): answers GET / with the list's first text, and notes what else it is asked for in it."""
+    """(origin, list): answers GET / with the first text of the list, and appends other requests to it."""
     asked: list = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -412,7 +412,7 @@ class TestHostilePages:
     pytestmark = needs_browser
 
     @pytest.mark.parametrize("name", HOSTILE)
-    def test_cost_themselves_and_no_other(self, tmp_path, monkeypatch, name):
+    def test_affect_only_themselves(self, tmp_path, monkeypatch, name):
         from periplus.acquire import rendering
 
         for bound, value in (("OWN_TIME_S", 8.0), ("READ_TIME_S", 4.0), ("MOST_REQUESTS", 20)):
@@ -464,7 +464,7 @@ class TestHostilePages:
             assert in_use <= set(tmp_path.glob("periplus-browser-*"))
 
         def next_one_clears() -> bool:
-            """The browser that lost its crawl ends by itself, and may write until then."""
+            """A browser without its crawl ends on its own, and may write until then."""
             ours.Chromium(ours.browser_program()).close()
             return list(tmp_path.glob("periplus-browser-*")) == []
 
@@ -551,7 +551,7 @@ class TestMore:
             targets = {row[1] for row in collection.links if row[2] == "a"}
             assert targets == {server.url("a.test", f"/item/{number}") for number in range(1, 5)}
 
-    def test_a_page_whose_script_leads_on_offers_where_to(self, tmp_path):
+    def test_a_page_with_a_script_redirect_has_its_target_as_link(self, tmp_path):
         site = Site("a.test")
         script = b"<!DOCTYPE html><html lang=en><title>Door</title><p>door</p><script>location.href='/inside'</script>"
         site.answer("/", Answer(200, script), linked_from=None)
@@ -564,7 +564,7 @@ class TestMore:
 class TestAnswersOfAllKinds:
     pytestmark = needs_browser
 
-    def test_are_rendered_as_what_they_are(self, tmp_path):
+    def test_are_rendered_with_their_type(self, tmp_path):
         site = Site("a.test")
         site.add(Page("/", "Home"))
         write = "document.body.append('made here: \u017elu\u0165ou\u010dk\u00fd')"
@@ -597,13 +597,13 @@ class TestAnswersOfAllKinds:
             assert (server.url("a.test", "/moved"), server.url("a.test", "/deep/er/b")) in pairs
 
 
-def test_no_worker_joins_a_crawl_that_renders():
+def test_no_worker_joins_a_rendering_crawl():
     record = RunRecord(1, "crawl", (), {"render": "auto"}, 0, 0.0, None, "running", "", 0, 0)
     with pytest.raises(UsageError, match="it can have only one worker"):
         settings_of_run(record)
 
 
-def test_a_browser_that_is_not_there_is_named_with_the_way_to_it(tmp_path, monkeypatch):
+def test_a_missing_browser_is_reported_with_a_remedy(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--browser /no/such: there is no such program"):
         browser_program("/no/such")
     monkeypatch.setattr("periplus.acquire.browser.MAC_PROGRAMS", ())

@@ -1,4 +1,4 @@
-"""What is lost when a crawl is killed? Nothing but what was under way: the same command goes on, to the same end."""
+"""A killed crawl loses only open requests: the same command continues to the same result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KILLS = 20
 
 
 class Voyage:
-    """The command on one collection, to be started, interrupted and started again."""
+    """The command on a collection, to be started, interrupted and restarted."""
 
     def __init__(self, web: Served, folder: Path, *hosts: str, **values: object) -> None:
         self.web, self.folder = web, folder
@@ -35,11 +35,11 @@ class Voyage:
 
     @property
     def said(self) -> str:
-        """What the last one that was started has told so far."""
+        """Output of the last process so far."""
         return plain(self._said.read_text("utf-8"))
 
     def finish(self) -> str:
-        """Runs it to its end; what it said."""
+        """Runs it to its end; returns its output."""
         ran = subprocess.run(
             self.words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False
         )
@@ -48,7 +48,7 @@ class Voyage:
         return plain(ran.stderr)
 
     def kill_after(self, requests: int, sign: int = signal.SIGKILL) -> subprocess.Popen[bytes]:
-        """Starts it and sends the signal once the server has seen so many more requests."""
+        """Starts it and sends the signal after a number of further requests."""
         target = self.web.lines() + requests
         crawl = self.start()
         until(lambda: self.web.lines() >= target or crawl.poll() is not None, "requests")
@@ -57,13 +57,13 @@ class Voyage:
         return crawl
 
     def pages(self) -> list[tuple[str, str]]:
-        """(host, target) of every page that was served, in the order of the log."""
+        """(host, target) of every served page, in the order of the log."""
         entries = map(json.loads, self.web.log_file.read_text("utf-8").splitlines())
         return [(entry["host"], entry["target"]) for entry in entries if entry["target"] != "/robots.txt"]
 
 
 def undisturbed(web: Served, folder: Path, hosts: tuple[str, ...]) -> dict[str, set[tuple]]:
-    """The tables of a crawl that nobody stopped, and a log that does not show it."""
+    """The tables of an uninterrupted crawl, without its log entries."""
     before = web.log_file.read_bytes()
     Voyage(web, folder, *hosts, delay_s=0.005).finish()
     with web.log_file.open("r+b") as file:
@@ -80,7 +80,7 @@ def assert_whole(voyage: Voyage, expected: dict[str, set[tuple]]) -> None:
 
 @pytest.mark.parametrize("seed", [20, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(1, 6))])
 def test_twenty_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
-    """At random moments, by the number of requests that the server has seen. Each costs at most one page a host."""
+    """At random times, by number of requests. Each kill costs at most one page per host."""
     rng = random.Random(seed)
     with served_apart(RECIPE, tmp_path) as web:
         expected = undisturbed(web, tmp_path / "calm", HOSTS)
@@ -108,8 +108,8 @@ def children_of(pid: int) -> list[int]:
     ]
 
 
-def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
-    """A worker process dies; the other one and its successor do its work, in the same run."""
+def test_a_killed_helper_is_replaced(tmp_path: Path) -> None:
+    """A worker process dies; the other worker and a successor do its work in the same run."""
     with served_apart(RECIPE, tmp_path) as web:
         expected = undisturbed(web, tmp_path / "calm", HOSTS)
         voyage = Voyage(web, tmp_path / "killed", *HOSTS, workers=2)
@@ -127,7 +127,7 @@ def test_a_killed_helper_is_missed_by_nobody(tmp_path: Path) -> None:
         assert len(pages) - len(set(pages)) <= 2 * len(HOSTS)
 
 
-def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path: Path) -> None:
+def test_helpers_end_with_their_killed_parent_and_the_next_run_is_complete(tmp_path: Path) -> None:
     with served_apart(RECIPE, tmp_path) as web:
         expected = undisturbed(web, tmp_path / "calm", HOSTS)
         voyage = Voyage(web, tmp_path / "killed", *HOSTS, workers=2)
@@ -144,16 +144,16 @@ def test_helpers_end_with_their_killed_parent_and_the_next_run_is_whole(tmp_path
         assert_whole(voyage, expected)
 
 
-def test_a_lease_shorter_than_a_request_may_take_does_not_stop_the_crawl(tmp_path: Path) -> None:
-    """The lease is made to outlast any request; once the worker waited for ever for one that would."""
+def test_a_lease_shorter_than_a_request_does_not_stop_the_crawl(tmp_path: Path) -> None:
+    """The lease is extended to outlast any request. Regression: the worker once waited for ever."""
     with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
         Voyage(web, tmp_path / "c", "a.test", lease_s=1, total_timeout_s=30).finish()
         assert set(Collection(tmp_path / "c").reasons.values()) == {Reason.OK}
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> None:
-    """What was under way is stored; leases are given back; the command that goes on is told, and does."""
+def test_a_stop_is_clean_and_prints_how_to_continue(tmp_path: Path, sign: int) -> None:
+    """Open requests are stored; leases are released; the printed command continues the crawl."""
     with served_apart("graph seed=2 pages=30 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test")
         crawl = voyage.kill_after(8, sign)
@@ -172,7 +172,7 @@ def test_a_stop_is_clean_and_says_how_to_go_on(tmp_path: Path, sign: int) -> Non
         assert web.lines() == 31
 
 
-def test_fresh_names_what_it_deletes_and_begins_anew(tmp_path: Path) -> None:
+def test_fresh_lists_deletions_and_starts_again(tmp_path: Path) -> None:
     with served_apart("graph seed=2 pages=5 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test")
         voyage.finish()
@@ -185,7 +185,7 @@ def test_fresh_names_what_it_deletes_and_begins_anew(tmp_path: Path) -> None:
 
 
 def test_ours_two_crawls_of_one_collection_at_once_are_refused(tmp_path: Path) -> None:
-    """The second says why, touches nothing, and ends; --fresh does not delete under the feet of the first."""
+    """The second prints the reason and ends without changes; --fresh does not delete the running crawl."""
     with served_apart("graph seed=2 pages=120 page_bytes=800", tmp_path) as web:
         voyage = Voyage(web, tmp_path / "c", "a.test", delay_s=0.3)
         first = voyage.start()

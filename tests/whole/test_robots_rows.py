@@ -1,7 +1,4 @@
-"""Does a site's robots.txt bind the crawl?
-
-Every row of the table of what crawlers get wrong, judged from the server's log.
-"""
+"""Crawls obey robots.txt: every row of the table of common errors of crawlers, checked in the server log."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ HOSTS = {name: f"{name.replace('.', '-')}.test" for name in ROWS}
 
 
 def rows_web() -> Web:
-    """One site for each row: four pages, / linking to the others, and the row's answer to /robots.txt."""
+    """A site for each row: four pages, / with links to the others, and the row's answer to /robots.txt."""
     web = Web()
     for name, case in ROWS.items():
         site = web.site(HOSTS[name])
@@ -48,7 +45,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Col
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rfc9309_row(rows: tuple[Server, Collection], name: str) -> None:
-    """What was asked for is what the row allows; what was not says why."""
+    """The requests are those allowed by the row; other URLs have a reason."""
     server, collection = rows
     case, host = ROWS[name], HOSTS[name]
     asked = {target for target in server.log.targets(host) if target in robots.PATHS}
@@ -62,7 +59,7 @@ def test_rfc9309_row(rows: tuple[Server, Collection], name: str) -> None:
             assert row.rule, "which rule?"
 
 
-def test_rows_leave_nothing_undone(rows: tuple[Server, Collection]) -> None:
+def test_rows_leave_nothing_waiting(rows: tuple[Server, Collection]) -> None:
     assert rows[1].sane() == []
     assert not [row for row in rows[1].urls.values() if row.reason is Reason.WAITING]
 
@@ -74,13 +71,13 @@ def test_the_line_that_disallows_is_shown(rows: tuple[Server, Collection]) -> No
     assert [visit[2:] for visit in collection.visits(url)] == [("skipped", 0, "robots: line 2: Disallow: /b.html")]
 
 
-def test_rules_behind_another_host_are_fetched_once_and_bind_only_the_first(rows: tuple[Server, Collection]) -> None:
+def test_redirected_rules_are_fetched_once_and_apply_only_to_the_first_host(rows: tuple[Server, Collection]) -> None:
     server, collection = rows
     assert server.log.targets(robots.OTHER) == ["/rules.txt"]
     assert server.url(robots.OTHER, "/rules.txt") not in collection.urls, "a robots.txt is no page"
 
 
-def test_rfc9309_unreachable_rules_are_asked_for_again_and_then_given_up(rows: tuple[Server, Collection]) -> None:
+def test_rfc9309_unreachable_rules_are_retried_and_then_given_up(rows: tuple[Server, Collection]) -> None:
     server, _ = rows
     for name in ("503", "reset", "empty-reply", "429"):
         targets = server.log.targets(HOSTS[name])
@@ -96,16 +93,16 @@ def plain_site(host: str, rules: str, pages: int = 3) -> Site:
     return site
 
 
-def test_crawl_delay_holds_from_robots_txt_on(tmp_path: Path) -> None:
-    """Gaps in the server's log, the first one among them: robots.txt itself is a request."""
+def test_crawl_delay_applies_from_robots_txt_on(tmp_path: Path) -> None:
+    """Gaps in the server log, including the first: robots.txt is a request too."""
     with serve(plain_site("slow.test", "User-agent: *\nCrawl-delay: 0.6\n")) as server:
         crawled(tmp_path, server, "slow.test", sitemaps=False)
         assert server.log.targets("slow.test") == ["/robots.txt", "/", "/1.html", "/2.html"]
         assert min(server.log.gaps("slow.test")) >= 0.59
 
 
-def test_a_crawl_delay_beyond_the_limit_leaves_the_host_alone(tmp_path: Path) -> None:
-    """Only for hosts of others; here `other.test` is one."""
+def test_a_crawl_delay_above_the_limit_excludes_the_host(tmp_path: Path) -> None:
+    """Only for foreign hosts, here `other.test`."""
     web = Web([plain_site("a.test", ""), plain_site("other.test", "User-agent: *\nCrawl-delay: 900\n")])
     with serve(web) as server:
         collection, _ = crawled(tmp_path, server, "a.test", "other.test", mine=("a.test",))
@@ -126,8 +123,8 @@ def test_page_rules_meta_and_header(tmp_path: Path) -> None:
                 assert server.log.count(url.partition("7.0.0.1")[2] or "/" + url.split("/", 3)[3]) == 0
 
 
-def test_rfc9309_2_4_rules_older_than_they_may_be_are_fetched_again(tmp_path: Path) -> None:
-    """A copy of yesterday's robots.txt is not believed; one that still holds is."""
+def test_rfc9309_2_4_expired_rules_are_fetched_again(tmp_path: Path) -> None:
+    """A copy of robots.txt from yesterday is not used; a valid copy is."""
     with serve(plain_site("a.test", "User-agent: *\nDisallow: /2.html\n")) as server:
         collection, _ = crawled(tmp_path, server, "a.test", max_pages=1)
         crawled(tmp_path, server, "a.test", max_pages=1)
@@ -138,7 +135,7 @@ def test_rfc9309_2_4_rules_older_than_they_may_be_are_fetched_again(tmp_path: Pa
 
 
 def age(collection: Collection) -> None:
-    """A day passes."""
+    """Moves the stored times back by a day."""
     import sqlite3
 
     with sqlite3.connect(collection.folder / "collection.db") as connection:
@@ -146,8 +143,8 @@ def age(collection: Collection) -> None:
     connection.close()
 
 
-def test_rules_that_recover_within_the_run_let_the_site_be_crawled(tmp_path: Path) -> None:
-    """503 twice, then rules; and once where the connection was reset before."""
+def test_the_site_is_crawled_if_its_rules_recover_within_the_run(tmp_path: Path) -> None:
+    """503 twice, then rules; and the same after a connection reset."""
     web = Web([plain_site("a.test", ""), plain_site("b.test", "")])
     rules = robots.text("User-agent: *\nDisallow: /2.html\n")
     web.sites["a.test"].answer("/robots.txt", lambda asked: rules if asked.times >= 2 else Answer(503), None, None)
@@ -160,21 +157,21 @@ def test_rules_that_recover_within_the_run_let_the_site_be_crawled(tmp_path: Pat
             assert collection.reasons[server.url(host, "/2.html")] is Reason.ROBOTS
 
 
-def test_rules_behind_another_host_that_fails_end_in_giving_up(tmp_path: Path) -> None:
-    """Once this was asked for without end."""
+def test_rules_redirected_to_a_failing_host_are_given_up(tmp_path: Path) -> None:
+    """Regression: these rules were requested endlessly."""
     web = Web([plain_site("a.test", "")])
     web.sites["a.test"].answer(
         "/robots.txt", Answer(301, headers=(("Location", "http://b.test:@PORT@/rules.txt"),)), None, None
     )
     web.site("b.test").answer("/rules.txt", Answer(500), None, None)
     with serve(web) as server:
-        schema.create(tmp_path)  # a collection that a crawl makes and cannot fill goes
+        schema.create(tmp_path)  # a collection that a crawl creates and cannot fill is deleted
         collection, end = crawled(tmp_path, server, "a.test")
         assert collection.reasons[server.url("a.test")] is Reason.ROBOTS_UNREACHABLE
         assert end.state == "failed" and set(server.log.targets("a.test")) == {"/robots.txt"}
 
 
-def test_ours_rules_may_be_ignored_only_on_hosts_of_ones_own(tmp_path: Path) -> None:
+def test_ours_rules_may_be_ignored_only_on_own_hosts(tmp_path: Path) -> None:
     web = Web(
         [plain_site("a.test", "User-agent: *\nDisallow: /\n"), plain_site("b.test", "User-agent: *\nDisallow: /\n")]
     )
@@ -191,8 +188,8 @@ def test_ours_rules_may_be_ignored_only_on_hosts_of_ones_own(tmp_path: Path) -> 
         assert '"ignore_robots": true' in collection.ask("SELECT settings FROM run")[0][0]
 
 
-def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Path) -> None:
-    """In pieces: they are stored as they come, not gathered until the last."""
+def test_thousands_of_disallowed_links_are_decided_without_a_request(tmp_path: Path) -> None:
+    """In batches: they are stored as they are found, not collected first."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /no/\n")
     for number in range(3000):
         site.link("/", f"/no/{number}", f"No {number}")
@@ -203,8 +200,8 @@ def test_thousands_of_forbidden_links_are_settled_without_a_request(tmp_path: Pa
         assert collection.sane() == []
 
 
-def test_what_robots_txt_forbade_is_asked_for_when_it_no_longer_does(tmp_path: Path) -> None:
-    """A new run looks again at what an earlier one left out, once the rules have run out."""
+def test_urls_are_requested_when_robots_txt_allows_them_later(tmp_path: Path) -> None:
+    """A new run checks excluded URLs again after the rules expired."""
     site = plain_site("a.test", "User-agent: *\nDisallow: /1.html\n")
     site.answer(
         "/robots.txt",

@@ -1,4 +1,4 @@
-"""Does a crawl stay where it was sent, stop where it was told, and not drown in traps?"""
+"""Crawls obey scope and limits, and survive traps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pages(server: Server, host: str = "a.test") -> list[str]:
 
 
 def test_max_depth_and_a_second_run_that_goes_deeper(tmp_path: Path) -> None:
-    """What lies deeper is registered, and fetched when it may be; nothing is fetched twice."""
+    """Deeper pages are registered, and fetched when allowed; nothing is fetched twice."""
     with serve(chain(8)) as server:
         collection, end = crawled(tmp_path, server, "a.test", max_depth=2)
         assert end.state == "done" and pages(server) == ["/", "/1.html", "/2.html"]
@@ -91,7 +91,7 @@ def test_max_time(tmp_path: Path) -> None:
 
 
 def test_include_and_exclude(tmp_path: Path) -> None:
-    """The start is fetched though it matches neither; what is left out says by which rule."""
+    """The start is fetched although it matches neither; excluded URLs have their rule."""
     site = chain(1)
     for path in ("/docs/1.html", "/docs/2.html", "/docs/old/3.html", "/blog/4.html"):
         site.add(Page(path, path, (f"The page {path}.",)), "/")
@@ -103,7 +103,7 @@ def test_include_and_exclude(tmp_path: Path) -> None:
         assert rows[server.url("a.test", "/blog/4.html")].reason is Reason.SCOPE
 
 
-def test_several_starts_from_a_file_and_other_sites_only_named(tmp_path: Path) -> None:
+def test_several_starts_from_a_file_and_other_sites_only_recorded(tmp_path: Path) -> None:
     web = linked_sites(seed=2, sites=3, pages=6, links_between=6, links_per_page=4)
     with serve(web) as server:
         (tmp_path / "starts.txt").write_text(
@@ -158,7 +158,7 @@ def test_www_and_the_bare_name_are_one_site_depth_by_depth(tmp_path: Path) -> No
 
 
 def test_orphans_of_the_sitemap_have_no_depth(tmp_path: Path) -> None:
-    """They are read last; a page that links reach has its depth, whatever the sitemap says of it."""
+    """They are fetched last; a page reachable by links has its depth, also if it is in the sitemap."""
     site = chain(4)
     content.sitemaps(site, orphans=("/orphan.html", "/late.html"))
     site.add(Page("/child.html", "An orphan's child", ("Below the orphan.",)), "/orphan.html")
@@ -181,8 +181,8 @@ def test_orphans_of_the_sitemap_have_no_depth(tmp_path: Path) -> None:
         assert server.log.count("/sitemap.xml") == 1 and server.log.count("/orphan.html") == 1
 
 
-def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_depth(tmp_path: Path) -> None:
-    """With a limit of depth the sitemap's page stays out; once the link to it is found, it has a depth."""
+def test_a_link_from_a_newly_found_page_gives_an_orphan_its_depth(tmp_path: Path) -> None:
+    """With a depth limit the page of the sitemap is left out; once a link to it is found, it has a depth."""
     site = chain(4)
     content.sitemaps(site, orphans=("/orphan.html",))
     site.link("/3.html", "/orphan.html", "at last")
@@ -200,7 +200,7 @@ def test_a_link_from_a_page_lately_reached_gives_an_orphan_its_depth(tmp_path: P
 
 
 def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_path: Path) -> None:
-    """The depth counts along followed links, even if a nofollow link was nearer."""
+    """Depth counts followed links only, even if a nofollow link is shorter."""
     site = chain(4)
     site.link("/", "/secret.html", "hush", rel="nofollow")
     site.link("/", "/known.html", "hush", rel="nofollow")
@@ -219,12 +219,12 @@ def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_pa
     "names", [("calendar",), ("tree",), ("facets",), ("sessions",), ("calendar", "tree", "facets", "sessions")]
 )
 def test_traps_cost_no_page_and_at_most_ten_windows_each(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """The crawl ends by itself; completeness comes before thrift."""
+    """The crawl ends on its own; completeness has priority over cost."""
     site = graph_site(GraphRecipe(seed=1, pages=300, page_bytes=1500, host="traps.test"))
     for name in names:
         getattr(traps, name)(site)
     for path, page in site.pages.items():
-        # the recipe's differ in numbers only, as a calendar's do: these say something of their own
+        # pages of the recipe differ in numbers only, like those of a calendar: these have unique text
         if path.startswith(("/shop", "/session")):
             page.paragraphs = (words.paragraph(random.Random(path), path),)
     with serve(site) as server:
@@ -242,7 +242,7 @@ def test_traps_cost_no_page_and_at_most_ten_windows_each(tmp_path: Path, names: 
 
 
 def test_the_sixteen_hrefs(tmp_path: Path) -> None:
-    """No page lost, none fetched twice: rows of research 1.3 as the URL Living Standard has them."""
+    """No page lost, none fetched twice, as in the URL Living Standard."""
     with serve(identity.identity_site()) as server:
         collection, _ = crawled(tmp_path, server, "identity.test", sitemaps=False)
         fetched = pages(server, "identity.test")
@@ -252,7 +252,7 @@ def test_the_sixteen_hrefs(tmp_path: Path) -> None:
 
 
 def test_twenty_nine_kinds_of_links(tmp_path: Path) -> None:
-    """All found, as what they are; those to pages are followed, parts of the page are noted; none is made up."""
+    """All are found with the right kind; links to pages are followed, page resources recorded; no others."""
     with serve(identity.kinds_site()) as server:
         collection, _ = crawled(tmp_path, server, "kinds.test", sitemaps=False)
         home = server.url("kinds.test")
@@ -265,7 +265,7 @@ def test_twenty_nine_kinds_of_links(tmp_path: Path) -> None:
         assert asked == {"/"} | {f"/kinds/{kind.name}" for kind in identity.KINDS if kind.kind in FOLLOWED_KINDS}
 
 
-def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
+def test_frames_refresh_and_base_are_followed(tmp_path: Path) -> None:
     site = chain(1)
     site.add(
         Page(
@@ -301,9 +301,9 @@ def test_frames_refresh_and_base_lead_on(tmp_path: Path) -> None:
         assert collection.depths[server.url("a.test", "/deep/b.html")] == 2
 
 
-def test_strange_links_are_kept_as_what_they_are(tmp_path: Path) -> None:
-    """mailto, javascript, malformed: remarks on the page, not URLs; a fragment is no page of its own;
-    a long URL is out of scope.
+def test_unusual_links_are_kept_with_their_kind(tmp_path: Path) -> None:
+    """mailto, javascript, malformed: notes on the page, not URLs; a fragment is not a separate page; a long URL is out
+    of scope.
     """
     site = chain(1)
     html = (

@@ -1,6 +1,4 @@
-"""A collection is searchable while it is crawled, and its index is what one made from scratch would be,
-whoever is killed when.
-"""
+"""A collection is searchable during its crawl, and its index equals a new one, after any kills."""
 
 import contextlib
 import json
@@ -58,7 +56,7 @@ def folder(tmp_path):
 
 
 def contents(folder):
-    """Which pages hold which terms, field by field."""
+    """Pages by term and field."""
     index = open_index(folder)
     searcher, schema = index.searcher(), index.schema
     found = {}
@@ -83,7 +81,7 @@ def urls(folder, query, **wish):
         return [hit.url for hit in collection.search(query, **wish).hits]
 
 
-def test_the_first_search_indexes_what_is_there(folder):
+def test_the_first_search_indexes_all_pages(folder):
     assert urls(folder, "lighthouse number7")[0] == "https://e.org/p7"
     assert urls(folder, "harbour") == [HOME]
     assert standing(folder) == (0, True)
@@ -95,7 +93,7 @@ def test_the_first_search_indexes_what_is_there(folder):
     assert dict(found.facets[0].values) == {"e.org": 30}
 
 
-def test_the_command_shows_hits_and_speaks_json(folder, tmp_path):
+def test_the_command_prints_hits_and_json(folder, tmp_path):
     said = told("search", "-c", folder, "lighthouse", "number3", cwd=tmp_path)
     assert "https://e.org/p3" in said.stdout
     assert "\x1b" not in said.stdout
@@ -141,7 +139,7 @@ def test_queries_choose_by_columns_of_pages_segments_and_sets(tmp_path):
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL at one place."""
+    """Simulates SIGKILL at a given place."""
 
 
 PLACES = [
@@ -182,9 +180,7 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(
 
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("dies", [False, True])
-def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
-    folder, tmp_path, monkeypatch, dies, asked
-):
+def test_the_order_of_pages_and_links_to_them_does_not_matter(folder, tmp_path, monkeypatch, dies, asked):
     put = []
     put_kept = search_index.IndexWriter.put_draft
     monkeypatch.setattr(search_index.IndexWriter, "put_draft", lambda *page: put.append(put_kept(*page)) or put[-1])
@@ -200,16 +196,14 @@ def test_pages_read_before_the_links_to_them_are_in_the_end_as_if_read_after(
             assert follower.settle(lambda: False)
             assert standing(folder) == (0, True)
     assert catch_up(folder)
-    # asked for, a page is put, and again when the words of links to it are known; who comes later keeps no pages
+    # a page is indexed on request, and again when the texts of links to it are known; later indexing keeps no pages
     assert put == [True] * (31 * (asked + (not dies))) + [False] * (31 * (asked and dies))
     assert contents(folder) == from_scratch(folder, tmp_path)
 
 
 @pytest.mark.parametrize("room", [0, 3_000, 1 << 30])
 @pytest.mark.parametrize("beside", [False, True])
-def test_links_are_passed_over_once_and_pages_put_once_however_many_there_are(
-    folder, tmp_path, monkeypatch, beside, room
-):
+def test_links_are_scanned_once_and_pages_indexed_once_for_any_number(folder, tmp_path, monkeypatch, beside, room):
     expected, put, passes = from_scratch(folder, tmp_path), [], []
     real_put, real_pass = search_index.IndexWriter._put, text_rows.anchors_to
     for place in (text_rows, index_follower):
@@ -225,12 +219,12 @@ def test_links_are_passed_over_once_and_pages_put_once_however_many_there_are(
         while beside and follower.step():
             pass
         assert index_follower._finished(follower, lambda done, left: False, listen=not beside)
-    again = 0 if beside else len(put) - 31  # what is marked otherwise at the end was given to the engine by then
+    again = 0 if beside else len(put) - 31  # pages with changed parts were indexed by then
     assert (len(put) - again, len(set(put)), len(passes)) == (31, 31, 1)
     assert contents(folder) == expected
 
 
-def test_who_searches_while_a_crawl_goes_on_has_pages_made_searchable(folder, tmp_path):
+def test_a_search_during_a_crawl_indexes_its_pages(folder, tmp_path):
     child = start_indexing(folder)
     until(lambda: read_state(folder) is not None, "the first state of the index")
     assert standing(folder)[0] == 31
@@ -255,7 +249,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 
 
-def test_a_follower_that_is_killed_goes_on(folder, tmp_path):
+def test_a_killed_follower_continues(folder, tmp_path):
     expected = from_scratch(folder, tmp_path)
     for _ in range(3):
         child = start_indexing(folder)
@@ -277,7 +271,7 @@ def test_a_follower_ends_with_the_crawl_and_with_its_parent(folder):
     assert orphan.returncode == 0
 
 
-def test_after_a_crawl_it_is_told_how_many_pages_are_indexed(folder):
+def test_a_crawl_reports_the_number_of_indexed_pages(folder):
     progress = []
     finish_indexing(start_indexing(folder), lambda indexing: progress.append(indexing) or False)
     assert progress[0] == JobProgress(note="indexing")
@@ -285,7 +279,7 @@ def test_after_a_crawl_it_is_told_how_many_pages_are_indexed(folder):
     assert all(0 <= one.done <= one.total for one in progress)
 
 
-def test_whoever_does_not_wait_for_indexing_leaves_it_to_the_next_search(folder, tmp_path):
+def test_interrupted_indexing_is_left_to_the_next_search(folder, tmp_path):
     child = start_indexing(folder)
     finish_indexing(child, lambda indexing: True)
     assert child.returncode == -signal.SIGTERM
@@ -301,7 +295,7 @@ def interrupted(indexing):
 
 
 @pytest.mark.parametrize("harm", ["gone", "other program", "older copy"])
-def test_an_index_that_is_missing_or_not_of_this_collection_is_made_anew(folder, tmp_path, harm):
+def test_a_missing_or_foreign_index_is_rebuilt(folder, tmp_path, harm):
     catch_up(folder)
     expected = contents(folder)
     where = folder / FOLDER
@@ -339,7 +333,7 @@ def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     assert standing(folder) == (0, True)
 
 
-def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
+def test_a_search_reports_the_number_of_unindexed_pages(folder, tmp_path):
     with contextlib.closing(reading.connect(folder)) as connection:
         search = Search([SearchedFolder("", folder, connection)], Searching())
         IndexWorker(folder).__exit__(None, None, None)
@@ -349,8 +343,8 @@ def test_a_search_says_how_many_pages_it_lacks(folder, tmp_path):
         assert search.catch_up(0.0, lambda done, waiting: False) == ""
 
 
-def test_marks_do_not_depend_on_how_many_pages_are_taken_in_at_once(tmp_path, monkeypatch):
-    """A section that comes late has a menu of its own: its first page is marked when it is known for one."""
+def test_marks_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
+    """A late section has its own menu: its first page is marked once the menu is known."""
     menus = {
         "en": '<ul class="menu"><li>Harbour office<li>Tide tables<li>Ferry times<li>Contact</ul>',
         "cs": '<ul class="menu"><li>Správa přístavu<li>Tabulky přílivu<li>Jízdní řády lodí<li>Spojení</ul>',

@@ -1,4 +1,4 @@
-"""Several collections are searched as one: what comes first, and with which score, is as in one collection of all."""
+"""A search over several collections has the ranks and scores of one collection with all pages."""
 
 import json
 import random
@@ -26,7 +26,7 @@ WORDS = ["harbour", "light", "sailor", "storm", "tide", "quay", "rope", "anchor"
 
 
 def site(host: str, pages: int, seed: int) -> dict[str, str]:
-    """A site of random words that links to itself alone."""
+    """A site of random words without external links."""
     rng = random.Random(seed)
 
     def made(number: int, *links: str) -> str:
@@ -66,8 +66,8 @@ def order(result):
     ["harbour", "wreck buoy", "light sailor storm", '"storm tide"', "harbour site:south.org", "anchor -rope",
      "qu*", "pilot inmenu:harbour", "wreck zeppelin", "buoy text_chars:200.."],
 )  # fmt: skip
-def test_several_collections_answer_as_one_of_all(several, one, query):
-    """But for how near words stand, which the engine estimates by which of them is the rarer in a segment."""
+def test_several_collections_have_the_results_of_one(several, one, query):
+    """Except for word proximity, which the engine estimates per segment."""
     for folder in (*several, one):
         (folder / "periplus.toml").write_text("[settings]\nweight_phrase = 0.0\n", "utf-8")
     ours = periplus.search(several, query, limit=30, facets=True)
@@ -81,7 +81,7 @@ def test_several_collections_answer_as_one_of_all(several, one, query):
     assert all(hit.collection == hit.site for hit in ours.hits)
 
 
-def test_a_page_that_several_have_is_one_hit(tmp_path, several):
+def test_a_page_of_several_collections_is_one_hit(tmp_path, several):
     url, host = "https://north.org/3", "north.org"
     stored(tmp_path / "more.periplus", {home("east.org"): page("East", url), url: SITES[host][url]}, [home("east.org")])
     other = tmp_path / "older.periplus"
@@ -93,11 +93,11 @@ def test_a_page_that_several_have_is_one_hit(tmp_path, several):
     assert len(set(urls)) == len(urls) == result.total == total
     hit = next(hit for hit in result.hits if hit.url == url)
     assert (hit.twins, hit.near) == ((), ())
-    # of two versions the one that answers is shown
+    # of two versions the matching one is shown
     assert [hit.collection for hit in periplus.search([several[0], other], "zeppelin").hits] == ["older"]
 
 
-def test_a_copied_collection_is_searched_beside_its_model(tmp_path, several):
+def test_a_copied_collection_is_searched_with_its_original(tmp_path, several):
     with periplus.open(several[0]) as collection:
         collection.search("harbour")
     shutil.copytree(several[0], tmp_path / "copy.periplus")
@@ -108,7 +108,7 @@ def test_a_copied_collection_is_searched_beside_its_model(tmp_path, several):
     assert periplus.search(both, "zeppelin").total == 1
 
 
-def test_two_local_folders_of_one_name_are_apart(tmp_path):
+def test_two_local_folders_with_the_same_name_are_different(tmp_path):
     for name in ("one", "two"):
         docs = tmp_path / name / "docs"
         docs.mkdir(parents=True)
@@ -118,7 +118,7 @@ def test_two_local_folders_of_one_name_are_apart(tmp_path):
     assert {(hit.title, hit.collection) for hit in result.hits} == {("Harbour one", "one"), ("Harbour two", "two")}
 
 
-def test_an_index_that_is_written_meanwhile_is_seen_when_it_is_asked_again(several):
+def test_a_new_index_is_used_by_the_next_search(several):
     for folder in several[:2]:
         catch_up(folder)
     searcher = Searcher(several, Searching())  # the third has no index yet
@@ -134,7 +134,7 @@ def test_an_index_that_is_written_meanwhile_is_seen_when_it_is_asked_again(sever
         Searcher([several[0].parent, several[0].parent.parent], Searching())
 
 
-def test_pages_near_a_vector_are_of_all(tmp_path, several):
+def test_pages_near_a_vector_are_from_all_collections(tmp_path, several):
     for number, folder in enumerate(several[:2]):
         host = HOSTS[number]
         (tmp_path / "v.txt").write_text(f"https://{host}/1\nhttps://{host}/2", "utf-8")
@@ -162,7 +162,7 @@ def test_the_command_takes_folders_of_collections(several):
         periplus.search([several[0], Path(folder).parent], "harbour")
 
 
-def test_a_model_that_names_no_collection_searches_all(several):
+def test_a_call_without_a_collection_searches_all(several):
     served = Served(lambda: collections_at(several, Path()))
     answer = answered(served, "search", {"query": "harbour", "limit": 5})
     hits = periplus.search(several, "harbour", limit=5).hits
@@ -171,6 +171,6 @@ def test_a_model_that_names_no_collection_searches_all(several):
     assert not {row["url"] for row in rest.content} & {row["url"] for row in answer.content}
 
 
-def test_collections_of_one_name_are_numbered(tmp_path, several):
+def test_collections_with_the_same_name_are_numbered(tmp_path, several):
     other = stored(tmp_path / "north.org.periplus", SITES["north.org"], [home("north.org")])
     assert collections_at([several[0], other, other], tmp_path) == {"north.org": several[0], "north.org 2": other}

@@ -1,7 +1,7 @@
-"""Is a secret of a setting kept, shown or sent anywhere but to where it belongs?
+"""Secrets in settings are stored, shown and sent only where they belong.
 
-A marker is planted in each setting that may hold one. Then every file, export, screen, message and command line is
-searched for it, as it stands and as base64 has it. Databases: test_passwords.py. Logins: test_sessions.py.
+Each setting that may contain a secret gets a marker. Then every file, export, screen, message and command line is
+searched for it, verbatim and in base64. Databases: test_passwords.py. Logins: test_sessions.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLACES = ("proxy", "auth", "start", "header")
 
 
 class Proxy(BaseHTTPRequestHandler):
-    """Answers for every host with one of 40 pages, a link to the next in each; keeps what it was sent."""
+    """Answers for every host with one of 40 pages, each with a link to the next; records requests."""
 
     def do_GET(self) -> None:
         self.server.seen.append(dict(self.headers))  # type: ignore[attr-defined]
@@ -62,13 +62,13 @@ def proxy() -> Iterator[ThreadingHTTPServer]:
 
 
 def forms_of(marker: str, user: str = "me") -> list[bytes]:
-    """A marker as it may be met."""
+    """Forms in which a marker may occur."""
     pair = f"{user}:{marker}".encode()
     return [marker.encode(), b64encode(pair).rstrip(b"="), pair.hex().encode()]
 
 
 def contents(path: Path) -> bytes:
-    """Of a file, unpacked where it is packed."""
+    """Contents of a file, decompressed if necessary."""
     data = path.read_bytes()
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as package:
         data += b"".join(unpacked(package.read(name)) for name in package.namelist())
@@ -83,7 +83,7 @@ def unpacked(data: bytes) -> bytes:
 
 
 def holders(folder: Path, marker: str) -> list[str]:
-    """The files that hold it."""
+    """Files that contain the marker."""
     return [
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))
@@ -93,8 +93,8 @@ def holders(folder: Path, marker: str) -> list[str]:
 
 @pytest.fixture
 def planted(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
-    """(folder of collections, the marker of each place, words of a crawl with all of them, the proxy, the titles of the
-    processes meanwhile, what was printed).
+    """(folder of collections, markers by place, arguments of a crawl with all of them, proxy, process titles during the
+    crawl, output).
     """
     monkeypatch.setenv("NO_COLOR", "1")
     markers = {name: uuid4().hex for name in PLACES}
@@ -162,9 +162,7 @@ def test_no_file_export_screen_message_or_process_shows_a_secret(planted) -> Non
         assert [title for title in titles.values() if any(form in title for form in forms)] == [], name
 
 
-def test_a_secret_that_was_not_kept_is_asked_for_again_and_a_reference_is_kept(
-    planted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_is_requested_again_and_a_reference_is_stored(planted, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, markers, words, server, _, _ = planted
     before = len(server.seen)
     refused = told("refresh", "-c", "C", cwd=folder)
@@ -192,7 +190,7 @@ def test_a_secret_that_was_not_kept_is_asked_for_again_and_a_reference_is_kept(
 
 @pytest.mark.parametrize("flag", ["--proxy", "--auth"])
 @pytest.mark.parametrize("joined", [True, False])
-def test_a_job_takes_no_secret_but_where_it_stands(tmp_path: Path, flag: str, joined: bool) -> None:
+def test_a_job_accepts_secrets_only_as_references(tmp_path: Path, flag: str, joined: bool) -> None:
     marker = uuid4().hex
     value = {"--proxy": f"http://me:{marker}@127.0.0.1:9", "--auth": f"me:{marker}"}[flag]
     words = (f"{flag}={value}",) if joined else (flag, value)
@@ -207,7 +205,7 @@ def test_a_job_takes_no_secret_but_where_it_stands(tmp_path: Path, flag: str, jo
     "value", ["http://me:{}@127.0.0.1:9", "http://{}@127.0.0.1:9", "me:{}@127.0.0.1:9", "file:/{}"]
 )
 @pytest.mark.parametrize("path", ["/new", "/presets/save"])
-def test_a_form_takes_no_secret_but_where_it_stands(tmp_path: Path, path: str, value: str) -> None:
+def test_a_form_accepts_secrets_only_as_references(tmp_path: Path, path: str, value: str) -> None:
     marker, asking = uuid4().hex, client(tmp_path)
     form = {"csrf_token": token_of(asking), "preset": "map", "url": "http://a.test/", "preset_name": "a"}
     refused = asking.post(path, data=form | {"set_proxy": value.format(marker)})
@@ -223,7 +221,7 @@ def test_the_token_of_a_server_is_hidden_from_other_users(tmp_path: Path) -> Non
         assert [title for title in command_lines().values() if marker.encode() in title] == []
 
 
-def test_files_of_a_collection_and_its_queue_are_their_owners_and_exports_as_the_umask_says(planted) -> None:
+def test_files_of_a_collection_and_its_queue_are_private_and_exports_follow_the_umask(planted) -> None:
     folder, *_ = planted
     for line in [
         ("search", "page", "-c", "C"),
@@ -244,7 +242,7 @@ def test_files_of_a_collection_and_its_queue_are_their_owners_and_exports_as_the
     assert oct(S_IMODE((folder / "p.csv").stat().st_mode)) == "0o644"
 
 
-def test_the_files_beside_an_open_collection_are_its_owners(tmp_path: Path) -> None:
+def test_the_files_of_an_open_collection_are_private(tmp_path: Path) -> None:
     from periplus.store.sqlite import schema
 
     (tmp_path / "C").mkdir(0o755)

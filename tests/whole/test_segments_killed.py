@@ -1,5 +1,5 @@
-"""A crawl with segments is killed between the bytes and their rows, and in the middle of a record:
-no page lacks its bytes, orphans are found.
+"""A crawl with segments is killed between bytes and rows, and within a record: no page lacks its bytes, orphans are
+found.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ main(sys.argv[1:], prog_name="periplus")
 
 
 class MoodyStorage(LocalFileSystem):
-    """Object storage that fails at every third call: in turn before it does what it was asked, and after."""
+    """Object storage that fails at every third call, alternately before and after the operation."""
 
     protocol = "moody"
     calls = 0
@@ -72,7 +72,7 @@ class MoodyStorage(LocalFileSystem):
             raise PermissionError("503 Slow Down")
 
 
-def test_object_storage_that_fails_now_and_then_costs_no_page_its_bytes(tmp_path: Path, address: Address) -> None:
+def test_flaky_object_storage_loses_no_bytes(tmp_path: Path, address: Address) -> None:
     fsspec.register_implementation("moody", MoodyStorage, clobber=True)
     store = replace(address, segments=f"moody://{tmp_path / 'segments'}").text
     with serve(linked_sites(seed=5, sites=4, pages=12, links_between=20, links_per_page=8)) as server:
@@ -85,7 +85,7 @@ def test_object_storage_that_fails_now_and_then_costs_no_page_its_bytes(tmp_path
 
 
 class LateStorage(LocalFileSystem):
-    """Object storage that shows an object only at the third time that it is asked for."""
+    """Object storage that shows an object only at the third request."""
 
     protocol = "late"
     asked: ClassVar[Counter[str]] = Counter()
@@ -97,9 +97,7 @@ class LateStorage(LocalFileSystem):
         return super().cat_file(path, start, end, **more)
 
 
-def test_what_object_storage_does_not_show_yet_is_waited_for_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_objects_of_object_storage_are_awaited_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsspec.register_implementation("late", LateStorage, clobber=True)
     waits: list[float] = []
     monkeypatch.setattr(segments.time, "sleep", waits.append)
@@ -113,7 +111,7 @@ def test_what_object_storage_does_not_show_yet_is_waited_for_once(
 
 
 class StubbornStorage(LocalFileSystem):
-    """Object storage that refuses once to delete."""
+    """Object storage that refuses the first deletion."""
 
     protocol = "stubborn"
     deleted = 0
@@ -125,9 +123,7 @@ class StubbornStorage(LocalFileSystem):
         super().rm_file(path)
 
 
-def test_a_collection_whose_bytes_could_not_be_deleted_goes_with_them_at_the_next_try(
-    tmp_path: Path, address: Address
-) -> None:
+def test_a_collection_with_undeletable_bytes_is_deleted_at_the_next_try(tmp_path: Path, address: Address) -> None:
     fsspec.register_implementation("stubborn", StubbornStorage, clobber=True)
     store = replace(address, segments=f"stubborn://{tmp_path / 'segments'}").text
     with serve(linked_sites(seed=5, sites=2, pages=9, links_between=9, links_per_page=6)) as server:
@@ -143,7 +139,7 @@ def test_a_collection_whose_bytes_could_not_be_deleted_goes_with_them_at_the_nex
 @pytest.mark.parametrize(
     ("program", "leaves"), [(BETWEEN, "orphans"), (IN_A_RECORD, "torn_bytes")], ids=["between", "in a record"]
 )
-def test_what_a_kill_leaves_in_segments_is_room_and_no_loss(
+def test_a_kill_leaves_only_unused_space_in_segments(
     tmp_path: Path, address: Address, program: str, leaves: str
 ) -> None:
     address = replace(address, segments=str(tmp_path / "segments"))

@@ -1,4 +1,4 @@
-"""Crawls behind a login: a door of our own on loopback, which notes all that is asked of it."""
+"""Crawls behind a login on loopback, which logs all requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def whole(site: LoginSite) -> set[str]:
 
 
 def leaks(folder: Path, secrets: list[str]) -> list[tuple[str, str]]:
-    """Where a secret stands in the files of a folder. What a collection compresses, an archive within it shows."""
+    """Places of a secret in the files of a folder. An archive in it shows the compressed data."""
     return [
         (path.name, secret)
         for path in folder.rglob("*")
@@ -75,7 +75,7 @@ def leaks(folder: Path, secrets: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_form_is_filled_in_as_it_was_served_and_all_behind_it_is_read(tmp_path):
+def test_a_form_is_submitted_as_served_and_all_pages_behind_it_are_fetched(tmp_path):
     with served(LoginSite()) as site:
         result = run(tmp_path, site, form_login(site))
     assert result.exit_code == 0, result.output
@@ -85,7 +85,7 @@ def test_a_form_is_filled_in_as_it_was_served_and_all_behind_it_is_read(tmp_path
 
 
 @pytest.mark.parametrize("door", ["redirect", "form", "401"])
-def test_logged_out_in_mid_crawl_is_noticed_and_what_came_meanwhile_is_asked_for_again(tmp_path, door):
+def test_a_logout_during_a_crawl_is_detected_and_affected_pages_are_fetched_again(tmp_path, door):
     with served(LoginSite(lasts=6, door=door)) as site:
         result = run(tmp_path, site, form_login(site))
     assert result.exit_code == 0, result.output
@@ -95,7 +95,7 @@ def test_logged_out_in_mid_crawl_is_noticed_and_what_came_meanwhile_is_asked_for
     assert "Sign in" not in texts(tmp_path)
 
 
-def test_a_sign_that_is_not_on_every_page_is_looked_for_on_the_page_that_has_it(tmp_path):
+def test_a_sign_missing_on_some_pages_is_checked_on_a_page_that_has_it(tmp_path):
     with served(LoginSite(pages=40, lasts=25, sign_on_pages=False, door="form")) as site:
         result = run(tmp_path, site, form_login(site))
     assert result.exit_code == 0, result.output
@@ -103,10 +103,12 @@ def test_a_sign_that_is_not_on_every_page_is_looked_for_on_the_page_that_has_it(
     with served(LoginSite(pages=40, sign_on_pages=False)) as site:
         run(tmp_path, site, form_login(site), "--fresh")
     assert read(tmp_path) == whole(site)
-    assert len(site.paths()) <= 1 + 1 + 41 + 3 + 1  # robots.txt, the form, the pages, a look after each 16, the landing
+    assert (
+        len(site.paths()) <= 1 + 1 + 41 + 3 + 1
+    )  # robots.txt, the form, the pages, a check after every 16, the landing page
 
 
-def test_links_that_log_out_or_delete_are_never_asked_for(tmp_path):
+def test_logout_and_delete_links_are_never_requested(tmp_path):
     with served(LoginSite()) as site:
         result = run(tmp_path, site, form_login(site, 'never = ["/p/1$"]\nallow = ["x"]\n'))
         checked = run(tmp_path, site, form_login(site), verb="check")
@@ -120,7 +122,7 @@ def test_links_that_log_out_or_delete_are_never_asked_for(tmp_path):
 @pytest.mark.parametrize(
     "way", ['bearer = "env:DOOR_TOKEN"', '[headers]\nAuthorization = "Bearer PLAIN"', 'cookies = { sid = "given-sid" }']
 )
-def test_a_header_a_bearer_token_and_cookies_open_the_door_too(tmp_path, way):
+def test_a_header_a_bearer_token_and_cookies_log_in_too(tmp_path, way):
     with served(LoginSite()) as site:
         site.sessions["given-sid"] = 1000
         hosts = f'hosts = ["{site.url}"]\n'
@@ -130,7 +132,7 @@ def test_a_header_a_bearer_token_and_cookies_open_the_door_too(tmp_path, way):
     assert leaks(tmp_path / "c", [TOKEN, "given-sid"]) == []
 
 
-def test_a_netscape_cookie_file_opens_the_door(tmp_path):
+def test_a_netscape_cookie_file_logs_in(tmp_path):
     with served(LoginSite()) as site:
         site.sessions["filed-sid"] = 1000
         jar = tmp_path / "cookies.txt"
@@ -141,7 +143,7 @@ def test_a_netscape_cookie_file_opens_the_door(tmp_path):
     assert read(tmp_path) == whole(site)
 
 
-def test_nothing_of_a_login_goes_to_a_host_that_it_does_not_name(tmp_path):
+def test_a_login_is_sent_only_to_its_hosts(tmp_path):
     with served(LoginSite(pages=2)) as other, served(LoginSite(pages=3)) as site:
         site.goes_to = f"{other.url}/p/1"
         login = form_login(site, 'headers = { X-Key = "env:DOOR_TOKEN", Authorization = "env:DOOR_TOKEN" }\n')
@@ -152,7 +154,7 @@ def test_nothing_of_a_login_goes_to_a_host_that_it_does_not_name(tmp_path):
     assert all(one.authorization == TOKEN for one in site.asked if one.path != "/robots.txt")
 
 
-def test_no_file_of_a_collection_holds_a_secret(tmp_path):
+def test_no_file_of_a_collection_contains_a_secret(tmp_path):
     with served(LoginSite(lasts=6)) as site:
         run(tmp_path, site, form_login(site), "--keep-xml")
         run(tmp_path, site, form_login(site), verb="refresh")
@@ -163,12 +165,12 @@ def test_no_file_of_a_collection_holds_a_secret(tmp_path):
     archive = gzip.decompress((folder / "a.warc.gz").read_bytes())
     (folder / "a.warc").write_bytes(archive)
     zipfile.ZipFile(folder / "a.wacz").extractall(folder / "unzipped")
-    assert b"sid=" not in archive  # answers to the form set it, and those are not kept
+    assert b"sid=" not in archive  # set by answers to the form, which are not stored
     assert b"seen=[masked]" in archive
     assert leaks(folder, [*site.secrets, "5eenv41ue"]) == []
 
 
-def test_a_wrong_password_ends_the_crawl_with_the_sign_that_is_missing(tmp_path, monkeypatch):
+def test_a_wrong_password_ends_the_crawl_with_the_missing_sign(tmp_path, monkeypatch):
     monkeypatch.setenv("DOOR_PASSWORD", "no such word")
     with served(LoginSite()) as site:
         result = run(tmp_path, site, form_login(site))
@@ -176,11 +178,11 @@ def test_a_wrong_password_ends_the_crawl_with_the_sign_that_is_missing(tmp_path,
     assert "the text 'Signed in as' is missing" in result.output
     assert "a page titled 'Sign in', with a form that asks for a password" in result.output
     assert "no such word" not in result.output
-    assert len(site.paths("POST")) == 1  # accounts are locked for trying
+    assert len(site.paths("POST")) == 1  # further attempts could lock the account
     assert not [path for path in site.paths() if path.startswith("/p/")]
 
 
-def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
+def test_robots_txt_and_address_rules_apply_to_the_login(tmp_path):
     with served(LoginSite(robots="User-agent: *\nDisallow: /login\n")) as site:
         result = run(tmp_path, site, form_login(site))
         assert result.exit_code == 4
@@ -208,14 +210,14 @@ def test_robots_txt_and_the_guard_of_addresses_hold_for_the_login(tmp_path):
         ("= x", "it is not valid TOML"),
     ],
 )
-def test_a_login_that_is_wrong_is_refused_before_anything_is_asked(tmp_path, login, message):
+def test_an_invalid_login_is_refused_before_any_request(tmp_path, login, message):
     result = run(tmp_path, LoginSite(url="https://a.test"), login)
     assert result.exit_code == 2
     assert message in result.output
     assert not (tmp_path / "c").exists()
 
 
-def test_a_secret_may_not_stand_in_the_collection(tmp_path):
+def test_secrets_in_the_collection_are_refused(tmp_path):
     folder = tmp_path / "c"
     folder.mkdir()
     (folder / "periplus.toml").write_text('[login.door]\nhosts = ["a.test"]\nbearer = "plain"\n')
@@ -225,14 +227,14 @@ def test_a_secret_may_not_stand_in_the_collection(tmp_path):
     assert "plain" not in result.output
 
 
-def test_a_form_without_the_fields_says_which_it_has(tmp_path):
+def test_a_form_without_the_fields_is_reported_with_its_fields(tmp_path):
     with served(LoginSite()) as site:
         result = run(tmp_path, site, form_login(site).replace("username", "user"))
     assert result.exit_code == 4
     assert "has all the fields password, user; it has: csrf, go, keep, password, username" in result.output
 
 
-def test_a_form_on_a_host_that_is_not_crawled_opens_the_one_that_is(tmp_path):
+def test_a_form_on_a_foreign_host_logs_in_to_the_crawled_host(tmp_path):
     with served(LoginSite(lasts=9)) as door, served(LoginSite(door="401")) as site:
         site.sessions = door.sessions
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
@@ -243,8 +245,8 @@ def test_a_form_on_a_host_that_is_not_crawled_opens_the_one_that_is(tmp_path):
     assert not [path for path in door.paths() if path.startswith("/p/")]
 
 
-def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp_path, monkeypatch):
-    """Whatever became of it: a crawl that waits for it would wait for ever."""
+def test_a_lost_queue_entry_of_a_form_is_restored(tmp_path, monkeypatch):
+    """Otherwise a crawl that waits for it would wait for ever."""
     commit, lost = SqliteCrawlStore.commit, []
 
     def losing(self, worker, batch, now):
@@ -265,7 +267,7 @@ def test_a_form_s_entry_that_is_lost_from_the_list_of_its_host_is_made_again(tmp
     assert whole(site) <= read(tmp_path)
 
 
-def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
+def test_an_unreachable_form_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
     monkeypatch.setattr("periplus.acquire.worker.Worker._request_lease", lambda self, request: None)
     monkeypatch.setattr("periplus.acquire.signing_in.MOST_LISTED_S", 0.5)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
@@ -275,8 +277,8 @@ def test_a_form_that_no_list_leads_to_ends_the_crawl_with_its_address(tmp_path, 
     assert f"{door.url}/login could not be requested in" in " ".join(result.output.split())
 
 
-def test_a_form_on_another_host_is_asked_for_once(tmp_path):
-    """Its tokens hold for one: a second one might take the first one's cookie away."""
+def test_a_form_on_another_host_is_requested_once(tmp_path):
+    """Its tokens are valid once: a second request might replace the cookie of the first."""
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         site.sessions = door.sessions
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
@@ -285,7 +287,7 @@ def test_a_form_on_another_host_is_asked_for_once(tmp_path):
     assert door.paths() == ["/robots.txt", "/login", "/"]
     with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
         visits = connection.execute("SELECT outcome FROM visit WHERE purpose = 'login'").fetchall()
-    assert visits == []  # of the answer to it nothing is stored
+    assert visits == []  # its answer is not stored
 
 
 @pytest.mark.parametrize("delay", ["0", "0.3"])
@@ -300,7 +302,7 @@ def test_a_form_whose_host_is_down_ends_the_crawl(tmp_path, delay):
     assert f"{door.url}/login was not requested: host-down" in " ".join(result.output.split())
 
 
-def test_a_sign_may_stand_in_the_data_of_the_page_to_check(tmp_path):
+def test_a_sign_may_be_in_the_data_of_the_checked_page(tmp_path):
     with served(LoginSite()) as site:
         site.data["/api/me"] = '{"user": "ada", "may": ["read"]}'
         login = f'hosts = ["{site.url}"]\nbearer = "env:DOOR_TOKEN"\ncheck = "{site.url}/api/me"\n'
@@ -328,7 +330,7 @@ def test_a_table_of_periplus_toml_signs_in_for_a_refresh_too(tmp_path):
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_survey_reads_what_is_behind_a_login_wherever_its_form_is(tmp_path, apart):
+def test_a_survey_fetches_pages_behind_a_login_with_the_form_on_any_host(tmp_path, apart):
     with served(LoginSite(lasts=9)) as door, served(LoginSite(lasts=9, door="401" if apart else "redirect")) as site:
         if apart:
             site.sessions = door.sessions
@@ -346,7 +348,7 @@ def test_a_survey_reads_what_is_behind_a_login_wherever_its_form_is(tmp_path, ap
     assert len(texts_of) == 10 and ("Sign in",) not in texts_of
 
 
-def test_a_token_that_each_request_carries_lets_several_workers_crawl(tmp_path, monkeypatch):
+def test_a_token_in_each_request_allows_several_workers(tmp_path, monkeypatch):
     begin, begun = crawling.start_worker, []
 
     def noted(order, run_id):
@@ -370,7 +372,7 @@ def test_a_token_that_each_request_carries_lets_several_workers_crawl(tmp_path, 
     assert begun == []
 
 
-def test_the_log_at_its_fullest_holds_no_secret(tmp_path, caplog):
+def test_the_debug_log_contains_no_secret(tmp_path, caplog):
     caplog.set_level("DEBUG")
     with served(LoginSite(lasts=6)) as site:
         result = run(tmp_path, site, form_login(site), "-vv")
@@ -378,15 +380,15 @@ def test_the_log_at_its_fullest_holds_no_secret(tmp_path, caplog):
     assert [secret for secret in site.secrets if secret in caplog.text + result.output] == []
 
 
-def test_each_request_keeps_its_distance_from_the_one_before_those_of_the_login_too(tmp_path):
+def test_the_delay_applies_to_all_requests_including_the_login(tmp_path):
     with served(LoginSite(pages=4, lasts=3)) as site:
         run(tmp_path, site, form_login(site), "--delay", "0.1")
     gaps = [later.at - earlier.at for earlier, later in itertools.pairwise(site.asked)]
     assert len(site.paths("POST")) > 1
-    assert min(gaps) > 0.08  # the server sees each some milliseconds after it was sent
+    assert min(gaps) > 0.08  # the server sees each request some milliseconds after it was sent
 
 
-def test_a_form_on_a_host_that_is_not_crawled_is_reached_by_way_of_a_database_too(tmp_path, address):
+def test_a_form_on_a_foreign_host_works_in_a_database_too(tmp_path, address):
     with served(LoginSite(lasts=9)) as door, served(LoginSite(door="401")) as site:
         site.sessions = door.sessions
         file = tmp_path / "door.toml"
@@ -400,7 +402,7 @@ def test_a_form_on_a_host_that_is_not_crawled_is_reached_by_way_of_a_database_to
     assert count >= len(whole(site))
 
 
-def test_a_collection_in_a_database_is_signed_in_to_as_one_in_a_folder(tmp_path, address):
+def test_login_works_for_a_collection_in_a_database(tmp_path, address):
     with served(LoginSite(lasts=6)) as site:
         file = tmp_path / "door.toml"
         file.write_text(form_login(site), "utf-8")

@@ -1,4 +1,4 @@
-"""Pages behind a login whose scripts fetch what they show: the session holds for them too, and for nobody else."""
+"""Pages behind a login with scripts that fetch content: the session applies to their requests, and to no others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def text_of(tmp_path: Path, url: str) -> str:
         return reader.page(url).text(ALL_PARTS)
 
 
-def test_what_a_page_fetches_behind_the_login_is_fetched_with_its_session(tmp_path, monkeypatch):
+def test_requests_of_a_page_behind_the_login_use_its_session(tmp_path, monkeypatch):
     with served(LoginSite(pages=2)) as site:
         site.markup["/app"], site.data["/data.json"] = APP, f'{{"text": "{MATTER}"}}'
         result = run(tmp_path, site, f"{site.url}/", monkeypatch)
@@ -58,11 +58,11 @@ def test_what_a_page_fetches_behind_the_login_is_fetched_with_its_session(tmp_pa
         text = text_of(tmp_path, f"{site.url}/app")
     assert MATTER in text
     assert "the way out is closed" in text
-    assert not re.search("cookies of the page: .", text)  # no script of a page holds the session
+    assert not re.search("cookies of the page: .", text)  # scripts cannot read the session
     assert [secret for secret in site.secrets if secret in text] == []
 
 
-def test_a_database_holds_what_a_page_fetched_behind_the_login(tmp_path, monkeypatch, address):
+def test_a_database_stores_data_fetched_by_a_page_behind_the_login(tmp_path, monkeypatch, address):
     with served(LoginSite(pages=2, lasts=5)) as site:
         site.markup["/app"], site.data["/data.json"] = APP, f'{{"text": "{MATTER}"}}'
         result = run(tmp_path, site, f"{site.url}/", monkeypatch, store=address.text)
@@ -74,7 +74,7 @@ def test_a_database_holds_what_a_page_fetched_behind_the_login(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("door", ["redirect", "401"])
-def test_a_session_that_ends_while_pages_are_rendered_is_noticed_by_what_they_fetch(tmp_path, monkeypatch, door):
+def test_the_end_of_a_session_is_detected_in_requests_of_rendered_pages(tmp_path, monkeypatch, door):
     with served(LoginSite(pages=1, lasts=4, door=door)) as site:
         for number in range(8):
             path = f"/data/{number}.json"
@@ -88,7 +88,7 @@ def test_a_session_that_ends_while_pages_are_rendered_is_noticed_by_what_they_fe
     assert Collection(tmp_path / "c").sane() == []
 
 
-def test_a_page_of_another_host_gets_nothing_of_what_is_behind_the_login(tmp_path, monkeypatch):
+def test_a_page_of_another_host_gets_no_data_behind_the_login(tmp_path, monkeypatch):
     with served(LoginSite(pages=2)) as site, served(LoginSite()) as other:
         inside = f"{site.url}/data.json"
         site.data["/data.json"] = f'{{"text": "{MATTER}"}}'
@@ -108,6 +108,6 @@ def test_a_page_of_another_host_gets_nothing_of_what_is_behind_the_login(tmp_pat
         assert "/evil" in other.paths()
         assert "evil as sent" in text_of(tmp_path, f"{other.url}/evil")
         by = [path for path in site.paths() if "by=" in path]
-    # the redirect is a page's link to the crawl (`goes_to`), and its answer goes to no script
+    # for the crawl the redirect is a link of the page (`goes_to`); its answer goes to no script
     assert by in ([], ["/data.json?by=redirect"])
     assert MATTER not in text_of(tmp_path, f"{other.url}/evil")

@@ -1,4 +1,4 @@
-"""One search index of a database for all who search it: made by one, taken over by the others, never wrong."""
+"""A shared search index of a database: built by one reader, used by all others, always consistent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORDS = ("lights", "harbour", "ports OR charts", "site:a.test")
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
-    """The copy of a collection on another machine, by the machine's name."""
+    """The copy of a collection on another machine, by name of the machine."""
     monkeypatch.chdir(tmp_path)
 
     def on(machine, text):
@@ -55,13 +55,13 @@ def reader(tmp_path, monkeypatch):
 
 @pytest.fixture
 def shared(address, tmp_path):
-    """The address of an empty collection whose index lies in a folder."""
+    """The address of an empty collection with its index in a folder."""
     return replace(address, index=str(tmp_path / "index"))
 
 
 @pytest.fixture
 def indexed(monkeypatch):
-    """The pages that were given to the engine, one after another."""
+    """The pages given to the engine, in order."""
     pages, real = [], search_index.IndexWorker._to_index
 
     def to_index(self, marked):
@@ -77,19 +77,19 @@ def crawled(address, server, **values):
 
 
 def answers(folder):
-    """What searches find, without the time that each took."""
+    """Results of searches without their times."""
     with Collection(folder) as collection:
         results = [collection.search(word, limit=50, facets=True) for word in WORDS]
     return [replace(result, took_s=0.0) for result in results]
 
 
 def pages_of(results):
-    """Which pages answer, in no order: how they are ranked depends on what an index had before, too."""
+    """Matching pages, unordered: the ranking also depends on the history of an index."""
     return [(result.query, result.total, sorted(hit.url for hit in result.hits), result.notes) for result in results]
 
 
 def own_answers(address, reader, name):
-    """The same with an index of one's own, made of a new copy."""
+    """The same with a local index, built from a new copy."""
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE meta SET name = 'elsewhere' WHERE name = 'index'")
     folder = reader(name, replace(address, index="").text)
@@ -106,7 +106,7 @@ def marks(folder):
 
 
 def pointer_of(address):
-    """The small file that names the published set."""
+    """The pointer file to the published set."""
     return Path(address.index) / f"{address.collection}-{shared_index.INDEX}.json"
 
 
@@ -114,10 +114,10 @@ def set_of(address):
     return json.loads(pointer_of(address).read_text())
 
 
-def test_a_second_reader_takes_over_what_the_first_one_made(shared, reader, indexed):
+def test_a_second_reader_uses_the_index_of_the_first(shared, reader, indexed):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
-    plain = replace(shared, index="").text  # the place is remembered
+    plain = replace(shared, index="").text  # the place is stored
     first = reader("one", plain)
     made = answers(first)
     assert min(result.total for result in made) > 3 and len(indexed) >= 40
@@ -131,21 +131,21 @@ def test_a_second_reader_takes_over_what_the_first_one_made(shared, reader, inde
 
 
 def asked(text, **more):
-    """What searches of the database answer, in a process that may hold a copy or not."""
+    """Results of searches of the database, in a process with or without a copy."""
     with periplus.open(text) as collection:
         results = [collection.search(word, limit=50, facets=True, **more) for word in WORDS]
     return [replace(result, took_s=0.0) for result in results]
 
 
 def copies(tmp_path, machine):
-    """Files of copies that a machine holds, and of indexes those that are not elsewhere."""
+    """Files of copies on a machine, and local files of indexes."""
     return list((tmp_path / machine).rglob("*.db")), [
         path for path in (tmp_path / machine).rglob("*.pos") if not path.is_symlink()
     ]
 
 
 def of_storage(shared, tmp_path):
-    """The same collection, with an index in what is no folder."""
+    """The same collection, with an index outside of a folder."""
     fsspec.register_implementation("failing", FailingStorage, clobber=True)
     return replace(shared, index=f"failing://{tmp_path / 'bucket'}")
 
@@ -179,7 +179,7 @@ def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypa
     assert copies(tmp_path, "two")[0] == []
 
 
-def test_pages_that_changed_or_went_since_are_shown_as_they_are(shared, reader, tmp_path, monkeypatch):
+def test_changed_and_deleted_pages_are_shown_in_their_current_state(shared, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
     made = answers(reader("one", shared.text))
@@ -193,7 +193,7 @@ def test_pages_that_changed_or_went_since_are_shown_as_they_are(shared, reader, 
     assert next(hit.title for hit in of_site.hits if hit.url == changed) == "Anew"
 
 
-def test_without_a_published_index_a_search_makes_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
+def test_without_a_published_index_a_search_builds_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
@@ -205,7 +205,7 @@ def test_without_a_published_index_a_search_makes_one_from_a_copy(shared, addres
     assert asked(shared.text)[3].total == 5, "an index of what was there before is none of this"
 
 
-def test_an_index_whose_place_is_away_is_searched_as_it_was(shared, reader, tmp_path, monkeypatch):
+def test_an_index_with_an_unavailable_place_is_searched_unchanged(shared, reader, tmp_path, monkeypatch):
     monkeypatch.setattr(publications, "AGAIN_S", ())
     tried = FailingStorage._tried
     monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
@@ -220,7 +220,7 @@ def test_an_index_whose_place_is_away_is_searched_as_it_was(shared, reader, tmp_
     assert asked(shared.text) == made and copies(tmp_path, "two")[0] == []
 
 
-def test_a_kill_while_an_index_is_fetched_leaves_the_one_before(shared, reader, tmp_path, monkeypatch):
+def test_a_kill_while_fetching_an_index_keeps_the_previous_one(shared, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         for number, (where, name) in enumerate(
             [(shared_index, "take_over"), (os, "link"), (Path, "symlink_to"), (Path, "rename"), (Path, "replace")]
@@ -240,7 +240,7 @@ def test_a_kill_while_an_index_is_fetched_leaves_the_one_before(shared, reader, 
                 asked(shared.text)
             assert asked(shared.text) == made, (number, name)
     sets = [path for path in (tmp_path / "two").rglob("index-*") if path.is_dir()]
-    assert len(sets) == 2, "the one that is searched and the one before"
+    assert len(sets) == 2, "the current and the previous set"
 
 
 def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, monkeypatch):
@@ -255,7 +255,7 @@ def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, m
     assert [hit.url for hit in alone.hits] and copies(tmp_path, "two")[0] != [], "columns are looked up in the copy"
 
 
-def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_others(shared, reader, indexed):
+def test_changes_are_indexed_incrementally_and_published(shared, reader, indexed):
     site = graph_site(RECIPE)
     with serve(site) as server:
         crawled(shared, server, max_pages=20)
@@ -276,7 +276,7 @@ def test_what_is_behind_is_indexed_from_what_changed_and_published_for_the_other
     assert pages_of(without) == own_answers(shared, reader, "own too")
 
 
-def test_a_search_that_stays_open_sees_what_was_taken_over(shared, reader):
+def test_an_open_search_uses_a_newly_fetched_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
         with Collection(reader("two", shared.text)) as collection:
@@ -288,29 +288,29 @@ def test_a_search_that_stays_open_sees_what_was_taken_over(shared, reader):
     assert again == made
 
 
-def test_a_copy_of_an_earlier_moment_than_the_index_and_the_other_way_round_answer_rightly(
-    shared, reader, monkeypatch, indexed
-):
+def test_a_copy_older_or_newer_than_the_index_gives_correct_results(shared, reader, monkeypatch, indexed):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=15)
         old = reader("old", shared.text)
         crawled(shared, server)
     made = answers(reader("new", shared.text))
-    with monkeypatch.context() as frozen:  # the database is away: the copy stays as it is
+    with monkeypatch.context() as frozen:  # the database is unavailable: the copy does not change
         frozen.setattr(shared_index, "folder_of", lambda text: old)
         assert shared_index.take_over_index(shared_index.shared_index(old))
-        frozen.setattr(search_index, "publishing", lambda *given: contextlib.nullcontext(None))  # another publishes
+        frozen.setattr(
+            search_index, "publishing", lambda *given: contextlib.nullcontext(None)
+        )  # another process publishes
         early = answers(old)
     with contextlib.closing(reading.connect(old)) as connection:
         here = {url for (url,) in connection.execute("SELECT u.text FROM url u JOIN page p ON p.url_id = u.id")}
     assert {hit.url for hit in early[0].hits} <= here and len(here) == 15
-    assert any("not yet" in note for note in early[0].notes), "and it is said that the index has others"
+    assert any("not yet" in note for note in early[0].notes), "and the difference of the index is reported"
     indexed.clear()
     assert pages_of(answers(reader("old", shared.text))) == pages_of(made)
     assert len(indexed) < 40
 
 
-def test_one_publishes_at_a_time_and_the_others_search_what_there_is(shared, reader):
+def test_one_process_publishes_at_a_time_and_others_search_the_current_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         before = answers(reader("one", shared.text))
@@ -327,7 +327,7 @@ def test_one_publishes_at_a_time_and_the_others_search_what_there_is(shared, rea
     assert answers(folder)[0].total > before[0].total
 
 
-def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
+def test_a_process_that_lost_the_lock_publishes_nothing(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
     folder = reader("one", shared.text)
@@ -345,7 +345,7 @@ def test_who_lost_the_right_to_publish_publishes_nothing(shared, reader):
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL at one place."""
+    """Simulates SIGKILL at a given place."""
 
 
 PLACES = [
@@ -361,7 +361,7 @@ PLACES = [
 
 
 def test_a_kill_between_any_two_steps_loses_nothing(shared, reader, monkeypatch):
-    """Before and after each step of one who takes over, indexes and publishes; each time there is something new."""
+    """Before and after each step of fetching, indexing and publishing, each time with new pages."""
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
     answers(reader("one", shared.text))
@@ -388,7 +388,7 @@ def test_a_kill_between_any_two_steps_loses_nothing(shared, reader, monkeypatch)
     assert two == answers(reader("three", shared.text)) and pages_of(two) == own_answers(shared, reader, "own")
 
 
-def test_files_go_when_no_reader_can_hold_them(shared, reader, monkeypatch):
+def test_files_are_deleted_when_no_reader_can_use_them(shared, reader, monkeypatch):
     now = [1_000_000.0]
     monkeypatch.setattr(shared_index.time, "time", lambda: now[0])
     folder = Path(shared.index)
@@ -420,7 +420,7 @@ def test_files_go_when_no_reader_can_hold_them(shared, reader, monkeypatch):
 
 
 class FailingStorage(LocalFileSystem):
-    """Object storage that fails at every third call: in turn before it does what it was asked, and after."""
+    """Object storage that fails at every third call, alternately before and after the operation."""
 
     protocol = "failing"
     calls, is_away = 0, False
@@ -447,9 +447,7 @@ class FailingStorage(LocalFileSystem):
         return self._tried(super().cat_file, *given, **more)
 
 
-def test_storage_that_fails_now_and_then_or_is_away_gives_no_wrong_answer(
-    shared, reader, tmp_path, monkeypatch, caplog
-):
+def test_flaky_or_unavailable_storage_gives_no_wrong_results(shared, reader, tmp_path, monkeypatch, caplog):
     fsspec.register_implementation("failing", FailingStorage, clobber=True)
     monkeypatch.setattr(FailingStorage, "calls", 0)
     monkeypatch.setattr(publications, "AGAIN_S", (0.0, 0.0, 0.0))
@@ -481,7 +479,7 @@ def test_a_damaged_file_is_never_opened(shared, reader):
     assert answers(reader("three", shared.text)) == made
 
 
-def test_a_collection_that_was_made_anew_has_another_index(shared, reader):
+def test_a_recreated_collection_has_another_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         answers(reader("one", shared.text))
@@ -492,7 +490,7 @@ def test_a_collection_that_was_made_anew_has_another_index(shared, reader):
     assert set_of(shared)["note"]["settled"] == "1"
 
 
-def test_words_of_deleted_pages_leave_the_place_at_once(shared, reader, monkeypatch):
+def test_words_of_deleted_pages_are_removed_at_once(shared, reader, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
     with Collection(reader("one", shared.text)) as collection:
@@ -526,7 +524,7 @@ def test_vectors_are_published_for_all(shared, reader, tmp_path):
                 assert nearest[0].url == urls[3]
 
 
-def test_vectors_without_a_place_are_refused_with_the_way(address, tmp_path, monkeypatch):
+def test_vectors_without_a_place_are_refused_with_a_remedy(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with serve(graph_site(RECIPE)) as server:
         crawled(address, server, max_pages=3)
@@ -535,10 +533,10 @@ def test_vectors_without_a_place_are_refused_with_the_way(address, tmp_path, mon
     assert ran.exit_code == 2 and "index=PLACE" in ran.output
 
 
-def test_the_process_beside_a_crawl_publishes_while_it_goes_on_and_at_its_end(shared, reader, monkeypatch):
+def test_the_indexing_process_publishes_during_a_crawl_and_at_its_end(shared, reader, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
-        two = [start_indexing(shared.text) for _ in range(2)]  # of two machines; one of them publishes
+        two = [start_indexing(shared.text) for _ in range(2)]  # on two machines; one of them publishes
         for _ in range(600):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 two[0].wait(0.1)

@@ -1,4 +1,4 @@
-"""The documentation is built as a site where its builder is installed: no dead link, no other host, a search."""
+"""The documentation is built as a site if its builder is installed: no dead link, no other host, a search."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_every_page_is_in_it_and_no_link_is_dead(site: Path, tmp_path: Path) -> 
     assert "broken-link" not in ran.stdout and "broken-fragment" not in ran.stdout
 
 
-def test_the_navigation_names_every_page(site: Path) -> None:
+def test_the_navigation_lists_every_page(site: Path) -> None:
     named = set(re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")))
     written = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert {name for name in written - named if not name.startswith("decisions/")} == set()
 
 
-def test_no_page_asks_another_host_for_anything(site: Path) -> None:
+def test_no_page_requests_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         for match in LOADED.finditer(page.read_text("utf-8")):
             assert not re.match(r"(?:\w+:)?//", match[1] or match[2]), (page, match[0])
@@ -54,7 +54,7 @@ def test_no_page_asks_another_host_for_anything(site: Path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.skipif(not PROGRAM, reason="no Chromium")
-def test_it_is_searched_when_it_is_opened_as_files(site: Path) -> None:
+def test_search_works_in_local_files(site: Path) -> None:
     with Browser.started() as browser:
         browser.open((site / "index.html").as_uri())
         browser.value("document.querySelector('.md-search__button').click()")

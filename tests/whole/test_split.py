@@ -1,4 +1,4 @@
-"""A collection is split into parts that hold each of its rows once, and go on as one crawl would."""
+"""A collection is split into parts that contain each row once, and continue like one crawl."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLES = ("url", "page", "visit", "link", "bad_link", "queue", "start", "alias",
 
 @pytest.fixture(params=["folders", "databases"])
 def places(request, tmp_path):
-    """Of a collection, and of its four parts."""
+    """Places of a collection and of its four parts."""
     if request.param == "folders":
         yield [str(tmp_path / name) for name in ("whole", *"1234")]
         return
@@ -40,7 +40,7 @@ def split(*words):
 
 
 def rows_of(place):
-    """The rows of each table, of URLs by their texts."""
+    """Rows of each table, with URLs as texts."""
     ask = collection_at(place).ask
     rows = {name: ask(f"SELECT count(*) FROM {name}")[0][0] for name in TABLES}
     foreign = {
@@ -58,7 +58,7 @@ def rows_of(place):
     return rows
 
 
-def test_the_parts_hold_each_row_once_and_end_the_crawl_together(tmp_path, places):
+def test_the_parts_contain_each_row_once_and_complete_the_crawl(tmp_path, places):
     source, *parts = places
     with serve(web()) as server:
         whole, _ = crawled(tmp_path / "one", server, *HOSTS)
@@ -86,7 +86,7 @@ def test_the_parts_hold_each_row_once_and_end_the_crawl_together(tmp_path, place
         assert together(parts) == whole.tables
 
 
-def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path):
+def test_a_stopped_split_continues_and_its_source_is_not_crawled(tmp_path):
     source, one, two = (tmp_path / name for name in ("whole", "one", "two"))
     with serve(web()) as server:
         crawled(source, server, *HOSTS, max_pages=10)
@@ -110,8 +110,8 @@ def test_a_split_that_was_stopped_goes_on_and_nobody_crawls_its_source(tmp_path)
 @pytest.mark.parametrize(
     "fault", ["DELETE FROM {0} WHERE rowid = new.rowid", "UPDATE {0} SET {1} = -1 WHERE rowid = new.rowid"]
 )
-def test_a_part_in_which_a_row_is_missing_or_differs_is_no_part(tmp_path, table, fault):
-    """A trigger stands for the disk that loses or changes what is written to it."""
+def test_a_part_with_a_missing_or_different_row_is_refused(tmp_path, table, fault):
+    """A trigger simulates a disk that loses or changes data."""
     source = stored(
         tmp_path / "whole", {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"]
     )

@@ -1,4 +1,4 @@
-"""Does `periplus status` count what there is?"""
+"""`periplus status` counts correctly."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SELECT h.key, (SELECT count(*) FROM url u WHERE u.host_id = h.id AND u.reason = 
 
 
 @pytest.mark.parametrize("store", ["folder", "postgres"])
-def test_each_number_is_that_of_the_tables_after_a_killed_worker_and_a_stop(
+def test_each_number_equals_the_tables_after_a_killed_worker_and_a_stop(
     tmp_path: Path, store: str, request: pytest.FixtureRequest
 ) -> None:
-    """Of a web whose sites link to each other: a page that another site's link led to first is listed twice."""
+    """For sites that link to each other: a page found first by a link of another site is listed twice."""
     address = request.getfixturevalue("address").text if store == "postgres" else ""
     with (
         served_apart("linked seed=7 sites=12 pages=40 links_between=100 links_per_page=8", tmp_path) as web,

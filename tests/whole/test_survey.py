@@ -1,4 +1,4 @@
-"""Campaigns over a small web: budget, choices, kills, sites that come and go, tables of links, what is shown."""
+"""Campaigns over a small web: budget, choices, kills, added and removed sites, tables of links, output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def server():
 @pytest.mark.parametrize(
     ("rule", "within"), [("r1", "breadth"), ("r2:3", "breadth"), ("scout", "learned"), ("r3", "breadth")]
 )
-def test_the_budget_is_kept_exactly_and_no_page_is_asked_for_twice(tmp_path, server, rule, within):
+def test_the_budget_is_exact_and_no_page_is_requested_twice(tmp_path, server, rule, within):
     kept, end = ran(tmp_path / "c", server, campaign(server, rule=rule, within=within))
     assert (end.state, end.note, end.counts.fetched) == ("stopped", "30 pages are fetched", 30)
     assert Counter(asked(server)).most_common(1)[0][1] == 1 and len(asked(server)) == 30
@@ -57,7 +57,7 @@ def test_several_pages_at_once_keep_the_budget_and_the_politeness(tmp_path, serv
     assert max(server.log.max_at_once(host) for host in (POOR, RICH, DRY)) == 1
 
 
-def test_a_time_may_be_the_budget(tmp_path, server):
+def test_the_budget_may_be_a_time(tmp_path, server):
     _, end = ran(tmp_path / "c", server, campaign(server, pages=0), delay_s=0.1, max_time_s=0.6)
     assert (end.state, end.note) == ("stopped", "max-time 0.6 s is over") and 3 <= end.counts.fetched < 3 * PAGES
 
@@ -73,8 +73,8 @@ def test_links_are_counted_as_pages_hosts_or_domains(tmp_path, item, of_rich):
     assert row.links == of_rich
 
 
-def test_r2_as_printed_stays_with_the_best_site(tmp_path, server):
-    """Two pages of each, then blocks of two on the greatest mean: rich has 3 new links a page and never dries up."""
+def test_r2_as_published_stays_with_the_best_site(tmp_path, server):
+    """Two pages of each, then blocks of two on the largest mean: rich has 3 new links per page and never dries up."""
     ran(tmp_path / "c", server, campaign(server))
     assert [host for host, _ in asked(server)][6:] == [RICH] * 24
 
@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_choices(tmp_path, server):
 
 
 @pytest.mark.parametrize("within", ["breadth", "learned"])
-def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_path, server, within):
+def test_frequent_restarts_do_not_change_choices(tmp_path, server, within):
     ran(tmp_path / "whole", server, campaign(server, rule="r2:4", within=within))
     whole, before = asked(server), len(asked(server))
     survey.create(tmp_path / "parts", campaign(server, rule="r2:4", within=within))
@@ -103,10 +103,10 @@ def test_whoever_goes_on_after_every_few_pages_chooses_as_if_never_stopped(tmp_p
     assert parts == whole
 
 
-def test_the_rule_knows_after_a_run_what_it_knew_in_it(tmp_path, server):
+def test_the_rule_is_restored_after_a_run(tmp_path, server):
     watched = []
     ran(tmp_path / "c", server, campaign(server, rule="scout"), stop=lambda one: bool(watched.append(one.standing())))
-    # nothing is left to do: the same again
+    # no work is left: the same again
     ran(tmp_path / "c", server, stop=lambda one: bool(watched.append(one.standing())))
     stored = standing_of(tmp_path / "c")
     assert stored.sites == watched[-1].sites and stored.harvest == watched[-1].harvest
@@ -121,7 +121,7 @@ def links_by_site(folder) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(("within", "at_once"), [("breadth", 1), ("learned", 1), ("learned", 4)])
-def test_killed_twice_it_reads_the_same_pages_in_the_same_order(tmp_path, server, within, at_once):
+def test_two_kills_do_not_change_the_order_of_pages(tmp_path, server, within, at_once):
     made = campaign(server, rule="r2:3", within=within, pages=60, at_once=at_once)
     ran(tmp_path / "whole", server, made)
     before = Counter(asked(server))
@@ -145,12 +145,12 @@ def test_killed_twice_it_reads_the_same_pages_in_the_same_order(tmp_path, server
 
 
 def visited(folder) -> list[tuple[str]]:
-    """The pages that were asked for, in the order in which they are stored."""
+    """Requested pages in stored order."""
     find = "SELECT u.text FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page' ORDER BY v.id"
     return Collection(folder).ask(find)
 
 
-def test_sites_come_and_go_while_it_runs(tmp_path, server):
+def test_sites_are_added_and_removed_during_a_run(tmp_path, server):
     folder = tmp_path / "c"
 
     def meddle(watched) -> bool:
@@ -176,7 +176,7 @@ def test_sites_come_and_go_while_it_runs(tmp_path, server):
     assert [row.short for row in standing_of(folder).sites] == ["poor", "dry"]
 
 
-def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path):
+def test_an_added_site_that_was_linked_before_is_crawled_from_its_start(tmp_path):
     other = Site("other.test")
     first = Site("first.test")
     first.add(Page("/", "F", html=links(other.url("/deep/page")) + text("f", 0)))
@@ -194,7 +194,7 @@ def test_a_site_that_was_met_before_it_was_added_is_read_from_its_start(tmp_path
         assert set(kept.reasons.values()) == {Reason.OK} and kept.sane() == []
 
 
-def test_a_site_that_comes_back_goes_on_where_it_was(tmp_path, server):
+def test_a_site_added_again_continues(tmp_path, server):
     folder, sites = tmp_path / "c", (POOR, RICH)
     ran(folder, server, campaign(server, *sites, pages=20))
     _, (gone,) = survey.remove_sites(folder, ["rich"])
@@ -206,7 +206,7 @@ def test_a_site_that_comes_back_goes_on_where_it_was(tmp_path, server):
     assert Counter(host for host, _ in asked(server)) == {POOR: PAGES, RICH: PAGES}
 
 
-def test_a_start_that_does_not_load_is_not_available_with_its_reason(tmp_path):
+def test_a_failing_start_is_unavailable_with_its_reason(tmp_path):
     down = Site("down.test")
     down.answer("/", Answer(404, b"gone", "text/html"), linked_from=None)
     with serve(Web([down, *web().sites.values()])) as server:
@@ -215,7 +215,7 @@ def test_a_start_that_does_not_load_is_not_available_with_its_reason(tmp_path):
     assert first.state.startswith("not available: not found") and (first.links, second.state) == (0, "reading")
 
 
-def test_levels_are_limited_to_those_wished(tmp_path, server):
+def test_depth_is_limited(tmp_path, server):
     kept, end = ran(tmp_path / "c", server, campaign(server, POOR, pages=0), max_depth=1)
     assert (end.state, end.counts.fetched) == ("done", 1 + PAGES // 2)
     assert {
@@ -273,7 +273,7 @@ def test_links_are_deleted_as_chosen_and_no_others(tmp_path, server):
     assert list(survey.links(folder, survey.LinkChoice("bad"))) == []
 
 
-def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
+def test_several_hosts_may_be_one_site_and_units_of_a_host_share_its_delay():
     units = [
         unit_of("https://www.a.org/", "a", prefixes=["a.org", "*.a.org"]),
         unit_of("https://b.org/~ann", "ann"),
@@ -320,21 +320,21 @@ def test_several_hosts_may_be_one_site_and_units_of_one_host_are_asked_as_one():
         ({"units": (unit_of("a.org"), unit_of("a.org/~x", "y", prefixes=["a.org"]))}, "prefix of both"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path, wrong, said):
+def test_invalid_campaigns_are_refused_before_anything_is_created(tmp_path, wrong, said):
     with pytest.raises(UsageError, match=said):
         survey.create(tmp_path / "c", Campaign(**{"units": (unit_of("a.org"),), **wrong}))
     assert not (tmp_path / "c").exists()
 
 
 def test_every_host_is_compared_and_10_000_scores_are_kept(tmp_path):
-    """All from the start: how far scores lag behind must not depend on when a site was met."""
+    """All from the start: the delay of scores must not depend on the time of discovery."""
     units = tuple(unit_of(f"s{number}.test") for number in range(10_000))
     policy = survey_policy(Campaign(units=units, pages=50, within="breadth"), survey.DEFAULTS)
     policy.book(SiteKey("s7.test"), [Url("http://x.test/")], 0.1)
     assert len(policy.scope.sites) == len(policy.rule.places) == 10_000
 
 
-def test_hosts_are_chosen_alike_in_whatever_order_they_are_offered():
+def test_choices_do_not_depend_on_the_order_of_offers():
     units = tuple(unit_of(f"s{number}.test") for number in range(5))
     hosts = [ReadyHost(7 - at, HostKey(f"s{at}.test:80"), SiteKey(f"s{at}.test"), 1, 0, 0.0) for at in range(5)]
     for offered in permutations(hosts):
@@ -375,7 +375,7 @@ def test_the_commands_from_the_list_of_sites_to_the_report(tmp_path, server):
     assert told("survey", "run", "--max-pages", "5", *flags, cwd=tmp_path).returncode == 2
 
 
-def test_another_process_stops_it(tmp_path, server: Server):
+def test_another_process_can_stop_it(tmp_path, server: Server):
     folder = tmp_path / "c"
     survey.create(folder, campaign(server, pages=0, at_once=1))
 
@@ -391,7 +391,7 @@ def test_another_process_stops_it(tmp_path, server: Server):
     assert survey.run(folder, quick(server), lambda watched: False).state == "done"
 
 
-def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):
+def test_output_fits_terminals_without_block_characters(tmp_path, server):
     ran(tmp_path / "c", server, campaign(server))
     with reading.reading():
         lines = list(standing_lines(standing_of(tmp_path / "c"), most=1, boxes=False))
@@ -402,7 +402,7 @@ def test_what_is_shown_fits_terminals_without_block_signs(tmp_path, server):
     )
 
 
-def test_the_example_finds_the_site_that_links(tmp_path):
+def test_the_example_finds_the_site_with_external_links(tmp_path):
     program = Path(__file__).parents[2] / "examples" / "survey" / "campaign.py"
     ended = subprocess.run(
         [sys.executable, str(program)],
@@ -419,7 +419,7 @@ def test_the_example_finds_the_site_that_links(tmp_path):
 
 
 def companion_web() -> Web:
-    """The small web, whose starts link to a hub, a partner and a search engine; the hub links back to two of them."""
+    """The small web; its starts link to a hub, a partner and a search engine; the hub links back to two of them."""
     made = web()
     hub, partner, engine = Site("hub.test"), Site("partner.test"), Site("www.google.com")
     outside = (hub.url("/en/"), partner.url("/"), engine.url("/"))
@@ -435,12 +435,12 @@ def companion_web() -> Web:
 
 
 @pytest.mark.parametrize("within", ["breadth", "learned"])
-def test_companions_are_read_last_so_that_links_back_show(tmp_path, within):
+def test_companions_are_fetched_last_to_find_links_back(tmp_path, within):
     with serve(companion_web()) as server:
         made = campaign(server, within=within, pages=30, read_companions=4)
         kept, end = ran(tmp_path / "c", server, made)
         asked_of = [host for host, _ in asked(server)]
-        # all.example, to which they all link, does not answer
+        # all.example, which they all link to, does not answer
         assert Counter(asked_of[26:]) == {"hub.test": 2, "partner.test": 2}
         assert not {*asked_of[:26]} - {RICH, POOR, DRY}
         assert len(asked_of) == end.counts.fetched == 30 and kept.sane() == []
@@ -452,7 +452,7 @@ def test_companions_are_read_last_so_that_links_back_show(tmp_path, within):
         assert "companions   4 pages of 2 strong companions" in "\n".join(standing_lines(stood))
 
 
-def test_a_stopped_run_goes_on_with_its_companions(tmp_path):
+def test_a_stopped_run_continues_with_its_companions(tmp_path):
     with serve(companion_web()) as server:
         survey.create(tmp_path / "c", campaign(server, pages=40, read_companions=20))
         runs = 0
@@ -461,7 +461,7 @@ def test_a_stopped_run_goes_on_with_its_companions(tmp_path):
             ran(tmp_path / "c", server, stop=lambda watched, at=at: len(asked(server)) >= at + 5, delay_s=0.04)
             runs += 1
         asked_of = [host for host, _ in asked(server)]
-        # they have four pages; what is left goes to the survey's own
+        # they have four pages; the rest of the budget goes to the survey's own sites
         assert Counter(asked_of[20:24]) == {"hub.test": 2, "partner.test": 2}
         assert len(asked_of) == len(set(asked(server))) == 40 and runs > 3
 
@@ -471,7 +471,7 @@ def test_without_strong_companions_their_pages_go_to_the_sites(tmp_path, server)
     assert [host for host, _ in asked(server)] == [RICH] * 12 and end.counts.fetched == 12
 
 
-def test_a_companion_that_joins_the_survey_is_read_as_one_of_its_sites(tmp_path):
+def test_a_companion_that_joins_the_survey_is_crawled_as_a_site(tmp_path):
     with serve(companion_web()) as server:
         ran(tmp_path / "c", server, campaign(server, pages=30, read_companions=10))
         hub = unit_of(server.url("hub.test"))
@@ -498,6 +498,6 @@ def test_every_site_gets_its_least_pages_before_the_rule_chooses(tmp_path, serve
         ({"least_pages": -1}, "must not be negative"),
     ],
 )
-def test_floors_and_shares_that_cannot_be_are_refused(tmp_path, server, fields, words):
+def test_invalid_minimums_and_shares_are_refused(tmp_path, server, fields, words):
     with pytest.raises(UsageError, match=words):
         survey.create(tmp_path / "c", campaign(server, **fields))

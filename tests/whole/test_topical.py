@@ -1,4 +1,4 @@
-"""Topical crawls over a small web: what is found first, kills, limits, why it stopped, the command."""
+"""Topical crawls over a small web: order, kills, limits, reasons to stop, the command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHIP, MORE, PORTAL, OFF, HIDDEN, LIST = "ship.test", "more.test", "portal.test",
 
 
 def prose(relevant: bool, number: str) -> str:
-    """Different on each page: pages that say the same would be taken for a trap."""
+    """Unique text: pages with equal text would be treated as a trap."""
     rng = random.Random(number)
     words = ["harbour", "sailor", "anchor", "cargo"] if relevant else ["football", "recipe", "garden", "season"]
     return " ".join(
@@ -40,8 +40,8 @@ def page(site: Site, path: str, relevant: bool, *links: tuple[str, str]) -> None
 
 
 def web() -> Web:
-    """50 relevant pages of 230: on two sites, in one directory of a portal,
-    and on a site that only a list off the topic links to.
+    """50 relevant pages of 230: on two sites, in a directory of a portal, and on a site that is linked only from a list
+    off the topic.
     """
     sites = {host: Site(host) for host in (SHIP, MORE, PORTAL, OFF, HIDDEN, LIST)}
     start = [(f"/p{n}", f"cargo {n}") for n in range(1, 16)] + [
@@ -82,7 +82,7 @@ def web() -> Web:
 
 
 def judge(texts):
-    """By the share of the topic's words."""
+    """Judges by the share of words of the topic."""
     counts = [
         (sum(text.lower().count(word) for word in ("harbour", "sailor", "anchor", "cargo")), len(text.split()))
         for text in texts
@@ -123,9 +123,9 @@ def test_a_topical_crawl_is_paused_like_any_other(tmp_path, server):
     assert Collection(tmp_path / "c").sane() == []
 
 
-def test_what_is_on_the_topic_is_fetched_first(tmp_path, server):
-    """Loosely: a host that was just met is asked at the loop's next look,
-    so how much comes before it depends on the machine.
+def test_relevant_pages_are_fetched_first(tmp_path, server):
+    """Approximately: a new host is requested at the next iteration of the loop, so the order depends on the
+    machine.
     """
     end = ran(server, tmp_path / "c", max_pages=70)
     targets = asked(server)
@@ -143,7 +143,7 @@ def test_the_published_order_runs_on_the_same_engine(tmp_path, server):
     assert end.end.counts.fetched == 40 and len(set(asked(server))) == 40
 
 
-def test_all_that_can_be_reached_is_fetched_at_last(tmp_path, server):
+def test_all_reachable_pages_are_fetched_in_the_end(tmp_path, server):
     end = ran(server, tmp_path / "c", known=(Url(server.url(HIDDEN, "/p3")), Url(server.url(HIDDEN, "/nowhere"))))
     assert end.end.note == "no page is left to fetch" and end.end.counts.waiting == 0
     assert end.recall == 0.5
@@ -157,23 +157,21 @@ def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
     assert end.end.counts.waiting > 0
 
 
-def test_whoever_goes_on_knows_what_was_known(tmp_path, server, monkeypatch):
-    """Which of equally known pages is next may differ: promises are reckoned anew at a start,
-    and hosts rest meanwhile.
-    """
+def test_a_continued_crawl_knows_earlier_pages(tmp_path, server, monkeypatch):
+    """The order of equally promising pages may differ: promises are recomputed at a start, and hosts have delays."""
     made = []
     monkeypatch.setattr("periplus.api.topical_run.make_queue", lambda name: made.append(make_queue(name)) or made[-1])
     ran(server, tmp_path / "c", max_pages=40)
     ran(server, tmp_path / "c", max_pages=1, watch=lambda standing: True)
     before, after = (queue.seen for queue in made if len(queue.seen))
     assert (before.urls, before.read) == (after.urls, after.read)
-    again = np.flatnonzero(before.waits != after.waits)  # in hand when the budget was spent, and put back
+    again = np.flatnonzero(before.waits != after.waits)  # taken when the budget was spent, and returned
     assert after.waits[again].all() and len(again) <= 2
     for name in ("links", "worth_sum", "promise", "credit", "worth", "parents", "words"):
         np.testing.assert_allclose(getattr(before, name), getattr(after, name), err_msg=name)
 
 
-def test_killed_it_goes_on_with_what_it_had_learned(tmp_path, server):
+def test_a_killed_crawl_continues_with_its_knowledge(tmp_path, server):
     folder = tmp_path / "c"
     (tmp_path / "good").mkdir()
     (tmp_path / "bad").mkdir()

@@ -1,6 +1,4 @@
-"""What was left as an endless series is told wherever a crawl's state is: at its end, in `status`,
-`check` and the report, with the flag that reads it.
-"""
+"""URLs left out as endless series are reported at the end of a crawl, in `status`, `check` and the report."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from periplus.present.wording import traps_left
 from testweb import GraphRecipe, graph_site, serve, traps
 
 
-def test_end_status_check_and_report_say_which_and_how_many(tmp_path):
+def test_end_status_check_and_report_list_them_with_numbers(tmp_path):
     site = graph_site(GraphRecipe(seed=1, pages=30, page_bytes=1500, host="traps.test"))
     traps.calendar(site)
     with serve(site) as server:

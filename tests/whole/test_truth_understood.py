@@ -1,6 +1,4 @@
-"""What `document` reads in the pages of the synthetic web is what their makers wrote: every link with all its traits,
-and the titles.
-"""
+"""`document` parses the pages of the synthetic web correctly: all links with their attributes, and titles."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from testweb import Server, recipes, serve
 
 
 def fetched(server: Server, url: str) -> Fetched:
-    """The page as its server sends it; no redirects, no compression."""
+    """The page as sent by its server, without redirects and compression."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     try:
@@ -41,7 +39,7 @@ def test_every_link_is_found_with_kind_place_anchor_and_number(recipe):
 
 
 def first_spellings(links):
-    """The links, those to one URL in two spellings (RFC 3986, 6.2.2) as one: the first, as often as both."""
+    """Links with spellings of a URL (RFC 3986, 6.2.2) merged: the first spelling with the sum of their numbers."""
     firsts = {}
     for link in links:
         key = (identity(Url(link.target)), link.kind, link.position, link.nofollow)
@@ -51,7 +49,7 @@ def first_spellings(links):
 
 
 @pytest.mark.parametrize("recipe", ["graph pages=20", "page-rules"])
-def test_titles_and_texts_are_those_written(recipe):
+def test_titles_and_texts_are_as_written(recipe):
     with serve(recipes.web_of(recipe)) as server:
         for url, page in server.truth.pages.items():
             document = understand(Url(url), fetched(server, url))

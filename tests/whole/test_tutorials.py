@@ -1,4 +1,4 @@
-"""Every command of every tutorial is run as its reader would, and what the tutorial shows is what comes."""
+"""Runs every command of every tutorial, and compares the output with the tutorial."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PROGRAM = Path(sys.executable).parent
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in TUTORIALS.glob("*.md") if path.stem != "index"))
-def test_a_tutorial_does_what_it_says(name: str, tmp_path: Path) -> None:
+def test_a_tutorial_works_as_written(name: str, tmp_path: Path) -> None:
     assert len(list(follow(TUTORIALS / f"{name}.md", tmp_path, PROGRAM))) >= 5
 
 
-def test_there_is_one_for_each_role_and_the_index_names_it() -> None:
+def test_each_role_has_a_tutorial_that_the_index_lists() -> None:
     roles = {"webmaster", "webometrician", "editor", "archivist", "administrator", "python"}
     assert {path.stem for path in TUTORIALS.glob("*.md")} == roles | {"index"}
     index = (TUTORIALS / "index.md").read_text("utf-8")
@@ -53,7 +53,7 @@ $ sleep 9
     ]
 
 
-def test_only_what_differs_from_run_to_run_is_left_out() -> None:
+def test_only_variable_output_is_ignored() -> None:
     assert plain("Done — after 1 min 3 s\n8 of 9  2026-11-23T01:14:05Z 152 KB") == [
         "Done — after <time>",
         "8 of 9 <date> 152 KB",
@@ -64,7 +64,7 @@ def test_only_what_differs_from_run_to_run_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("command", ["false", "echo other"])
-def test_a_tutorial_that_is_not_true_fails(command: str, tmp_path: Path) -> None:
+def test_a_wrong_tutorial_fails(command: str, tmp_path: Path) -> None:
     untrue = tmp_path / "untrue.md"
     untrue.write_text(f"```console\n$ {command}\nthis\n```\n")
     with pytest.raises(TutorialFailure, match=r"untrue\.md, line 2"):

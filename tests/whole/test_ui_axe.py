@@ -1,7 +1,7 @@
-"""Every screen before axe-core, at three widths, light and dark: it violates no rule; and tables from the keyboard.
+"""Checks every screen with axe-core, at three widths, light and dark; and tables with the keyboard.
 
-axe-core is fetched by npm into a cache beside the user's others (PERIPLUS_AXE names a file instead) and never kept
-here; where npm brings none, these tests say so and are left out.
+npm fetches axe-core into the cache folder of the user (or PERIPLUS_AXE names a file); it is never stored here. Without
+it these tests are skipped with a message.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ WORDS = {
     "sea": "ship harbour sailor captain voyage deck anchor sail storm crew",
     "food": "recipe oven butter flour salt sugar onion garlic sauce dough",
 }
-# of parameters in paths, by the collection that has such things; tables and views are all tried
+# values of path parameters by collection; all tables and views are tested
 OTHERS = {"topic": ("c", "sea"), "portal": ("n", "coast")}
 COLLECTIONS = {"survey": "s", "topic": "c", "portal": "n", "stor": "n", "keywords": "n"}
-# a field of each group of settings is filled in, so that all of them stand open
+# a field of each group of settings is filled in, so that all groups are open
 EVERY_GROUP = (
     "settings_preset=gentle&set_scope=any&set_quantum=9&set_retries=3&set_index=no&set_contact=x&set_body_bytes=2000"
     "&set_ignore=x"
@@ -77,15 +77,15 @@ QUERIES = {
     "/c/e/fault": ("?code=suspect-link&cause=https://e.org/gone",),
 }
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
-ENTRY: list[str] = []  # the key of the entry with words
+ENTRY: list[str] = []  # the key of the entry with text
 MOST_TABS = 12  # from the top of a screen to the first row of its table
-# all of its own choice, and the size of targets (24 px or room around them: WCAG 2.2, 2.5.8), which it leaves to choice
+# its default rules, and the optional rule on target sizes (24 px or spacing: WCAG 2.2, 2.5.8)
 RULES = "{resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
 
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The script."""
+    """The axe-core script."""
     if named := os.environ.get("PERIPLUS_AXE"):
         return Path(named).read_text("utf-8")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "periplus-axe"
@@ -153,7 +153,7 @@ def browser() -> Iterator[Browser]:
 
 
 def addresses() -> list[str]:
-    """Of every screen, whoever adds one; tables and views one by one."""
+    """Addresses of all screens; tables and views individually."""
     made = ["/nowhere", "/c/none/live"]
     for screen in SCREENS:
         inside = screen.path.removeprefix("/c/{name}/")
@@ -187,7 +187,7 @@ def test_no_screen_violates_a_rule_of_axe(path: str, axe: str, address: str, bro
 
 
 @pytest.mark.parametrize("path", ["/c/e/t/pages", "/c/e/t/faults", "/c/e/t/issues", "/c/e/t/links"])
-def test_the_first_row_of_a_table_is_near_and_arrows_lead_on(path: str, address: str, browser: Browser) -> None:
+def test_the_first_row_of_a_table_is_near_and_arrow_keys_work(path: str, address: str, browser: Browser) -> None:
     browser.look(WIDTHS[0], 900)
     browser.open(address + path)
     tabs = 0

@@ -1,8 +1,7 @@
-"""A site that attacks whoever looks at its map: its titles, words, addresses and headers are shown on every screen,
-and no script runs.
+"""A hostile site: its titles, texts, addresses and headers are shown on every screen, and no script runs.
 
-Each screen is opened twice: as it is, and with the browser told to leave our Content-Security-Policy aside, so that
-escaping is tried alone.
+Each screen is opened twice: unchanged, and with our Content-Security-Policy disabled in the browser, to test escaping
+alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from browser import Browser
 from periplus.api.collection import Collection
 from testweb import serve
 
-# had words become markup
+# if text had become markup
 STRAYS = (
     "iframe, base, math, main script, main style, main link, [onerror], [onload], [onfocus], [onmouseover], [ontoggle]"
 )
@@ -55,15 +54,15 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.mark.parametrize("policy", ["kept", "left aside"])
+@pytest.mark.parametrize("policy", ["enforced", "disabled"])
 def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, browser: Browser, policy: str) -> None:
     with Collection(collections / "x.periplus") as kept:
         home = kept.runs()[0].starts[0]
-    browser.without_policy(policy == "left aside")
+    browser.without_policy(policy == "disabled")
     browser.alarms.clear()
     own = f"{address}/static/ui.js"
-    # where the policy helps, some of each kind are enough
-    for path in islice(screens(home), 0, None, 1 if policy == "left aside" else 8):
+    # with the policy a sample of each kind is enough
+    for path in islice(screens(home), 0, None, 1 if policy == "disabled" else 8):
         browser.open(address + path)
         # a portal's own pages have links to their style
         strays = STRAYS.replace("main link, ", "") if "/site/" in path else STRAYS
@@ -76,8 +75,8 @@ def test_no_screen_runs_a_script_of_the_web(collections: Path, address: str, bro
     browser.without_policy(False)
 
 
-def test_the_alarm_would_be_heard(browser: Browser, tmp_path: Path) -> None:
-    """A page that does what ours must not."""
+def test_the_alarm_detects_a_vulnerable_page(browser: Browser, tmp_path: Path) -> None:
+    """Checks the test itself with a vulnerable page."""
     browser.without_policy(False)
     browser.alarms.clear()
     (tmp_path / "bad.html").write_text(
@@ -89,8 +88,8 @@ def test_the_alarm_would_be_heard(browser: Browser, tmp_path: Path) -> None:
     browser.alarms.clear()
 
 
-def test_hostile_words_are_there_and_only_words(collections: Path) -> None:
-    """Without a browser: the title stands in the table as text, and a spreadsheet computes nothing."""
+def test_hostile_text_is_present_as_text(collections: Path) -> None:
+    """Without a browser: the title is text in the table, and a spreadsheet does not evaluate it."""
     from interface import client
 
     asking = client(collections)

@@ -1,5 +1,5 @@
-"""A newcomer in front of the interface, in a real browser: adds a site, watches it, stops it, goes on, reads, searches,
-downloads, schedules.
+"""First use of the interface in a real browser: adds a site, watches, stops, continues, reads, searches, downloads,
+schedules.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def browser() -> Iterator[Browser]:
 
 
 def prepared(folder: Path, server: Server, **values: object) -> None:
-    """The collection's own settings, as the owner of these hosts would write them:
-    the interface itself lifts no rule.
-    """
+    """Settings of the collection by the owner of these hosts; the interface itself cannot relax these rules."""
     given = {**QUICK, "resolve": list(server.resolve), "sitemaps": False, "index": False, **values}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "demo.periplus").mkdir()
@@ -46,7 +44,7 @@ def prepared(folder: Path, server: Server, **values: object) -> None:
 
 
 def press(browser: Browser, button: str) -> None:
-    """The first button with these words."""
+    """Presses the first button with this text."""
     words = json.dumps(button)
     browser.send(f"[...document.querySelectorAll('button')].find(b => b.textContent.trim() == {words}).click()")
 
@@ -55,7 +53,7 @@ def follow(browser: Browser, words: str) -> None:
     browser.send(f"[...document.querySelectorAll('a')].find(a => a.textContent.trim() == {json.dumps(words)}).click()")
 
 
-def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_a_new_user_maps_a_site_and_finds_dead_links(tmp_path: Path, web: Server, browser: Browser) -> None:
     prepared(tmp_path, web, delay_s=0.05)
     with served(tmp_path) as address:
         browser.open(address)
@@ -76,7 +74,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         browser.until("/stopped/.test(document.getElementById('live-state').textContent)")
         fetched = int(str(browser.value("document.getElementById('live-n2').textContent")))
         assert fetched < PAGES
-        follow(browser, "Pages")  # what is there may be read and downloaded before the end
+        follow(browser, "Pages")  # results can be read and downloaded before the end
         assert browser.value("document.querySelectorAll('table.data tbody tr').length") > 5
         browser.open(f"{address}/c/demo/live")
         press(browser, "Continue")
@@ -88,7 +86,7 @@ def test_a_newcomer_maps_a_site_and_finds_what_is_dead(tmp_path: Path, web: Serv
         assert browser.alarms == []
 
 
-def test_a_refused_site_is_read_after_the_consent_on_its_screen(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_a_refused_site_is_crawled_after_consent_on_its_screen(tmp_path: Path, web: Server, browser: Browser) -> None:
     prepared(tmp_path, web, delay_s=0.02, allow_private=False, max_pages=5)
     with served(tmp_path) as address:
         browser.open(address)
@@ -109,10 +107,10 @@ def test_a_refused_site_is_read_after_the_consent_on_its_screen(tmp_path: Path, 
 
 
 def _pauses(browser: Browser, web: Server) -> None:
-    """Nothing is asked for, through a reload too; then it goes on. What the button says follows the crawl."""
+    """No requests during the pause, also after a reload; then it continues. The button follows the crawl."""
     press(browser, "Pause")
     browser.until("/paused/.test(document.getElementById('live-state').textContent)")
-    # what was under way is stored
+    # open requests are stored
     browser.until("!/being asked/.test(document.getElementById('live-hosts').textContent)")
     asked = len(web.log.entries)
     browser.open(str(browser.value("location.href")))
@@ -127,7 +125,7 @@ def _pauses(browser: Browser, web: Server) -> None:
 
 
 def _reads(browser: Browser, web: Server, title: str) -> None:
-    """Map, broken links with those who link there, search."""
+    """Map, broken links with the linking pages, search."""
     follow(browser, "Map")
     assert browser.value("document.querySelectorAll('ul.map li').length") >= PAGES
     follow(browser, "Faults")
@@ -144,7 +142,7 @@ def _reads(browser: Browser, web: Server, title: str) -> None:
 
 
 def _deletes(browser: Browser, folder: Path) -> None:
-    """A page that is ticked, then the whole collection: each after it was said what goes."""
+    """Deletes a selected page, then the whole collection, each after a list of what will be deleted."""
     browser.open(f"{browser.value('location.origin')}/c/demo/t/pages?status=200")
     browser.value("document.querySelector('[name=page]').click()")
     press(browser, "Delete the selected pages…")
@@ -169,7 +167,7 @@ def _schedules(browser: Browser, folder: Path) -> None:
     queue.close()
 
 
-def test_every_screen_fits_a_phone_and_can_be_walked_by_keyboard(tmp_path: Path, web: Server, browser: Browser) -> None:
+def test_every_screen_fits_a_phone_and_works_by_keyboard(tmp_path: Path, web: Server, browser: Browser) -> None:
     from voyage import crawled
 
     crawled(tmp_path / "demo.periplus", web, HOST)

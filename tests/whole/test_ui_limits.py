@@ -1,6 +1,4 @@
-"""Limits and exclusions changed in the interface while a crawl runs: nothing is lost, nothing is fetched twice,
-and what was changed holds.
-"""
+"""Limits and exclusions changed in the interface during a crawl apply; nothing is lost or fetched twice."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ def folder(tmp_path: Path, web: Server) -> Path:
 
 
 class Visitor:
-    """Who presses buttons, without a browser."""
+    """Submits forms without a browser."""
 
     def __init__(self, address: str) -> None:
         self._place = address.removeprefix("http://")
@@ -61,7 +59,7 @@ class Visitor:
         self._asked(where, self._sealed(page, fields))
 
     def refused(self, page: str, where: str, **fields: str) -> str:
-        """What is said against it; empty: it was done."""
+        """The refusal of a form; empty if it was accepted."""
         said = self._asked(where, self._sealed(page, fields), "application/json", fails=True)
         return str(json.loads(said)["detail"]) if said else ""
 
@@ -75,7 +73,7 @@ class Visitor:
         return str(json.loads(self._asked("/c/demo/t/sites?columns=name", accept="application/json"))["rows"][0][0])
 
     def state(self) -> tuple[str, str, int]:
-        """(of the run, of the job, pages fetched)."""
+        """(state of the run, state of the job, pages fetched)."""
         said = json.loads(self._asked("/c/demo/live", accept="application/json"))
         fetched = {word: count for word, count, _ in said["figures"]}.get("fetched", 0)
         return (said["moment"] or {"state": ""})["state"], (said["job"] or {"state": ""})["state"], fetched
@@ -97,7 +95,7 @@ class Visitor:
 
 
 def asked_for(folder: Path, run: int = 0) -> list[str]:
-    """The pages that were asked for, in all runs or in one."""
+    """Requested pages of all runs or of one."""
     find = (
         "SELECT u.text FROM visit v JOIN url u ON u.id = v.url_id WHERE v.purpose = 'page'"
         " AND v.outcome <> 'skipped' AND ? IN (0, v.run_id)"
@@ -105,7 +103,7 @@ def asked_for(folder: Path, run: int = 0) -> list[str]:
     return [url for (url,) in Collection(folder / "demo.periplus").ask(find, run)]
 
 
-def test_limits_and_exclusions_changed_under_way_hold_and_lose_nothing(folder: Path, web: Server) -> None:
+def test_limits_and_exclusions_changed_during_a_crawl_apply_and_lose_nothing(folder: Path, web: Server) -> None:
     with served(folder) as address:
         visitor = Visitor(address)
         visitor.begins(web.url(HOST), max_pages="12")
@@ -134,7 +132,7 @@ def test_limits_and_exclusions_changed_under_way_hold_and_lose_nothing(folder: P
     assert set(Counter(asked_for(folder)).values()) == {1}
 
 
-def test_under_a_crawl_nothing_is_deleted_and_stop_and_go_on_at_once_are_both_done(folder: Path, web: Server) -> None:
+def test_during_a_crawl_nothing_is_deleted_and_stop_and_continue_both_work(folder: Path, web: Server) -> None:
     with served(folder) as address:
         visitor = Visitor(address)
         visitor.begins(web.url(HOST))

@@ -1,6 +1,4 @@
-"""Somebody surveys three sites in a real browser: makes the survey, watches it, stops it, goes on,
-decides on a companion, reads what was found.
-"""
+"""A survey of three sites in a real browser: creates, watches, stops, continues, decides, reads results."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def browser() -> Iterator[Browser]:
 
 
 def prepared(folder: Path, server: Server) -> None:
-    """The collection's own settings, as the owner of these hosts would write them:
-    the interface itself lifts no rule.
-    """
+    """Settings of the collection by the owner of these hosts; the interface itself cannot relax these rules."""
     given = {**QUICK, "resolve": list(server.resolve), "delay_s": 0.4}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in given.items())
     (folder / "shore.periplus").mkdir()
@@ -45,14 +41,14 @@ def prepared(folder: Path, server: Server) -> None:
 
 
 def count(words: str) -> str:
-    """The figure that stands under these words."""
+    """The figure with this label."""
     return (
         "[...document.querySelectorAll('#live-figures div')].find(d => "
         f"d.firstChild.textContent.startsWith({json.dumps(words)})).lastChild.textContent"
     )
 
 
-def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: Server, browser: Browser) -> None:
+def test_a_survey_is_created_watched_stopped_and_decided_on(tmp_path: Path, sites: Server, browser: Browser) -> None:
     prepared(tmp_path, sites)
     starts = "\n".join(sites.url(host) for host in (POOR, RICH, DRY))
     with served(tmp_path) as address:
@@ -82,7 +78,7 @@ def test_a_survey_is_made_watched_stopped_and_decided_on(tmp_path: Path, sites: 
 
 
 def _decides(browser: Browser, folder: Path) -> None:
-    """What all sites link to joins the survey, and one site leaves it."""
+    """Adds the site that all link to, and removes another."""
     follow(browser, "Companions")
     assert browser.value("document.querySelector('table.data tbody tr').innerText").split()[:3] == [
         "all.example",
@@ -108,7 +104,7 @@ def _decides(browser: Browser, folder: Path) -> None:
 
 
 def _reads(browser: Browser) -> None:
-    """Each look has its table or drawing."""
+    """Each view has its table or drawing."""
     for words in ("Indicators", "Matrix", "Network", "Co-links", "Domains", "Harvest", "Links", "Method"):
         follow(browser, words)
         assert browser.value("document.querySelector('[role=status]').textContent.length > 5"), words

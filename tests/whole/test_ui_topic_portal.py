@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def key(browser: Browser, sign: str) -> None:
-    """As somebody presses it."""
+    """Presses a key."""
     for kind in ("keyDown", "keyUp"):
         browser.ask(
             "Input.dispatchKeyEvent",
@@ -52,7 +52,7 @@ def key(browser: Browser, sign: str) -> None:
 
 
 def pressed(browser: Browser, sign: str) -> None:
-    """A key that leads to another page."""
+    """Presses a key that opens another page."""
     browser.value("window.before = true")
     key(browser, sign)
     browser.until("window.before === undefined && document.readyState == 'complete'")
@@ -80,7 +80,7 @@ def test_pages_are_labelled_with_two_keys_and_an_entry_is_approved(folder: Path,
 def _approves(browser: Browser, address: str, collection: Path) -> None:
     browser.open(address)
     keys = str(browser.value("[...document.querySelectorAll('.entry')].map(e => e.id.slice(2)).join()")).split(",")
-    key(browser, "a")  # of no entry
+    key(browser, "a")  # without an entry
     for _ in range(3):
         key(browser, "j")
     key(browser, "k")
@@ -90,7 +90,7 @@ def _approves(browser: Browser, address: str, collection: Path) -> None:
     kinds = {entry.key: entry.kind for entry in portal.review_of(collection, "coast").entries}
     assert [one for one in keys if kinds[one] == "published"] == [keys[1]]
     browser.value("document.querySelector('.filters [name=q]').focus()")
-    key(browser, "h")  # a letter of a word
+    key(browser, "h")  # typed into a text field
     assert browser.value("document.querySelector('.filters [name=q]').value") == "h"
     portal.build(collection, "coast", None, WEB.now)
     browser.open(f"{address}/site/index.html")

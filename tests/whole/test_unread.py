@@ -1,6 +1,4 @@
-"""What of a page was not read is told wherever pages are listed: by its reason, in `page`, `status`,
-`check` and the report.
-"""
+"""Pages parsed only in part are reported in all lists: by reason, in `page`, `status`, `check` and the report."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 
 def site() -> Site:
-    """Its first page has a list that names one page 300 times before it names the others, and more than are read."""
+    """Its first page has a list with 300 links to one page before the others, and more links than are parsed."""
     found = Site("a.test")
     found.add(Page("/", "Home"))
     listed = b"<!DOCTYPE html><html lang=en><title>Index</title><h1>Index</h1>" + b"<a href=/common#f>f</a> " * 300
@@ -63,21 +61,21 @@ def path_of(url: str) -> str:
     return "/" + url.split("/", 3)[3]
 
 
-def test_each_has_its_reason_and_why(told):
+def test_each_page_has_its_reason_and_detail(told):
     found = {path_of(url): (row.reason, row.rule) for url, row in told[0].urls.items() if "a.test" in url}
     assert {path: found[path] for path in EXPECTED} == {path: row[:2] for path, row in EXPECTED.items()}
     assert not told[0].sane()
 
 
-def test_a_link_behind_many_to_one_page_is_followed(told):
-    """Before, what stood behind the 20,000th link of a page was not even looked at, though all led to a few pages."""
+def test_a_link_after_many_to_one_page_is_followed(told):
+    """Regression: links after the 20,000th of a page were ignored, even if all led to a few pages."""
     assert {path_of(url) for url, reason in told[0].reasons.items() if reason is Reason.OK} >= {
         "/common",
         *(f"/n{number}" for number in range(8)),
     }
 
 
-def test_page_status_check_and_report_say_it(told):
+def test_page_status_check_and_report_list_them(told):
     collection, issues = told
     folder = str(collection.folder)
     urls = {path_of(url): url for url in collection.urls}

@@ -1,4 +1,4 @@
-"""Does a refresh report nothing where nothing changed, though no two answers of a page are alike?"""
+"""A refresh reports no change for pages whose answers always differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ITEMS = ("anchor", "barge", "compass", "dinghy")
 
 
 class Shop:
-    """Pages whose links carry a session id, and one with a clock and a counter: all others in each answer."""
+    """Pages with session ids in links, and one with a clock and a counter: different in each answer."""
 
     def __init__(self):
         self.site, self.answers = Site("a.test"), itertools.count(1)
@@ -78,7 +78,7 @@ def test_three_refreshes_of_an_unchanged_site_store_and_report_nothing(shop):
 
 @pytest.mark.parametrize("item", ["barge", "ferry"])
 @pytest.mark.parametrize("change", ["price", "word"])
-def test_a_number_or_a_word_that_changes_on_a_volatile_page_is_all_that_is_seen(shop, change, item):
+def test_only_the_changed_number_or_word_of_a_volatile_page_is_reported(shop, change, item):
     site, left, _ = shop
     known = set(left.urls)
     if change == "price":
@@ -96,7 +96,7 @@ def test_a_number_or_a_word_that_changes_on_a_volatile_page_is_all_that_is_seen(
     assert found(refreshed(left.folder)).keys() == {"unchanged"}
 
 
-def test_only_a_page_that_may_be_volatile_is_asked_for_twice(shop):
+def test_only_possibly_volatile_pages_are_requested_twice(shop):
     site, left, server = shop
     before = len(server.log)
     site.site.pages["/"].paragraphs = ("Boats and what belongs to them.",)
@@ -107,7 +107,7 @@ def test_only_a_page_that_may_be_volatile_is_asked_for_twice(shop):
     assert asked.count("/ferry") == asked.count("/enter") == 2
 
 
-def test_a_redirect_that_changes_its_session_alone_leads_where_it_led(shop):
+def test_a_redirect_with_a_new_session_id_is_unchanged(shop):
     _, left, _ = shop
     (row,) = (row for row in left.urls.values() if row.url.endswith("/enter"))
     refreshed(left.folder)

@@ -1,4 +1,4 @@
-"""A web that several collections share is crawled as by one: the same pages and links, and no host asked by two."""
+"""Several collections crawl a web in parts like one collection: the same pages and links, each host in one part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = 4
 DELAY_S, LATENESS_S = (
     0.5,
     0.02,
-)  # as others' hosts have it; how much sooner a request may seem to arrive, see test_manners
+)  # as for foreign hosts; for the tolerance of arrival times see test_manners
 
 
 def web() -> Web:
@@ -70,7 +70,7 @@ def collection_at(place):
 
 
 def together(places):
-    """The tables of all parts, each row of a URL as its own part has it."""
+    """Tables of all parts; rows of a URL come from its own part."""
     tables = {"url": set(), "link": set(), "page": set()}
     for number, place in enumerate(places, 1):
         collection = collection_at(place)
@@ -83,11 +83,11 @@ def together(places):
 
 
 def asked(place):
-    """Hosts that a part has asked."""
+    """Hosts requested by a part."""
     return {host_key(url) for url, *_ in collection_at(place).visits() if url}
 
 
-def test_four_parts_crawl_what_one_collection_would(tmp_path, places):
+def test_four_parts_crawl_the_same_as_one_collection(tmp_path, places):
     with serve(web()) as server:
         hosts = [f"{chr(97 + at)}.test" for at in range(12)]
         starts = [server.url(host) for host in hosts]
@@ -101,7 +101,7 @@ def test_four_parts_crawl_what_one_collection_would(tmp_path, places):
             assert all(part_of(host_key(url), PARTS) != number for url in others)
 
 
-def test_parts_that_are_killed_all_the_time_crawl_the_same_and_keep_the_delay(tmp_path):
+def test_frequently_killed_parts_crawl_the_same_and_keep_delays(tmp_path):
     places = [str(tmp_path / f"part{number}") for number in range(1, PARTS + 1)]
     hosts = [f"{chr(97 + at)}.test" for at in range(12)]
     with serve(web()) as server:
@@ -141,14 +141,14 @@ def test_parts_that_are_killed_all_the_time_crawl_the_same_and_keep_the_delay(tm
         ("--part 1/2 --exchange here --from-archive x.warc.gz", "exclude each other"),
     ],
 )
-def test_what_a_part_cannot_be_is_refused(tmp_path, monkeypatch, words, sentence):
+def test_invalid_parts_are_refused_by_commands(tmp_path, monkeypatch, words, sentence):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.warc.gz").touch()
     ran = CliRunner().invoke(main, ["crawl", "http://a.test/", "-o", "one", "-q", *words.split()])
     assert ran.exit_code == 2 and sentence in plain(ran.output) and "s3cret" not in ran.output
 
 
-def test_a_collection_stays_the_part_that_it_is(tmp_path):
+def test_a_collection_keeps_its_part(tmp_path):
     number = part_of("a.test:80", 2)
     with serve(web()) as server:
         words = [server.url("a.test"), "-q", *flags_for(server.resolve)]

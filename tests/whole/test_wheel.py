@@ -1,7 +1,7 @@
-"""What `make dist` builds installs into an empty environment, and does its work there with its own dependencies alone.
+"""The result of `make dist` installs into an empty environment, and works there with its own dependencies only.
 
-Nothing comes from a network: the dependencies that the wheel names, and what these name in turn, are linked from the
-environment of the tests, one distribution at a time. What else that environment has is not seen.
+No network is used: dependencies of the wheel, direct and transitive, are linked from the environment of the tests,
+one distribution at a time. Other packages of that environment are not visible.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from voyage import PATIENCE_S, flags_for
 from testweb import GraphRecipe, graph_site, serve
 
 ROOT = Path(__file__).parents[2]
-BUILD_S = 1_200.0  # it compiles: a minute or two on an idle machine, and others may load it
-SUFFIX = get_config_var("EXT_SUFFIX")  # of a compiled module
+BUILD_S = 1_200.0  # compiles: a minute or two on an idle machine
+SUFFIX = get_config_var("EXT_SUFFIX")  # suffix of compiled modules
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `make dist` writes: one for all processes of a run, since it compiles."""
+    """The folder written by `make dist`, shared by all processes of a run, since it compiles."""
     folder = tmp_path_factory.getbasetemp()
     folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "dist"
     with folder.with_suffix(".lock").open("w") as lock:
@@ -40,7 +40,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(folder: Path) -> Path:
-    """Has `make dist` write into a folder."""
+    """Runs `make dist` with a folder."""
     line = ["make", "-s", "dist", f"DIST={folder}", f"PY={sys.executable}", "-o", ".venv/.periplus-installed"]
     ran = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -53,7 +53,7 @@ def wheel_of(dist: Path) -> Path:
 
 
 def requirements(package: Distribution, extra: str = "") -> list[str]:
-    """The names of what a distribution needs without extras, on this machine; or with one."""
+    """Requirements of a distribution on this machine, without extras or with one."""
     from packaging.requirements import Requirement
 
     rows = [Requirement(text) for text in package.requires or ()]
@@ -77,7 +77,7 @@ def link_packages(names: list[str], folder: Path) -> None:
 
 
 def installed(wheel: Path, folder: Path, *extras: str) -> Path:
-    """An empty environment with the wheel, what it needs, and extras of it; the folder of its programs."""
+    """Creates an environment with the wheel, its requirements and extras; returns its folder of programs."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=PATIENCE_S)
     line = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--no-index", "--no-deps", wheel]
@@ -95,7 +95,7 @@ def program(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(wheel_of(dist), tmp_path_factory.mktemp("empty") / "venv") / "periplus"
 
 
-def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(dist: Path) -> None:
+def test_the_wheel_is_built_from_the_sdist_and_has_every_file_of_the_packages(dist: Path) -> None:
     assert len(list(dist.glob("periplus-*.tar.gz"))) == 1
     with ZipFile(wheel_of(dist)) as wheel:
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -111,7 +111,7 @@ def test_the_wheel_is_built_from_the_sdist_and_holds_every_file_of_the_packages(
     assert wheel_of(dist).stem.endswith(get_platform().replace("-", "_").replace(".", "_"))
 
 
-def test_without_a_compiler_it_installs_and_says_that_it_is_slow(dist: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_it_installs_and_reports_that_it_is_slow(dist: Path, tmp_path: Path) -> None:
     line = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
     (source,) = dist.glob("*.tar.gz")
     environment = os.environ | {"CC": "/nowhere/cc"}

@@ -1,4 +1,4 @@
-"""Does a crawl read every real page of a site full of traps, and leave each trap by itself?"""
+"""A crawl fetches all real pages of sites with traps, and leaves each trap on its own."""
 
 import collections
 
@@ -8,14 +8,14 @@ from worlds import HOST, TRAPS, town, twin_manuals
 
 from testweb import serve
 
-# fetches that one trap may cost, its real pages aside: ten windows, the most that the whole of a host may owe
+# limit of fetches per trap without its real pages: ten windows, the limit for a host
 MOST = 400
 EXCERPTS = pytest.param(
     "search",
     marks=[
         pytest.mark.real,
         pytest.mark.xfail(
-            strict=True, reason="excerpts of known texts, cut anew for each query, look like new text: 5,900 fetches"
+            strict=True, reason="excerpts of known texts that differ per query look like new text: 5,900 fetches"
         ),
     ],
 )
@@ -24,7 +24,7 @@ EXCERPTS = pytest.param(
 def outcome(folder, world, *, stops=0):
     """(real pages lost, fetches by trap).
 
-    stops: how often the crawl comes to a limit of 100 pages before it may go on to its end.
+    stops: number of times that the crawl reaches a limit of 100 pages before it may finish.
     """
     with serve(world.site) as server:
         for max_pages in (*[100] * stops, 0):
@@ -46,7 +46,7 @@ def keeps_all(folder, world, **more):
 
 
 @pytest.mark.parametrize("name", [EXCERPTS if name == "search" else name for name in TRAPS])
-def test_no_trap_costs_a_real_page_or_runs_on(tmp_path, name):
+def test_no_trap_costs_a_real_page_or_is_endless(tmp_path, name):
     keeps_all(tmp_path, town(stories=60, traps=[name]))
 
 
@@ -58,7 +58,7 @@ def test_all_traps_beside_few_real_pages(tmp_path, stops):
     keeps_all(tmp_path, town(seed=2, stories=40, traps=ENDLESS), stops=stops)
 
 
-def test_a_manual_that_says_everything_twice_is_read_twice(tmp_path):
+def test_a_manual_with_all_text_twice_is_fetched_completely(tmp_path):
     keeps_all(tmp_path, twin_manuals())
 
 

@@ -1,7 +1,4 @@
-"""How is a crawl of the synthetic web run and read in tests?
-
-Settings that suit loopback, the command, and the tables afterwards.
-"""
+"""Runs crawls of the synthetic web and reads their results: settings for loopback, the command, and the tables."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from periplus.urls.canonical import canonical
 from testweb import Server
 
 TESTS = Path(__file__).parent.parent
-QUICK = {  # settings for loopback: nothing here waits longer than it must. Its hosts are others': conftest.py
+QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see conftest.py
     "allow_private": True,
     "delay_s": 0.02,
     "retry_wait_s": 0.05,
@@ -35,12 +32,12 @@ QUICK = {  # settings for loopback: nothing here waits longer than it must. Its 
     "commit_interval_s": 0.05,
     "workers": 1,
 }
-PATIENCE_S = 600.0  # the longest that any process or event is waited for, on a machine that others load too
+PATIENCE_S = 600.0  # limit of waiting for any process or event, generous for busy machines
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One URL as the collection holds it."""
+    """A URL in the collection."""
 
     url: str
     reason: Reason
@@ -55,7 +52,7 @@ class Row:
 
 
 class Collection:
-    """What a crawl left in its folder, read straight from the tables."""
+    """Result of a crawl in a folder, read directly from the tables."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,9 +86,7 @@ class Collection:
 
     @property
     def graph(self) -> set[tuple[str, str]]:
-        """As `Truth.graph`: distinct links to pages, without those of a page to itself and
-        those that redirects made.
-        """
+        """As `Truth.graph`: distinct links to pages, without self-links and links of redirects."""
         followed = {kind.value for kind in FOLLOWED_KINDS}
         return {
             (row[0], row[1]) for row in self.links if row[2] in followed and row[0] != row[1] and row[2] != "redirect"
@@ -99,7 +94,7 @@ class Collection:
 
     @property
     def tables(self) -> dict[str, set[tuple]]:
-        """What two crawls of one web must agree in, whatever their timing."""
+        """Data that must be equal in two crawls of a web, independent of timing."""
         return {
             "url": set(self.ask("SELECT text, reason, rule, depth, status, in_sitemap FROM url")),
             "link": self.links,
@@ -112,7 +107,7 @@ class Collection:
         }
 
     def visits(self, url: str = "") -> list[tuple]:
-        """(url, purpose, outcome, status, detail), in the order of their ends; of one URL if that is named."""
+        """(url, purpose, outcome, status, detail), ordered by end; of one URL if given."""
         query = (
             "SELECT coalesce(v.text, u.text) AS t, v.purpose, v.outcome, v.status, v.detail FROM visit v LEFT"
             " JOIN url u ON u.id = v.url_id ORDER BY v.id"

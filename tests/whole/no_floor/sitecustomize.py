@@ -1,4 +1,4 @@
-"""Read by every Python that a voyage starts, since PYTHONPATH leads here: no floor under the delays of others' hosts.
+"""Loaded by every Python subprocess of a crawl (through PYTHONPATH): removes the minimum delay of foreign hosts.
 
 See conftest.py.
 """
