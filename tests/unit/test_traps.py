@@ -590,11 +590,9 @@ def test_a_page_with_content_lists_what_it_names_and_reopens_its_series():
 
 def test_a_page_that_leads_to_content_by_whatever_redirects_gets_the_credit():
     watch = detector(window=5)
-    for number in range(8):
-        watch.record_redirect(
-            Url(f"{HOST}/go?n={number}"), 1, (candidate(f"{HOST}/news/{number}"), month(number)[3][0])
-        )
-        watch.learn(Url(f"{HOST}/news/{number}"), 1, document(HOST, article(number)), ())
+    for number, page in ((number, f"{HOST}/news/{number}") for number in range(8)):
+        watch.record_redirect(Url(f"{HOST}/go?n={number}"), 1, (candidate(page), month(number)[3][0]))
+        watch.learn(Url(page), 1, document(HOST, article(number)), ())
     assert admitted(watch, "/go?n=99")
 
 
