@@ -588,11 +588,9 @@ def test_a_page_with_content_vouches_for_its_links_and_reopens_their_series():
 
 def test_a_page_that_redirects_to_content_gets_the_credit():
     watch = detector(window=5)
-    for number in range(8):
-        watch.record_redirect(
-            Url(f"{HOST}/go?n={number}"), 1, (candidate(f"{HOST}/news/{number}"), month(number)[3][0])
-        )
-        watch.learn(Url(f"{HOST}/news/{number}"), 1, document(HOST, article(number)), ())
+    for number, page in ((number, f"{HOST}/news/{number}") for number in range(8)):
+        watch.record_redirect(Url(f"{HOST}/go?n={number}"), 1, (candidate(page), month(number)[3][0]))
+        watch.learn(Url(page), 1, document(HOST, article(number)), ())
     assert admitted(watch, "/go?n=99")
 
 

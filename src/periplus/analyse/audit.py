@@ -73,9 +73,8 @@ CHAIN_HOPS = 2  # from two hops on, one can be saved
 _WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
 # kinds that browsers block, or warn about, on a secure page if insecure (Mixed Content, W3C)
 _MIXED_CONTENT_KINDS = PULLED_KINDS - {LinkKind.ICON}
-_OTHER_VERDICTS = [  # each has a finding of its own
-    VERDICTS.index(verdict) for verdict in (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED)
-]
+# each has a finding of its own
+_OTHER_VERDICTS = [*map(VERDICTS.index, (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED))]
 
 
 def _links(site: AuditInput, mask: Mask) -> IssueColumns:
@@ -95,7 +94,7 @@ def _broken_links(*, parts: bool) -> Check:
     return check
 
 
-def _links_with_verdict(verdict: Verdict) -> Check:
+def _links_to(verdict: Verdict) -> Check:
     """Followed links of own pages to URLs with this verdict."""
     code = VERDICTS.index(verdict)
     return lambda site: _links(site, site.is_followed & (site.urls.verdict[site.links.target] == code))
@@ -427,15 +426,14 @@ FINDINGS = (
         "Write a valid URL.", "{words}", _BY_WORDS), _malformed_links),
     Finding(IssueKind("server-error", _W, _C.LINKS, "Links to server errors",
         "The target answers with a server error, perhaps a temporary one.",
-        "Check again; replace the link if the error lasts.", "{words}", _BY_TARGET),
-        _links_with_verdict(Verdict.SERVER_ERROR)),
+        "Check again; replace the link if the error lasts.", "{words}", _BY_TARGET), _links_to(Verdict.SERVER_ERROR)),
     Finding(IssueKind("soft-404", _W, _C.LINKS, "Links to soft 404 pages", "The answer is 200, but an error page.",
-        "Open the page; correct the link.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.MISSING)),
+        "Open the page; correct the link.", "{words}", _BY_TARGET), _links_to(Verdict.MISSING)),
     Finding(IssueKind("suspect-link", _N, _C.LINKS, "Uncertain links",
         "The request failed once, was cut short, or the certificate is invalid.",
-        "Check again, or open the link in a browser.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.SUSPECT)),
+        "Check again, or open the link in a browser.", "{words}", _BY_TARGET), _links_to(Verdict.SUSPECT)),
     Finding(IssueKind("refused-link", _N, _C.LINKS, "Links that refuse crawlers", "The server refuses programs.",
-        "Open the link in a browser.", "{words}", _BY_TARGET), _links_with_verdict(Verdict.REFUSED)),
+        "Open the link in a browser.", "{words}", _BY_TARGET), _links_to(Verdict.REFUSED)),
     Finding(IssueKind("nofollow-inside", _N, _C.LINKS, "Internal nofollow links",
         "Search engines may not follow the links.", "Remove nofollow.", "{number:.0f} links"), _nofollow),
     Finding(IssueKind("broken-start", _E, _C.LINKS, "Broken start URLs", "A start URL of the crawl cannot be read.",
