@@ -15,7 +15,6 @@ from markupsafe import Markup
 from periplus.model.audit import Fault, GradedField, Issue, Severity, SharedCause
 from periplus.model.page import MediaClass
 from periplus.model.results import (
-    OTHER_PAGES,
     BrokenLink,
     IssueGroup,
     MapNode,
@@ -27,6 +26,7 @@ from periplus.model.results import (
 )
 from periplus.model.visit import State, urls_by_state
 from periplus.present.curves import write_trends
+from periplus.present.map_files import child_names
 from periplus.present.markup import HtmlColumn, PagedTable, document, html_columns, macros, named, sectioned, text
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, count_of, labels
@@ -281,12 +281,8 @@ def _places(tree: MapNode, pages: PageColumns) -> Iterator[tuple[MapNode | None,
         yield node, name
         if node is None or not node.children:
             continue
-        children = [child.page for child in node.children if child.page != OTHER_PAGES]
-        names = labels(
-            [pages.url[page] for page in children], [pages.title[page] for page in children], pages.title[node.page]
-        )
         stack.append((None, ""))
-        stack.extend(reversed(list(zip(node.children, [*names, ""], strict=False))))
+        stack.extend(reversed(list(zip(node.children, [*child_names(node, pages), ""], strict=False))))
 
 
 def _redirect_rows(data: ReportData, origin: str) -> PagedTable:
