@@ -8,10 +8,10 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -149,39 +149,31 @@ class Site:
         state = "killed" if self.run.state == "running" else self.run.state
         return f"{state}: {self.run.note}" if self.run.note else state
 
+    def _write(self, write: Callable[..., None], out: IO[Any], values: tuple[str, ...], max_depth: int | None) -> None:
+        depth = self._depth(max_depth)
+        write(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
+
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes the whole map as JSON; see `present.map_files`. values: () for all."""
-        values = values or VALUES
-        write_map_json(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_json, out, values or VALUES, max_depth)
 
     def write_xml(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes the whole map as XML; see `present.map_xml`. values: () for all."""
-        values = values or VALUES
-        write_map_xml(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_xml, out, values or VALUES, max_depth)
 
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes a web page; see `present.map_xml`.
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
-        write_map_xhtml(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_xhtml, out, values or SHOWN, max_depth)
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes a PDF; see `present.map_xml`.
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
-        write_map_pdf(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_pdf, out, values or SHOWN, max_depth)
 
     def __repr__(self) -> str:
         return f"<Site {self.key}: {len(self.site_map.order)} pages>"

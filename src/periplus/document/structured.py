@@ -73,8 +73,8 @@ def items_of(tree: html.Tree, url: Url) -> list[Item]:
     """The top-level items of a page, by syntax. url: as in `values_of`."""
     room = _Budget()
     items = [item for script in json_scripts(tree) for item in _of_json(_load(script)[0], room)]
-    items += [_of_microdata(item, room, 0) for item in html.microdata(tree)]
-    items += [_of_rdfa(item, room, 0) for item in html.rdfa(tree)]
+    items += [_of_marked(item, "microdata", room) for item in html.microdata(tree)]
+    items += [_of_marked(item, "rdfa", room) for item in html.rdfa(tree)]
     return [*items, *_of_metas(tree), *_of_translations(tree, url)]
 
 
@@ -228,30 +228,16 @@ def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterat
 # Microdata and RDFa, from the parser
 
 
-def _of_microdata(item: html.MicrodataItem, room: _Budget, depth: int) -> Item:
-    types = (item.type or "").split()
+def _of_marked(item: html.MicrodataItem | html.RdfaItem, syntax: str, room: _Budget, depth: int = 0) -> Item:
+    types = item.type.split() if isinstance(item.type, str) else item.type or []
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
         for name, values in item.properties.items():
             for value in values:
-                one = _text(value) if isinstance(value, str) else _of_microdata(value, room, depth + 1)
+                one = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
                 properties.append((_short(name), one))
-    return Item(
-        "microdata", tuple(map(_short, types)), item.id or "", any(map(_SCHEMA.match, types)), tuple(properties)
-    )
-
-
-def _of_rdfa(item: html.RdfaItem, room: _Budget, depth: int) -> Item:
-    properties: list[tuple[str, str | Item]] = []
-    if room.take(depth):
-        for name, values in item.properties.items():
-            for value in values:
-                one = _text(value) if isinstance(value, str) else _of_rdfa(value, room, depth + 1)
-                properties.append((_short(name), one))
-    types = item.type or []
-    return Item(
-        "rdfa", tuple(map(_short, types)), item.resource or "", any(map(_SCHEMA.match, types)), tuple(properties)
-    )
+    named: str = getattr(item, "id" if syntax == "microdata" else "resource") or ""
+    return Item(syntax, tuple(map(_short, types)), named, any(map(_SCHEMA.match, types)), tuple(properties))
 
 
 def _of_metas(tree: html.Tree) -> Iterator[Item]:

@@ -199,10 +199,15 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
         yield (line.encode("ascii", "replace").decode("ascii") if ascii_only else line).rstrip()
 
 
+def child_names(node: MapNode, facts: PageColumns) -> list[str]:
+    """The names of the children, without that of the others."""
+    pages = [child.page for child in node.children if child.page != OTHER_PAGES]
+    return labels([facts.url[page] for page in pages], [facts.title[page] for page in pages], facts.title[node.page])
+
+
 def _rows_below(node: MapNode, facts: PageColumns, below: str, signs: _Signs) -> list[tuple[MapNode, str, str, str]]:
     """(node, name, lead of its line, lead of what is under it) of the children, the last first."""
-    named = [child.page for child in node.children if child.page != OTHER_PAGES]
-    names = labels([facts.url[page] for page in named], [facts.title[page] for page in named], facts.title[node.page])
+    names = child_names(node, facts)
     rows = []
     for place, child in enumerate(node.children):
         last = place == len(node.children) - 1
@@ -299,15 +304,12 @@ def sitemap_files(
                 yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))
                 part = _Part()
             part.add(line, lastmod)
-        if not listed:
-            yield SitemapFile(
-                origin, "sitemap" + ending, len(part.lines), left_out, _body("urlset", part.lines, compressed)
-            )
-            continue
-        listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
-        yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))
-        index = [_entry("sitemap", f"{origin}/{name}", newest) for name, newest in listed]
-        yield SitemapFile(origin, "sitemap" + ending, len(index), left_out, _body("sitemapindex", index, compressed))
+        root, lines = "urlset", part.lines
+        if listed:
+            listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
+            yield SitemapFile(origin, listed[-1][0], len(lines), 0, _body(root, lines, compressed))
+            root, lines = "sitemapindex", [_entry("sitemap", f"{origin}/{name}", newest) for name, newest in listed]
+        yield SitemapFile(origin, "sitemap" + ending, len(lines), left_out, _body(root, lines, compressed))
 
 
 def _entry(element: str, url: str, lastmod: float) -> str:

@@ -7,10 +7,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from itertools import islice
+from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -204,17 +206,25 @@ class HtmlColumn:
         return " ".join(kinds + ["wide"] * self.wide)
 
 
+Value = Callable[[Any], Cell]  # of an item of a table
+
+
 def html_columns(
-    lines: str, getter: Callable[[str], Callable[[Any], Cell]], values: Mapping[str, Callable[[Any], Cell]]
+    lines: str, values: Mapping[str, Value] = MappingProxyType({}), getter: Callable[[str], Value] = attrgetter
 ) -> list[HtmlColumn]:
-    """Parses columns, one per line: `head: name [kind] [wide]`. Values are in `values`, else those of the getter."""
+    """Parses columns, one per line: `head: name [kind] [wide]`. Values: by name, else those of the getter."""
     columns = []
     for line in lines.strip().splitlines():
         head, _, rest = line.strip().rpartition(": ")
         name, *kinds = rest.split()
         kind = next((kind for kind in kinds if kind != "wide"), "text")
-        columns.append(HtmlColumn(head, values.get(name) or getter(name), kind, "wide" in kinds))
+        value = partial(_link, getter(name)) if kind == "link" else getter(name)
+        columns.append(HtmlColumn(head, values.get(name, value), kind, "wide" in kinds))
     return columns
+
+
+def _link(url_of: Value, item: Any) -> Cell:
+    return str(url_of(item)), ""
 
 
 @frozen

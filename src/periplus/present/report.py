@@ -15,7 +15,6 @@ from markupsafe import Markup
 from periplus.model.audit import Fault, GradedField, Issue, Severity, SharedCause
 from periplus.model.page import MediaClass
 from periplus.model.results import (
-    OTHER_PAGES,
     BrokenLink,
     IssueGroup,
     MapNode,
@@ -27,7 +26,8 @@ from periplus.model.results import (
 )
 from periplus.model.visit import State, urls_by_state
 from periplus.present.curves import write_trends
-from periplus.present.markup import HtmlColumn, PagedTable, document, macros, named, sectioned, text
+from periplus.present.map_files import child_names
+from periplus.present.markup import HtmlColumn, PagedTable, document, html_columns, macros, named, sectioned, text
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, count_of, labels
 
@@ -152,30 +152,41 @@ def shared_kinds(data: SitesReport) -> list[SharedKind]:
 
 
 def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
-    columns = [
-        HtmlColumn("site", lambda site: (site.start, ""), "link"),
-        HtmlColumn("pages", lambda site: urls_in(site, State.FETCHED), "n"),
-        HtmlColumn("not fetched", lambda site: urls_in(site, State.DISCOVERED), "n", wide=True),
-        HtmlColumn("broken links", lambda site: site.broken_urls, "n"),
-        *(
-            HtmlColumn(name, lambda site, one=one: causes_of(site, one), "n", wide=one is not Severity.ERROR)  # type: ignore[misc]
-            for one, name in SEVERITY_WORDS.items()
-        ),
-        HtmlColumn("clicks", lambda site: site.depth, "n", wide=True),
-        HtmlColumn("size", lambda site: site.size_bytes, "bytes", wide=True),
-        HtmlColumn("grades", lambda site: " ".join(one.letter for one in site.grades), "n", wide=True),
+    columns = html_columns(
+        """
+        site: start link
+        pages: fetched n
+        not fetched: waiting n wide
+        broken links: broken_urls n
+    """,
+        {"fetched": partial(urls_in, state=State.FETCHED), "waiting": partial(urls_in, state=State.DISCOVERED)},
+    )
+    columns += [
+        HtmlColumn(name, partial(causes_of, severity=one), "n", wide=one is not Severity.ERROR)
+        for one, name in SEVERITY_WORDS.items()
     ]
+    columns += html_columns(
+        "clicks: depth n wide\nsize: size_bytes bytes wide\ngrades: grades n wide",
+        {"grades": lambda site: " ".join(one.letter for one in site.grades)},
+    )
     return PagedTable("all-sites", columns, sites, len(sites))
 
 
 def _shared_rows(kinds: Sequence[SharedKind]) -> PagedTable:
-    columns = [
-        HtmlColumn("finding", lambda kind: f"{kind.group.kind.title} ({kind.group.kind.code})"),
-        HtmlColumn("severity", lambda kind: kind.group.severity.value, wide=True),
-        HtmlColumn("sites", lambda kind: len(kind.sites), "n"),
-        HtmlColumn("pages", lambda kind: kind.group.pages, "n"),
-        HtmlColumn("most on", lambda kind: kind.sites[0][1], wide=True),
-    ]
+    columns = html_columns(
+        """
+        finding: finding
+        severity: group.severity.value wide
+        sites: sites n
+        pages: group.pages n
+        most on: first wide
+    """,
+        {
+            "finding": lambda kind: f"{kind.group.kind.title} ({kind.group.kind.code})",
+            "sites": lambda kind: len(kind.sites),
+            "first": lambda kind: kind.sites[0][1],
+        },
+    )
     return PagedTable("all-kinds", columns, kinds, len(kinds))
 
 
@@ -238,13 +249,20 @@ def first_address(fault: Fault) -> str:
 
 
 def _dead_rows(data: ReportData, origin: str) -> PagedTable:
-    columns = [
-        HtmlColumn("broken URL", lambda dead: (dead.target, ""), "link"),
-        HtmlColumn("what", failure),
-        HtmlColumn("pages", lambda dead: dead.pages, "n"),
-        HtmlColumn("example page", lambda dead: (dead.holders[0].url, "") if dead.holders else "", "link", wide=True),
-        HtmlColumn("link text", lambda dead: dead.holders[0].anchor if dead.holders else "", wide=True),
-    ]
+    columns = html_columns(
+        """
+        broken URL: target link
+        what: failure
+        pages: pages n
+        example page: holder link wide
+        link text: anchor wide
+    """,
+        {
+            "failure": failure,
+            "holder": lambda dead: (dead.holders[0].url, "") if dead.holders else "",
+            "anchor": lambda dead: dead.holders[0].anchor if dead.holders else "",
+        },
+    )
     return PagedTable(
         "broken-rows", columns, data.broken, data.broken_urls, origin, "`periplus links --broken` lists all."
     )
@@ -263,49 +281,64 @@ def _places(tree: MapNode, pages: PageColumns) -> Iterator[tuple[MapNode | None,
         yield node, name
         if node is None or not node.children:
             continue
-        children = [child.page for child in node.children if child.page != OTHER_PAGES]
-        names = labels(
-            [pages.url[page] for page in children], [pages.title[page] for page in children], pages.title[node.page]
-        )
         stack.append((None, ""))
-        stack.extend(reversed(list(zip(node.children, [*names, ""], strict=False))))
+        stack.extend(reversed(list(zip(node.children, [*child_names(node, pages), ""], strict=False))))
 
 
 def _redirect_rows(data: ReportData, origin: str) -> PagedTable:
-    columns = [
-        HtmlColumn("from", lambda chain: (chain.source, ""), "link"),
-        HtmlColumn("redirects", lambda chain: "loop" if chain.loop else count_of(chain.hops, "hop")),
-        HtmlColumn("to", lambda chain: (chain.end, ""), "link"),
-        HtmlColumn("status", lambda chain: str(chain.status or ""), "n", wide=True),
-        HtmlColumn("pages linking", lambda chain: chain.links, "n"),
-    ]
+    columns = html_columns(
+        """
+        from: source link
+        redirects: hops
+        to: end link
+        status: status n wide
+        pages linking: links n
+    """,
+        {
+            "hops": lambda chain: "loop" if chain.loop else count_of(chain.hops, "hop"),
+            "status": lambda chain: str(chain.status or ""),
+        },
+    )
     elsewhere = "`periplus pages --reason redirect` lists all."
     return PagedTable("redirect-rows", columns, data.chains, len(data.chains), origin, elsewhere)
 
 
 def _heaviest_rows(data: ReportData, origin: str) -> PagedTable:
     images = list(MediaClass).index(MediaClass.IMAGES)
-    columns = [
-        HtmlColumn("page", lambda page: named(page.url, page.title), "link"),
-        HtmlColumn("with embedded files", lambda page: sum(page.pulled), "bytes"),
-        HtmlColumn("images", lambda page: page.pulled[images], "bytes", wide=True),
-        HtmlColumn("files of unknown size", lambda page: page.unsized, "n", wide=True),
-        HtmlColumn("behind its links", lambda page: page.linked_bytes, "bytes", wide=True),
-    ]
+    columns = html_columns(
+        """
+        page: page link
+        with embedded files: bytes bytes
+        images: images bytes wide
+        files of unknown size: unsized n wide
+        behind its links: linked_bytes bytes wide
+    """,
+        {
+            "page": lambda page: named(page.url, page.title),
+            "bytes": lambda page: sum(page.pulled),
+            "images": lambda page: page.pulled[images],
+        },
+    )
     heavy = (page for page in data.heaviest if sum(page.pulled))
     return PagedTable("weight-rows", columns, heavy, len(data.heaviest), origin)
 
 
 def _segment_rows(data: ReportData) -> PagedTable:
-    columns = [
-        HtmlColumn("segment", lambda one: one.name),
-        HtmlColumn("pages", lambda one: one.pages, "n"),
-        HtmlColumn("failed", lambda one: one.failed, "n"),
-        HtmlColumn("clicks, mean", lambda one: f"{one.depth:.1f}" if one.pages else "–", "n", wide=True),
-        HtmlColumn("characters per page", lambda one: round(one.text_chars / max(one.pages, 1)), "n", wide=True),
-        HtmlColumn("size", lambda one: one.size_bytes, "bytes", wide=True),
-        *(HtmlColumn(SEVERITY_WORDS[severity], partial(_issues_of, severity), "n") for severity in Severity),
-    ]
+    columns = html_columns(
+        """
+        segment: name
+        pages: pages n
+        failed: failed n
+        clicks, mean: depth n wide
+        characters per page: characters n wide
+        size: size_bytes bytes wide
+    """,
+        {
+            "depth": lambda one: f"{one.depth:.1f}" if one.pages else "–",
+            "characters": lambda one: round(one.text_chars / max(one.pages, 1)),
+        },
+    )
+    columns += [HtmlColumn(SEVERITY_WORDS[severity], partial(_issues_of, severity), "n") for severity in Severity]
     elsewhere = "`periplus rules segments` names pages of each."
     return PagedTable("segment-rows", columns, data.segments, len(data.segments), elsewhere=elsewhere)
 
@@ -315,24 +348,29 @@ def _issues_of(severity: Severity, one: SegmentSum) -> int:
 
 
 def _site_rows(data: ReportData) -> PagedTable:
-    columns = [
-        HtmlColumn("site", lambda site: site.name),
-        HtmlColumn("pages with a link", lambda site: site.pages, "n"),
-        HtmlColumn("links", lambda site: site.links, "n", wide=True),
-        HtmlColumn("URLs there", lambda site: site.targets, "n"),
-    ]
+    columns = html_columns("site: name\npages with a link: pages n\nlinks: links n wide\nURLs there: targets n")
     elsewhere = "`periplus links --external` lists every link."
     return PagedTable("site-rows", columns, data.external, len(data.external), elsewhere=elsewhere)
 
 
 def _page_rows(data: ReportData, origin: str) -> PagedTable:
     pages = data.pages
-    columns = [
-        HtmlColumn("page", lambda page: named(pages.url[page], pages.title[page]), "link"),
-        HtmlColumn("clicks", lambda page: int(pages.depth[page]) if pages.depth[page] >= 0 else "–", "n", wide=True),
-        HtmlColumn("links in", lambda page: int(pages.inlinks[page]), "n"),
-        HtmlColumn("links out", lambda page: int(pages.outlinks[page]), "n", wide=True),
-        HtmlColumn("size", lambda page: int(pages.size_bytes[page]), "bytes", wide=True),
-        HtmlColumn("score", lambda page: int(pages.score[page]), "n"),
-    ]
+    columns = html_columns(
+        """
+        page: page link
+        clicks: depth n wide
+        links in: inlinks n
+        links out: outlinks n wide
+        size: size bytes wide
+        score: score n
+    """,
+        {
+            "page": lambda page: named(pages.url[page], pages.title[page]),
+            "depth": lambda page: int(pages.depth[page]) if pages.depth[page] >= 0 else "–",
+            "inlinks": lambda page: int(pages.inlinks[page]),
+            "outlinks": lambda page: int(pages.outlinks[page]),
+            "size": lambda page: int(pages.size_bytes[page]),
+            "score": lambda page: int(pages.score[page]),
+        },
+    )
     return PagedTable("page-rows", columns, data.ranked, len(data.ranked), origin, "`periplus pages` lists all.")

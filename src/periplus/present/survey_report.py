@@ -363,7 +363,7 @@ def _facts(results: SurveyResults) -> list[tuple[str, str]]:
 def _value_table(element: str, rows: Iterable[Values], lines: str, **values: Callable[[Values], Cell]) -> PagedTable:
     """Rows of one of TABLES as a table of the report. lines, values: as in `html_columns`."""
     items = list(rows)
-    return PagedTable(element, html_columns(lines, itemgetter, values), items, len(items))
+    return PagedTable(element, html_columns(lines, values, itemgetter), items, len(items))
 
 
 def _record_rows(results: SurveyResults) -> PagedTable:

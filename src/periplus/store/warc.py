@@ -10,6 +10,7 @@ import uuid
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -123,12 +124,8 @@ def conversion(exchange: Exchange, info_id: str, answer_id: str, xml: tuple[byte
     xml: (document, media type).
     """
     data, media_type = xml
-    identity, date = (
-        record_id("conversion", exchange.url, repr(exchange.started), exchange.visit_id),
-        date_of(exchange.started),
-    )
-    fields = [*_head_fields(exchange, info_id), ("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
-    return WarcRecord(identity, exchange.url, date, _record("conversion", identity, date, fields, data), media_type)
+    fields = [("WARC-Refers-To", answer_id), ("Content-Type", media_type)]
+    return _of_visit("conversion", exchange, info_id, fields, data, media_type)
 
 
 def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tuple[WarcRecord, FirstRecord | None]:
@@ -137,7 +134,8 @@ def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tup
     capture: record with the same bytes.
     """
     payload = exchange.body or b""
-    fields, digest = _head_fields(exchange, info_id), capture.payload_digest if capture else sha1(payload)
+    fields: Fields = []
+    digest = capture.payload_digest if capture else sha1(payload)
     kind, block = "response", _http_head(exchange, len(payload))
     if capture is not None:
         kind = "revisit"
@@ -151,16 +149,19 @@ def answer(exchange: Exchange, info_id: str, capture: FirstRecord | None) -> tup
     if truncated := _truncation(exchange):
         fields.append(("WARC-Truncated", truncated))
     fields += [("WARC-Payload-Digest", digest), ("Content-Type", RESPONSE_TYPE)]
-    identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
-    data = _record(kind, identity, date, fields, block)
     media_type = exchange.headers.get("content-type").partition(";")[0].strip().lower()
     # pages without bytes are not indexed, since they cannot be replayed
     is_shown = exchange.outcome == "redirected" or exchange.body is not None or not 200 <= exchange.status < 300
     indexed = digest if is_shown and exchange.purpose == "page" and exchange.outcome != "unchanged" else ""
-    record = WarcRecord(identity, exchange.url, date, data, media_type, exchange.status, indexed, kind == "revisit")
-    return record, FirstRecord(
-        identity, exchange.url, date, digest
-    ) if exchange.body is not None and kind == "response" else None
+    record = replace(
+        _of_visit(kind, exchange, info_id, fields, block, media_type),
+        status=exchange.status,
+        payload_digest=indexed,
+        is_revisit=kind == "revisit",
+    )
+    if exchange.body is None or kind == "revisit":
+        return record, None
+    return record, FirstRecord(record.record_id, record.url, record.date, digest)
 
 
 def _head_fields(exchange: Exchange, info_id: str) -> Fields:
@@ -200,16 +201,8 @@ def _request(exchange: Exchange, run: RunNote, info_id: str, answer_id: str) -> 
     block = f"{method} {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {_line(run.user_agent)}\r\n\r\n".encode(
         "latin-1", "replace"
     )
-    identity, date = (
-        record_id("request", exchange.url, repr(exchange.started), exchange.visit_id),
-        date_of(exchange.started),
-    )
-    fields = [
-        *_head_fields(exchange, info_id),
-        ("WARC-Concurrent-To", answer_id),
-        ("Content-Type", "application/http;msgtype=request"),
-    ]
-    return WarcRecord(identity, exchange.url, date, _record("request", identity, date, fields, block))
+    fields = [("WARC-Concurrent-To", answer_id), ("Content-Type", "application/http;msgtype=request")]
+    return _of_visit("request", exchange, info_id, fields, block)
 
 
 def _failure(exchange: Exchange, info_id: str) -> WarcRecord:
@@ -217,12 +210,16 @@ def _failure(exchange: Exchange, info_id: str) -> WarcRecord:
     block = (
         f"outcome: failed\r\ndetail: {_line(exchange.detail)}\r\nfetchTimeMs: {exchange.took_s * 1000:.0f}\r\n".encode()
     )
-    identity, date = (
-        record_id("metadata", exchange.url, repr(exchange.started), exchange.visit_id),
-        date_of(exchange.started),
-    )
-    fields = [*_head_fields(exchange, info_id), ("Content-Type", "application/warc-fields")]
-    return WarcRecord(identity, exchange.url, date, _record("metadata", identity, date, fields, block))
+    return _of_visit("metadata", exchange, info_id, [("Content-Type", "application/warc-fields")], block)
+
+
+def _of_visit(
+    kind: str, exchange: Exchange, info_id: str, fields: Fields, block: bytes, media_type: str = ""
+) -> WarcRecord:
+    """A record of a visit that is not indexed."""
+    identity, date = record_id(kind, exchange.url, repr(exchange.started), exchange.visit_id), date_of(exchange.started)
+    data = _record(kind, identity, date, [*_head_fields(exchange, info_id), *fields], block)
+    return WarcRecord(identity, exchange.url, date, data, media_type)
 
 
 def _record(kind: str, identity: str, date: str, fields: Fields, block: bytes) -> bytes:
