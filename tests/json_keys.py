@@ -43,9 +43,9 @@ def undocumented(keys: Iterator[str]) -> list[str]:
 
 
 def keys_in_code() -> set[str]:
-    """Keys of dict literals and annotated fields of classes in the package."""
+    """Keys of dict literals and annotated fields of classes in the core and the features."""
     keys: set[str] = set()
-    for path in (ROOT / "src" / "periplus").rglob("*.py"):
+    for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Dict):
                 keys |= {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}

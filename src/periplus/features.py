@@ -6,11 +6,11 @@ The core reads the declarations without importing a feature; a place in them is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from periplus.extensions import loaded
+from periplus.extensions import loaded, value_at
 
 
 class CommandEntry(NamedTuple):
@@ -23,14 +23,37 @@ class CommandEntry(NamedTuple):
     is_rare: bool = False
 
 
+class NavEntry(NamedTuple):
+    """An entry of the navigation of all screens."""
+
+    path: str
+    word: str
+    is_for_administrators: bool = False
+
+
 class Feature(NamedTuple):
-    """The parts of a feature."""
+    """The parts of a feature. A text that is no sentence, path or file name is a place.
+
+    routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
+    "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
+    job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections.
+    """
 
     sentence: str
     commands: tuple[CommandEntry, ...] = ()
+    routes: str = ""
+    templates: str = ""
+    navigation: tuple[NavEntry, ...] = ()
+    after_jobs: str = ""
+    files: tuple[str, ...] = ()
 
 
 @cache
 def features() -> Mapping[str, Feature]:
     """The features of the installed packages by name. One that cannot be loaded is left out with a warning."""
     return {name: feature for name, (_, feature) in loaded("features", Feature).items()}
+
+
+def parts(name: str) -> Iterator[Any]:
+    """Imports the values of all features at the places that a field of Feature names."""
+    return (value_at(place) for feature in features().values() if (place := getattr(feature, name)))

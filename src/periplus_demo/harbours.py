@@ -9,8 +9,7 @@ import zlib
 from html import escape
 from pathlib import Path
 
-from periplus_demo.answer import Answer
-from periplus_demo.sources import Source, block_html, read_sources
+from periplus_demo.sources import Answer, Source, block_html, read_sources
 
 HTML = "text/html; charset=utf-8"
 # `/` has the same bytes as `/index.html`; both are listed, so that all hreflang links have return links.

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from periplus_demo import coastnews, towns
-from periplus_demo.answer import Answer
 from periplus_demo.harbours import Harbours
+from periplus_demo.sources import Answer
 
 LOOPBACK = "127.0.0.1"
 

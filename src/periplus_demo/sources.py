@@ -16,6 +16,17 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """A response. media_type empty: no Content-Type is sent; wait_s: delay before it is sent, seconds."""
+
+    status: int
+    media_type: str
+    body: bytes
+    location: str = ""
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The source of a page."""
 

@@ -19,7 +19,12 @@ from source_rules import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = [*sources_below(ROOT, "src/periplus"), *sources_below(ROOT, "src/periplus_spark")]
+OURS = [
+    source
+    for folder in sorted((ROOT / "src").glob("periplus*"))
+    if folder.name != "periplus_demo"
+    for source in sources_below(ROOT, f"src/{folder.name}")
+]
 SIZED = [source for folder in ("tests", "examples", "benchmarks", "quality") for source in sources_below(ROOT, folder)]
 
 BAD = {

@@ -32,7 +32,7 @@ NAMES = {
     "ending": "json",
     "path": "x",
 }
-GETS = {screen.path: screen.role for screen in SCREENS} | {path: role for path, (role, _) in FILES.items()}
+GETS = {screen.path: screen.role for screen in SCREENS} | dict.fromkeys(FILES, Role.LOOK)
 POSTS = {screen.path: screen.take_role for screen in SCREENS if screen.take} | {
     path: role for path, (role, _) in FORMS.items()
 }

@@ -35,6 +35,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
+from periplus.features import features, parts
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
@@ -236,16 +237,14 @@ def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, v
 
 
 def _work(folder: Path, store: str, *, forever: bool) -> None:
-    from periplus.jobs.notifying import Notifier
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
     stopping = StopOnSignal()
+    watchers = [watcher(folder) for watcher in parts("after_jobs")]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         ended = run_jobs(
-            Runner(
-                folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, Notifier(folder)
-            ),
+            Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, watchers),
             forever=forever,
         )
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
@@ -327,7 +326,6 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     from periplus.cli.main import command_names
     from periplus.store.sqlite.job_file import DATABASE as JOBS
     from periplus.store.sqlite.job_file import remove_empty_file
-    from periplus.store.sqlite.notices import DATABASE as NOTICES
     from periplus.ui import app
     from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import AppState, places
@@ -342,7 +340,8 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     require_locks(locks)
     state = AppState(shown, locks, command_names(), works=not flags["no_workers"])
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    files = [path for name in (JOBS, NOTICES) if not (path := shown.base / name).exists()]
+    databases = [JOBS, *(name for feature in features().values() for name in feature.files)]
+    files = [path for name in databases if not (path := shown.base / name).exists()]
     with contextlib.ExitStack() as stack:
         for path in files:  # files that it made and did not need
             stack.callback(remove_empty_file, path)

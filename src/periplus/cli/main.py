@@ -98,10 +98,6 @@ _SECTIONS = {
         "serve": ("periplus.cli.jobs:serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs:jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs:worker", "Do the jobs that wait, until Ctrl-C."),
-        "notices": (
-            "periplus.cli.notices:notices",
-            "Send notices of changes by mail, webhook or feed: broken links, vanished pages, new sites.",
-        ),
         "rules": ("periplus.cli.settings:rules", "Decide which addresses are one page."),
         "settings": ("periplus.cli.settings:settings", "List every setting, its default and its range."),
         "help": (
@@ -114,7 +110,7 @@ _SECTIONS = {
 }
 _RARE = {
     "pause", "resume", "import", "trends", "index", "template", "analyse", "keywords", "influence", "delete", "move",
-    "split", "segments", "worker", "notices", "rules", "completion",
+    "split", "segments", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""
 _COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}

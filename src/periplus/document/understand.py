@@ -9,8 +9,7 @@ from periplus.document import headers
 from periplus.document.blocks import first_blocks, lines_of, with_languages, words_of
 from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
-from periplus.document.formats.content import Content, Source
-from periplus.document.formats.converted import END, HTML_CHARS, Conversion
+from periplus.document.formats.converted import END, HTML_CHARS, Content, Conversion, Source
 from periplus.document.formats.table import MARKUP, TEXTS, WIKI_TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language

@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from periplus.errors import InvalidUrl, UsageError
-from periplus.jobs.forms import Form, choice, decimal, whole
-from periplus.jobs.setting_fields import PREFIX, require_consent, setting_flags, setting_values
+from periplus.jobs.setting_fields import PREFIX, Form, require_consent, setting_flags, setting_values
 from periplus.model.job import JobOrder
 from periplus.model.story import Portal
 from periplus.model.survey import Unit
@@ -30,6 +29,38 @@ from periplus.urls.scope import site_name
 from periplus.urls.units import unit_list
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
+
+
+def whole(form: Form, name: str, usual: int, least: int, most: int) -> int:
+    """An integer; `usual` if the field is empty."""
+    text = form.get(name, "").strip() or str(usual)
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and least <= int(text) <= most):
+        raise UsageError(f"{_words(name)} is a number from {least:,} to {most:,}, not {text[:50]!r}")
+    return int(text)
+
+
+def decimal(form: Form, name: str, usual: float, least: float, most: float) -> float:
+    text = form.get(name, "").strip()
+    try:
+        value = float(text or usual)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise UsageError(f"{_words(name)} must be between {least:g} and {most:,g}, not {text[:50]!r}")
+    return value
+
+
+def choice(form: Form, name: str, words: Collection[str], usual: str | None = "") -> str:
+    """One of the words; `usual` if the field is empty. With usual None the field is required."""
+    text = form.get(name, "").strip() or usual or ""
+    if text != usual and text not in words:
+        raise UsageError(f"{_words(name)} is one of {', '.join(filter(None, words))}, not {text[:50]!r}")
+    return text
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
 
 MOST_STARTS = 1_000
 # pages fetched from the given sites before the topic is learned; thirty pages on the topic among them are enough

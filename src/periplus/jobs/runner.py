@@ -50,7 +50,7 @@ def _database_queue(store: str, make: bool, waits: bool) -> tuple[JobQueue, Cloc
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
-    from periplus.store.postgres.job_table import DatabaseClock, database_queue
+    from periplus.store.postgres.statements import DatabaseClock, database_queue
 
     address = address_of(store)
     session = Session(address, PATIENCE_S if waits else FIRST_PATIENCE_S)
@@ -96,8 +96,8 @@ _TAIL_BYTES = 4_000
 class Runner:
     """A process that runs jobs.
 
-    name: of this runner, shown to users; stopped: polled a few times per second; notify: called with each job that has
-    ended, and with None while there is none.
+    name: of this runner, shown to users; stopped: polled a few times per second; watchers: called with each job that
+    has ended, and with None while there is none.
     """
 
     folder: Path
@@ -105,7 +105,7 @@ class Runner:
     clock: Clock
     name: str
     stopped: Callable[[], bool]
-    notify: Callable[[Job | None], None] = lambda job: None
+    watchers: Sequence[Callable[[Job | None], None]] = ()
 
 
 def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
@@ -130,11 +130,13 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
         if job is not None:
             if do(runner, job):
                 ended += 1
-                runner.notify(runner.queue.job(job.id))
+                for watch in runner.watchers:
+                    watch(runner.queue.job(job.id))
         elif not forever and not runner.queue.open_jobs():
             break
         else:
-            runner.notify(None)
+            for watch in runner.watchers:
+                watch(None)
             time.sleep(NAP_S)
     return ended
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UnknownSetting, UsageError
-from periplus.jobs.forms import Form
 from periplus.masking import SECRETS, masked_setting
 from periplus.present.wording import size
 from periplus.settings import (
@@ -31,6 +30,7 @@ from periplus.values import frozen
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
+Form = Mapping[str, str]
 PREFIX = "set_"  # of a field's name; that of its setting follows
 EVERYDAY = frozenset({"max_pages", "max_depth", "delay_s", "include", "exclude"})  # have fields of their own
 TITLES = {

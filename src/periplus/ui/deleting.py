@@ -13,7 +13,7 @@ from periplus.api.collection import Collection
 from periplus.api.homes import name_of
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
-from periplus.jobs.forms import whole
+from periplus.jobs.presets import whole
 from periplus.masking import without_secrets
 from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -45,6 +46,15 @@ class Screen:
     take: Handler | None = None
     role: Role = Role.LOOK  # that it takes to see it
     take_role: Role = Role.WORK  # and to send its form
+
+
+class Routes(NamedTuple):
+    """The routes of a feature. forms: by path, the role that they require and their handler; files: for
+    all users."""
+
+    screens: tuple[Screen, ...]
+    forms: Mapping[str, tuple[Role, Handler]]
+    files: Mapping[str, Handler]
 
 
 def whole_number(low: int, high: int) -> Schema:

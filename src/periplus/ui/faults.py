@@ -9,7 +9,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.api import homes
 from periplus.api.positions import issues_with_positions
 from periplus.errors import NoCollection
-from periplus.jobs.forms import choice
+from periplus.jobs.presets import choice
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.ui import rendering
 from periplus.ui.safety import form_of

@@ -18,7 +18,7 @@ from periplus.analyse.ego import Grouping, Neighbourhood, NeighbourhoodQuery, We
 from periplus.analyse.pagerank import link_score
 from periplus.api.inlink_index import InlinkIndexes
 from periplus.errors import UsageError
-from periplus.jobs.forms import choice, whole
+from periplus.jobs.presets import choice, whole
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason, State

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from periplus.api.collection import Collection
 from periplus.api.site import Site
 from periplus.errors import UsageError
-from periplus.jobs.forms import choice, whole
+from periplus.jobs.presets import choice, whole
 from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.web import Url
 from periplus.present.charts import COLOURS, FORMS

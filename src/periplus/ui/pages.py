@@ -18,7 +18,7 @@ from periplus.api.page import Page
 from periplus.api.searching import open_search
 from periplus.api.tables import TableQuery
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.forms import whole
+from periplus.jobs.presets import whole
 from periplus.model.page import ALL_PARTS, PART_CHOICES
 from periplus.model.search import OPERATORS, SearchResult
 from periplus.model.web import Url

@@ -16,8 +16,7 @@ from periplus.api import portal as work
 from periplus.api.portal import KINDS, PortalReview, ReviewEntry, published_files, review_of
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, UsageError
-from periplus.jobs.forms import choice
-from periplus.jobs.presets import PERIODS, build_command, command_line, portal_command, portal_of, renewal
+from periplus.jobs.presets import PERIODS, build_command, choice, command_line, portal_command, portal_of, renewal
 from periplus.model.job import JobOrder
 from periplus.model.story import EntryKey, Portal
 from periplus.present.portal import picture_type

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from periplus.errors import UsageError
+from periplus.features import features
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present import wording
@@ -99,7 +100,14 @@ def visible(value: object) -> object:
 @cache
 def _environment() -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("periplus.ui"),
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("periplus.ui"),
+                jinja2.PrefixLoader(
+                    {name: jinja2.PackageLoader(name) for row in features().values() if (name := row.templates)}
+                ),
+            ]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=visible,
@@ -113,7 +121,11 @@ def _environment() -> jinja2.Environment:
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
         "cut": cut, "page_key": page_key, "path": path_of, "job_remedy": wording.job_remedy, "filled": filled,
     }  # fmt: skip
-    made.globals |= {"version": VERSION, "places_of_a_collection": PLACES}
+    made.globals |= {
+        "version": VERSION,
+        "places_of_a_collection": PLACES,
+        "navigation": [entry for row in features().values() for entry in row.navigation],
+    }
     return made
 
 

@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from periplus.api.overview import Overview
+from periplus.features import parts
 from periplus.jobs.presets import PERIODS
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
@@ -21,7 +22,6 @@ from periplus.ui import (
     graph,
     live,
     maps,
-    notices,
     pages,
     portals,
     site,
@@ -54,13 +54,11 @@ _START = (
         "sort": (TEXT, "a column; - reverses the order")},
 )  # fmt: skip
 
-SCREENS = (
+SCREENS: tuple[Screen, ...] = (
     Screen("/", *_START),
     Screen("/new", *_START, take=start.begin, take_role=Role.WORK),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
-    Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
-        "collections": list[str]}, role=Role.ADMINISTER),
     Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "failure": str, "read": int, "overview": Overview | None}),
@@ -149,7 +147,6 @@ SCREENS = (
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
     "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
-    "/notices/change": (Role.ADMINISTER, notices.change),
     "/surveys/new": (Role.WORK, surveys.create),
     _C + "/pause": (Role.WORK, live.pause),
     _C + "/stop": (Role.WORK, live.stop),
@@ -163,29 +160,33 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
     _PORTAL + "/decide": (Role.WORK, portals.decide),
     _PORTAL + "/do": (Role.WORK, portals.act),
 }
-FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it takes to have them
-    "/feeds/{name}.atom": (Role.LOOK, notices.feed),
-    _C + "/events": (Role.LOOK, live.events),
-    _C + "/as-it-was": (Role.LOOK, pages.as_it_was),
-    _C + "/map.{ending}": (Role.LOOK, maps.file),
-    _C + "/picture.svg": (Role.LOOK, maps.picture),
-    _C + "/site.json": (Role.LOOK, site.values),
-    _C + "/site.svg": (Role.LOOK, site.file),
-    _C + "/site-links.json": (Role.LOOK, site.links),
-    _C + "/site-way.json": (Role.LOOK, site.way),
-    _C + "/graph.{ending}": (Role.LOOK, graph.file),
-    _C + "/survey/events": (Role.LOOK, surveys.events),
-    _C + "/survey/t/{table}.{ending}": (Role.LOOK, surveys.table_file),
-    _C + "/survey/picture/{what}.svg": (Role.LOOK, surveys.picture),
-    _C + "/survey/file/{what}.{ending}": (Role.LOOK, surveys.file),
-    _TOPIC + "/events": (Role.LOOK, topics.events),
-    _TOPIC + "/harvest.svg": (Role.LOOK, topics.harvest),
-    _PORTAL + "/files.zip": (Role.LOOK, portals.packed),
-    _PORTAL + "/picture": (Role.LOOK, portals.entry_picture),
-    _PORTAL + "/site/{path:path}": (Role.LOOK, portals.preview),
-    _C + "/story.svg": (Role.LOOK, stories.picture),
-    _C + "/influence.{ending}": (Role.LOOK, stories.influence_file),
+FILES: dict[str, Handler] = {  # and streams, which all users may have
+    _C + "/events": live.events,
+    _C + "/as-it-was": pages.as_it_was,
+    _C + "/map.{ending}": maps.file,
+    _C + "/picture.svg": maps.picture,
+    _C + "/site.json": site.values,
+    _C + "/site.svg": site.file,
+    _C + "/site-links.json": site.links,
+    _C + "/site-way.json": site.way,
+    _C + "/graph.{ending}": graph.file,
+    _C + "/survey/events": surveys.events,
+    _C + "/survey/t/{table}.{ending}": surveys.table_file,
+    _C + "/survey/picture/{what}.svg": surveys.picture,
+    _C + "/survey/file/{what}.{ending}": surveys.file,
+    _TOPIC + "/events": topics.events,
+    _TOPIC + "/harvest.svg": topics.harvest,
+    _PORTAL + "/files.zip": portals.packed,
+    _PORTAL + "/picture": portals.entry_picture,
+    _PORTAL + "/site/{path:path}": portals.preview,
+    _C + "/story.svg": stories.picture,
+    _C + "/influence.{ending}": stories.influence_file,
 }
+
+for _routes in parts("routes"):
+    SCREENS += _routes.screens
+    FORMS |= _routes.forms
+    FILES |= _routes.files
 
 
 def description(request: Request) -> Response:
@@ -199,7 +200,7 @@ def routes() -> list[Route]:
     """Files first: some have addresses that would be a screen's too."""
     shown = {
         "/openapi.json": (Role.LOOK, description),
-        **FILES,
+        **{path: (Role.LOOK, handler) for path, handler in FILES.items()},
         **{screen.path: (screen.role, screen.show) for screen in SCREENS},
     }
     taken = FORMS | {screen.path: (screen.take_role, screen.take) for screen in SCREENS if screen.take is not None}

@@ -18,8 +18,7 @@ from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.forms import whole
-from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period
+from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period, whole
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
 from periplus.model.visit import State, urls_by_state

@@ -14,7 +14,7 @@ from periplus.api.collection import Collection
 from periplus.api.results import stored_stories, stored_story, stories_file, when_stored
 from periplus.api.stories import ReadingRequest, influence
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.forms import choice, whole
+from periplus.jobs.presets import choice, whole
 from periplus.model.job import JobOrder
 from periplus.model.story import Cascades, Influence, Objective, Stories, Story
 from periplus.present.influence import (

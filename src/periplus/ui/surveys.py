@@ -19,16 +19,18 @@ from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
 from periplus.api.tables import TableQuery
 from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
-from periplus.jobs.forms import choice, decimal, whole
 from periplus.jobs.presets import (
     PAGE_NUMBERS,
     RULE_WORDS,
     SURVEY_PAGES,
+    choice,
     command_line,
+    decimal,
     folder_name,
     survey_request,
     survey_run,
     units_of_text,
+    whole,
 )
 from periplus.model.survey import (
     GLOBAL_SITES,

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from periplus.api.collection import Collection
 from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
-from periplus.jobs.forms import whole
+from periplus.jobs.presets import whole
 from periplus.model.tables import ColumnKind
 from periplus.present.writers import writer_named, writers
 from periplus.ui import rendering

@@ -9,7 +9,7 @@ from dataclasses import replace
 from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.dates import TOMORROW_S
-from periplus.document.formats.content import Content, Source
+from periplus.document.formats.converted import Content, Source
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.links import add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers

@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import cast
 
 from periplus.document.formats import markdown, markup, sgml, text
-from periplus.document.formats.content import Content, Source
-from periplus.document.formats.converted import Conversion
+from periplus.document.formats.converted import Content, Conversion, Source
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded

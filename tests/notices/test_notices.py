@@ -20,16 +20,16 @@ from lxml import etree
 
 from interface import client, token_of
 from periplus.acquire.clock import SystemClock
-from periplus.api import notices
-from periplus.api.notices import PASSWORD, notice_settings
 from periplus.cli.main import main
 from periplus.errors import StoreError, UnknownSetting, UsageError
-from periplus.jobs.notifying import Notifier
 from periplus.jobs.runner import Runner, run_jobs
-from periplus.model.job import Channel, JobOrder, NoticeKind
-from periplus.present.text import title
-from periplus.store.sqlite import notices as stored_notices
+from periplus.model.job import JobOrder
 from periplus.store.sqlite.job_file import folder_queue
+from periplus_notices import api as notices
+from periplus_notices import store as stored_notices
+from periplus_notices.api import PASSWORD, Notifier, notice_settings
+from periplus_notices.model import Channel, NoticeKind
+from periplus_notices.present import title
 from stored import page, stored
 
 START = "https://e.org/"
@@ -345,7 +345,7 @@ def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:
     with hook() as (address, arrived), contextlib.closing(queue):
         notices.subscribe(folder, address)
         queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)
-        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, Notifier(folder)), forever=False)
+        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, [Notifier(folder)]), forever=False)
     assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["broken-links", "job-failed"]
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from periplus.errors import StoreError
-from periplus.model.job import Channel, Delivery, Notice, NoticeKind, Subscription
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
 from periplus.values import Row
+from periplus_notices.model import Channel, Delivery, Notice, NoticeKind, Subscription
 
 # States of a delivery: waiting -> sent | given up. Invariants: (1) a notice has one row, identified by its key,
 # whichever process finds it; (2) the reported facts and the notice are stored in one transaction; (3) a process that

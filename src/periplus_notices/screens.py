@@ -5,16 +5,19 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from periplus.api import notices as api_notices
 from periplus.errors import UsageError
-from periplus.model.job import NoticeKind
-from periplus.present.text import as_values
 from periplus.ui import rendering
+from periplus.ui.description import Routes, Screen
 from periplus.ui.safety import form_of
 from periplus.ui.start import number
 from periplus.ui.state import state_of
+from periplus.ui.users import Role
+from periplus.values import JsonObject
+from periplus_notices import api as api_notices
+from periplus_notices.model import NoticeKind
+from periplus_notices.present import as_values
 
-SHOWN = 50
+NOTICES_MOST = 50
 KIND_WORDS = {
     NoticeKind.BROKEN: "new broken links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
     NoticeKind.PORTAL: "new entries of portals",
@@ -31,7 +34,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
     """secret: of a webhook that was just added, which is shown this once."""
     state = state_of(request)
     with api_notices.book(state.places.base) as book:
-        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=SHOWN)
+        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=NOTICES_MOST)
     rows = [
         {
             "id": one.id,
@@ -57,7 +60,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
             "feeds": list(state.places.collections()),
             "secret": secret,
         }
-    return rendering.answer(request, "notices.html", values, 400 if fault else 200)
+    return rendering.answer(request, "periplus_notices/notices.html", values, 400 if fault else 200)
 
 
 def change(request: Request) -> Response:
@@ -92,3 +95,12 @@ def feed(request: Request) -> Response:
     collection = "" if name == "all" else api_notices.noticed_name(places.place(places.folder(name)))
     text = api_notices.feed(places.base, collection)
     return Response(text.encode("utf-8", "replace"), media_type="application/atom+xml")
+
+
+_ROWS = list[JsonObject]
+ROUTES = Routes(
+    (Screen("/notices", notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
+        "collections": list[str]}, role=Role.ADMINISTER),),
+    {"/notices/change": (Role.ADMINISTER, change)},
+    {"/feeds/{name}.atom": feed},
+)  # fmt: skip

@@ -7,15 +7,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from interface import COMMANDS
-from periplus.api import notices
 from periplus.api.moving import into_database, silent
-from periplus.jobs.notifying import Notifier
-from periplus.model.job import Job, JobOrder, JobState, NoticeKind
-from periplus.present import text
+from periplus.model.job import Job, JobOrder, JobState
 from periplus.store.postgres.connection import connect
 from periplus.ui.app import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
+from periplus_notices import api as notices
+from periplus_notices.api import Notifier
+from periplus_notices.model import NoticeKind
+from periplus_notices.present import screen
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -51,7 +52,7 @@ def test_the_same_is_told_and_no_password(told_of_both, address):
     assert {notice.collection for notice in of_database} == {notices.noticed_name(with_secret(address))}
     assert "s3cret" not in str(of_database) + notices.feed(base, with_secret(address))
     assert notices.feed(base, with_secret(address)).count("<entry>") == 2
-    assert text.screen(of_database[0], "https://x.example/").startswith(f"https://x.example/c/{address.collection}/")
+    assert screen(of_database[0], "https://x.example/").startswith(f"https://x.example/c/{address.collection}/")
 
 
 def test_a_subscription_to_an_address_is_told_of_it_alone(told_of_both, address):

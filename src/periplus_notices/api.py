@@ -3,72 +3,70 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import hashlib
+import hmac
+import logging
 import os
+import shlex
+import smtplib
+import ssl
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, get_type_hints
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.post import send_mail, send_webhook
+from periplus.acquire.transport import CurlTransport, Wire
 from periplus.api.collection import Collection
 from periplus.api.grading import trends
 from periplus.api.homes import folder_of, name_of
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
 from periplus.masking import without_secrets
-from periplus.model.job import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
+from periplus.model.job import Job, JobState
 from periplus.model.ports import Clock
-from periplus.present import text as present_text
+from periplus.model.visit import Cause, Request
+from periplus.model.web import Url
+from periplus.present.text import health_lines
 from periplus.present.wording import size
-from periplus.settings import SUFFIX, Identity
+from periplus.settings import SUFFIX, FetchLimits, Identity
 from periplus.store.postgres.address import address_of, is_address
-from periplus.store.sqlite import notices, reading, schema
-from periplus.store.sqlite.notices import NoticeStore
+from periplus.store.sqlite import reading, schema
 from periplus.urls.canonical import canonical
+from periplus_notices import present
+from periplus_notices.model import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
+from periplus_notices.store import NoticeStore, facts, newest_run
 
 # The password comes from a file named in the settings or from the variable PERIPLUS_SMTP_PASSWORD: never from a command
 # line, and it is not stored.
 
 FILE = "notices.toml"
 PASSWORD = "PERIPLUS_SMTP_PASSWORD"
-_MAIL: dict[str, type] = {
-    "server": str,
-    "port": int,
-    "security": str,
-    "user": str,
-    "password_file": str,
-    "sender": str,
-    "ca_file": str,
+_PORTS = {"tls": 465, "starttls": 587, "none": 25}
+_TABLES: dict[str, dict[str, type]] = {
+    "mail": get_type_hints(MailSettings) | {"password_file": str},
+    "webhook": {"allow_private": bool, "ca_file": str},
+    "interface": {"address": str},
 }
-_WEBHOOK: dict[str, type] = {"allow_private": bool, "ca_file": str}
-_TABLES: dict[str, dict[str, type]] = {"mail": _MAIL, "webhook": _WEBHOOK, "interface": {"address": str}}
+del _TABLES["mail"]["password"]  # belongs into a file of its own
 
 
 def notice_settings(folder: Path) -> NoticeSettings:
     """Raises UnknownSetting for an invalid file."""
     content = _read(folder / FILE)
-    mail, webhook = content["mail"], content["webhook"]
-    security = str(mail.get("security", "starttls"))
-    if security not in ("tls", "starttls", "none"):
-        raise UnknownSetting(f"{folder / FILE}: security must be tls, starttls or none, not {security!r}")
-    settings = MailSettings(
-        server=str(mail.get("server", "")), port=_port(mail.get("port"), security), security=security,
-        user=str(mail.get("user", "")),
-        password=_password(folder, str(mail.get("password_file", ""))), sender=str(mail.get("sender", "")),
-        ca_file=str(mail.get("ca_file", "")),
-    )  # fmt: skip
+    mail: dict[str, Any] = content.pop("mail")
+    password = _password(folder, mail.pop("password_file", ""))
+    settings = MailSettings(**mail, password=password)
+    if settings.security not in _PORTS:
+        raise UnknownSetting(f"{folder / FILE}: security must be tls, starttls or none, not {settings.security!r}")
     if settings.server and not ("@" in settings.sender and settings.sender.isprintable()):
         raise UnknownSetting(f"{folder / FILE}: the table [mail] needs a sender, like periplus@example.org")
-    address = str(content["interface"].get("address", ""))
-    return NoticeSettings(settings, webhook.get("allow_private") is True, str(webhook.get("ca_file", "")), address)
-
-
-def _port(given: object, security: str) -> int:
-    return given if isinstance(given, int) else {"tls": 465, "starttls": 587, "none": 25}[security]
+    values: dict[str, Any] = content.pop("webhook") | content.pop("interface")
+    return NoticeSettings(replace(settings, port=settings.port or _PORTS[settings.security]), **values)
 
 
 def _password(folder: Path, file: str) -> str:
@@ -159,11 +157,11 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
         reading.open_reader(collection, READ_S) as connection,
         reading.snapshot(connection),
     ):
-        facts, run = notices.facts(connection), notices.newest_run(connection)
+        present_facts, run = facts(connection), newest_run(connection)
     with book(folder) as opened:
-        made = opened.compare(name, run, facts, now)
+        made = opened.compare(name, run, present_facts, now)
         if run and any(NoticeKind.REPORT in subscription.kinds for subscription in opened.subscriptions()):
-            words = present_text.health_lines(trends(collection))
+            words = health_lines(trends(collection))
             report = opened.note(NoticeKind.REPORT, name, f"run {run}", words, now)
             made += [report] if report is not None else []
         return made
@@ -182,7 +180,7 @@ def noticed_name(place: Path | str) -> str:
     """Name of a collection in notices: its folder's name, or its address without password. Raises UsageError."""
     if isinstance(place, Path):
         return place.resolve().name
-    return without_secrets(dataclasses.replace(address_of(place), segments="").text)
+    return without_secrets(replace(address_of(place), segments="").text)
 
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
@@ -226,7 +224,7 @@ def _send(
 def _post(notice: Notice, subscription: Subscription, secret: str, settings: NoticeSettings, clock: Clock) -> str:
     identity = Identity(allow_private=settings.allow_private, ca_file=settings.ca_file)
     return send_webhook(
-        canonical(subscription.target), present_text.posted(notice, settings.address), secret, identity, clock
+        canonical(subscription.target), present.webhook_body(notice, settings.address), secret, identity, clock
     )
 
 
@@ -236,7 +234,7 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
     if not mail.server:
         return NO_MAIL
     letter = EmailMessage()
-    letter["Subject"], text = present_text.letter(notices, settings.address)
+    letter["Subject"], text = present.letter(notices, settings.address)
     letter["From"], letter["To"], letter["Date"] = mail.sender, target, formatdate()
     letter["Message-ID"] = make_msgid(f"{notices[0].id}", mail.sender.rpartition("@")[2])
     letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
@@ -294,4 +292,105 @@ def feed(folder: Path, collection: str = "") -> str:
     name = noticed_name(collection) if is_address(collection) else collection
     with book(folder) as opened:
         newest = opened.notices(collection=name)
-    return present_text.feed(newest, name, address, 0.0)
+    return present.feed(newest, name, address, 0.0)
+
+
+LOOK_EVERY_S = 30.0  # how often an idle runner tries again to send notices
+_log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Called by a runner after each job, and with None while it is idle.
+
+    Errors do not affect the job: they are logged, and sending is tried again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next = 0.0
+
+    def __call__(self, job: Job | None) -> None:
+        if job is None and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LOOK_EVERY_S
+        try:
+            if job is not None:
+                self._look(job)
+            deliver(self._folder)
+        except PeriplusError as error:
+            _log.warning("notices folder=%s error=%s", self._folder, error)
+
+    def _look(self, job: Job) -> None:
+        now, folder = time.time(), self._folder
+        collections = collections_of(folder, job.order.command)
+        if job.state is JobState.FAILED:
+            message = f"periplus {shlex.join(job.order.command)}: {job.note}"
+            add_failure(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
+        for collection in collections:
+            with contextlib.suppress(PeriplusError):  # its job has already reported a damaged collection
+                look(folder, collection, now)
+
+
+# A webhook is one POST by the crawler's transport, which refuses private addresses. Redirects are not followed.
+
+LIMITS = FetchLimits(body_bytes=65_536, inflated_bytes=65_536, total_timeout_s=15.0, first_byte_timeout_s=10.0)
+SIGNATURE = "Periplus-Signature"
+
+
+def signature(secret: str, body: bytes, at: int) -> str:
+    """t: time of signing, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal.
+
+    A receiver that checks t rejects replayed notices.
+    """
+    mac = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
+    return f"t={at},v1={mac}"
+
+
+def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: Clock) -> str:
+    """POSTs a notice. Returns "" if the server accepted it (status 200 to 299), else the reason."""
+    fields = (
+        "Content-Type: application/json; charset=utf-8",
+        "Expect:",
+        f"{SIGNATURE}: {signature(secret, body, int(clock.now()))}",
+    )
+    transport = CurlTransport(Wire(LIMITS, identity, 1), clock)
+    try:
+        transport.start(Request(url, body=body, fields=fields))
+        answers = transport.wait(LIMITS.total_timeout_s + 1.0)
+    finally:
+        transport.close()
+    if not answers:
+        return "timeout"
+    answer = answers[0]
+    if answer.cause is Cause.PRIVATE:
+        return "private address; to allow it, set allow_private = true under [webhook] in notices.toml"
+    if answer.cause is not None:
+        return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
+    return "" if 200 <= answer.status < 300 else f"status {answer.status}"
+
+
+TIMEOUT_S = 30.0
+
+
+def send_mail(letter: EmailMessage, settings: MailSettings) -> str:
+    """Sends a mail. Returns "" if the server accepted it, else the reason. Server and network errors do not raise."""
+    context = ssl.create_default_context(cafile=settings.ca_file or None) if settings.security != "none" else None
+    try:
+        if settings.security == "tls":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(settings.server, settings.port, timeout=TIMEOUT_S, context=context)
+        else:
+            server = smtplib.SMTP(settings.server, settings.port, timeout=TIMEOUT_S)
+        try:
+            if settings.security == "starttls":
+                server.starttls(context=context)
+            if settings.user:
+                server.login(settings.user, settings.password)
+            refused = server.send_message(letter)
+        finally:  # the mail was accepted or refused before: the answer to QUIT does not matter
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                server.quit()
+    except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: invalid address
+        return f"{settings.server}:{settings.port}: {type(error).__name__}: {error}".replace(
+            settings.password or "\0", "***"
+        )
+    return f"refused for {', '.join(refused)}" if refused else ""

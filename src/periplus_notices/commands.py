@@ -14,11 +14,11 @@ import click
 
 from periplus.cli.options import PLACE, Place, WholeNumber, format_option, opened, option, output_option
 from periplus.cli.progress import say
-from periplus.model.job import Channel, NoticeKind
 from periplus.present.wording import utc, visible
+from periplus_notices.model import Channel, NoticeKind
 
 if TYPE_CHECKING:
-    from periplus.model.job import Notice, Subscription
+    from periplus_notices.model import Notice, Subscription
 
 
 def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +56,7 @@ def notices() -> None:
 @click.argument("target")
 def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> None:
     """Tell TARGET, a mail address or a URL, what changes from now on."""
-    from periplus.api.notices import subscribe
+    from periplus_notices.api import subscribe
 
     made, secret = subscribe(folder, target, kinds, collection)
     say(f"Subscription {made.id}: `periplus notices test {made.id}` tries it.")
@@ -73,7 +73,7 @@ def add(folder: Path, kinds: tuple[str, ...], collection: str, target: str) -> N
 @click.argument("subscription", type=WholeNumber(1))
 def remove(folder: Path, subscription: int) -> None:
     """Tell a subscriber nothing more; the numbers are in the list."""
-    from periplus.api.notices import book
+    from periplus_notices.api import book
 
     with book(folder) as notice_book:
         notice_book.unsubscribe(subscription)
@@ -86,15 +86,15 @@ def remove(folder: Path, subscription: int) -> None:
 @output_option
 def list_notices(folder: Path, most: int, format: str, output: Path | None) -> None:
     """List the subscriptions, how their notices fared, and the newest notices."""
-    from periplus.api.notices import book
-    from periplus.present.text import as_values
+    from periplus_notices.api import book
+    from periplus_notices.present import as_values
 
     with book(folder) as notice_book:
         subscriptions, standing = notice_book.subscriptions(), notice_book.standing()
         latest = notice_book.notices(most=most)
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
+            rows = [asdict(one) | _delivery_counts(standing.get(one.id)) for one in subscriptions]
             out.write(
                 json.dumps(
                     {"subscriptions": rows, "notices": [as_values(one) for one in latest]}, ensure_ascii=False, indent=1
@@ -105,14 +105,14 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
             out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
 
 
-def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
+def _delivery_counts(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
     return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
 
 
 def _lines(
     subscriptions: list[Subscription], standing: dict[int, tuple[int, int, int, str]], latest: list[Notice]
 ) -> Iterator[str]:
-    from periplus.present.text import lines, title
+    from periplus_notices.present import lines, title
 
     if not subscriptions:
         yield "No subscribers: `periplus notices add` adds a mail address or a URL."
@@ -136,7 +136,7 @@ def _lines(
 @click.argument("subscription", type=WholeNumber(1))
 def test(folder: Path, subscription: int) -> None:
     """Send a test notice at once, and print whether it arrived."""
-    from periplus.api.notices import test as send
+    from periplus_notices.api import test as send
 
     fault = send(folder, subscription)
     say(f"It did not arrive: {visible(fault)}" if fault else "It arrived.")
@@ -150,8 +150,8 @@ def send(folder: Path, collections: tuple[Place, ...]) -> None:
     """Compare collections as after a job, by default all of the folder, and send what is due: for crawls that run
     without the queue.
     """
-    from periplus.api.notices import deliver, look, noticed_name
     from periplus.settings import SUFFIX
+    from periplus_notices.api import deliver, look, noticed_name
 
     for collection in collections or sorted(folder.glob(f"*{SUFFIX}")):
         for notice in look(folder, collection, time.time()):
@@ -167,7 +167,7 @@ def send(folder: Path, collections: tuple[Place, ...]) -> None:
 @output_option
 def feed(folder: Path, collection: str, output: Path | None) -> None:
     """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""
-    from periplus.api.notices import feed as made
+    from periplus_notices.api import feed as made
 
     with opened(output, exact=True) as out:
         out.write(made(folder, collection))

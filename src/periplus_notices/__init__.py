@@ -1,0 +1,1 @@
+"""Notices: what changed in collections, by mail, webhook or feed."""
