@@ -90,7 +90,7 @@ def extensions(group: str) -> Mapping[str, Extension]:
 
 @cache
 def _entry_points() -> tuple[Extension, ...]:
-    """The extensions of all groups, from the metadata of packages: 1 ms instead of 15 with `importlib.metadata`.
+    """The extensions of all groups, from the metadata of packages: a twelfth of the time of `importlib.metadata`.
 
     The working directory, which `python -m` adds to sys.path and which may be a collection, is left out.
     """

@@ -94,7 +94,7 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
         latest = notice_book.notices(most=most)
     with opened(output, exact=format == "json") as out:
         if format == "json":
-            rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
+            rows = [asdict(one) | _delivery_counts(standing.get(one.id)) for one in subscriptions]
             out.write(
                 json.dumps(
                     {"subscriptions": rows, "notices": [as_values(one) for one in latest]}, ensure_ascii=False, indent=1
@@ -105,7 +105,7 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
             out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
 
 
-def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
+def _delivery_counts(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
     return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
 
 

@@ -13,7 +13,7 @@ from periplus.present.wording import count_of, iso, number, utc, visible
 from periplus.values import JsonObject
 from periplus_notices.model import Notice, NoticeKind
 
-NAMED_IN_TITLE = 80  # characters of the subject in a title
+TITLE_SUBJECT_CHARS = 80  # characters of the subject in a title
 
 
 class _NoticeWords(NamedTuple):
@@ -40,7 +40,7 @@ def title(notice: Notice) -> str:
     words, first = _NOTICES[notice.kind], visible(notice.subjects[0]) if notice.subjects else ""
     form = words.one if notice.count == 1 else words.many or words.one
     collection = f"{_plain_name(notice.collection)}: " if notice.collection else ""
-    named = f": {first[:NAMED_IN_TITLE]}" if notice.count == 1 and first else ""
+    named = f": {first[:TITLE_SUBJECT_CHARS]}" if notice.count == 1 and first else ""
     return f"{collection}{form.format(number(notice.count))}{named}"
 
 
@@ -86,7 +86,7 @@ def as_values(notice: Notice, address: str = "") -> JsonObject:
     }  # fmt: skip
 
 
-def posted(notice: Notice, address: str) -> bytes:
+def webhook_body(notice: Notice, address: str) -> bytes:
     """The body of a webhook's request."""
     return json.dumps(as_values(notice, address), ensure_ascii=False).encode("utf-8", "replace")
 

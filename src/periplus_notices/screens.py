@@ -17,7 +17,7 @@ from periplus_notices import api as api_notices
 from periplus_notices.model import NoticeKind
 from periplus_notices.present import as_values
 
-SHOWN = 50
+NOTICES_MOST = 50
 KIND_WORDS = {
     NoticeKind.BROKEN: "new broken links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
     NoticeKind.PORTAL: "new entries of portals",
@@ -34,7 +34,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
     """secret: of a webhook that was just added, which is shown this once."""
     state = state_of(request)
     with api_notices.book(state.places.base) as book:
-        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=SHOWN)
+        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=NOTICES_MOST)
     rows = [
         {
             "id": one.id,

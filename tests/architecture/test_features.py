@@ -87,7 +87,9 @@ def test_a_declaration_imports_the_contract_alone(name):
 def test_the_places_that_a_feature_declares_exist(name):
     code = (
         "import sys; from periplus.extensions import value_at; from periplus.features import features\n"
-        "for place in (row.place for row in features()[sys.argv[1]].commands): value_at(place)"
+        "feature = features()[sys.argv[1]]\n"
+        "places = [row.place for row in feature.commands] + [feature.routes, feature.after_jobs]\n"
+        "print(*map(value_at, filter(None, places)))"
     )
     ran = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
