@@ -166,7 +166,7 @@ class Scope:
             below the start's path (prefix), or anywhere.
         include: Only URLs that match one of these regular expressions (docs/rules.md) are fetched, and the
             start.
-        exclude: URLs that match one of these regular expressions are not fetched.
+        exclude: URLs that match one of these (docs/rules.md) are not fetched.
         max_depth -1..1000000 clicks: How many clicks from the start pages are fetched, and only pages that
             clicks reach; -1: no limit.
         sitemaps: Read sitemap.xml as a further source of URLs.

@@ -98,8 +98,6 @@ def crawl(
 
     Stays on the start's site, sends one request at a time with 0.5 s between them, and obeys robots.txt. You can kill
     it at any time: the same command continues where it stopped. Afterwards: `periplus map`, `periplus report`.
-
-    Flags override the collection's periplus.toml, which overrides the one in the current folder.
     """
     from periplus.api.crawling import CrawlOrder, check_order
     from periplus.api.crawling import crawl as run

@@ -143,6 +143,7 @@ _TITLES = {
     "auditing": "Output",
     "": "More",
 }
+_COMMON = frozenset({"Where", "How much", "How polite", "What to keep"})  # titles in --help; the rest is "Other"
 _PLACED = {
     "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
@@ -188,16 +189,17 @@ class LongCommand(click.Command):
             if name == "help_all" or param is self.get_help_option(ctx):
                 asides.append(record)
             elif is_whole or name in _EVERYDAY or name not in {*group_of, *_PLACED}:
-                flags, sentence = record if is_whole else (record[0], _PHRASE_END.split(record[1])[0].rstrip("."))
-                sections[_PLACED.get(name) or _TITLES[group_of.get(name, "")]].append((flags, sentence))
+                title = _PLACED.get(name) or _TITLES[group_of.get(name, "")]
+                short = record[0].partition(" / ")[0], _PHRASE_END.split(record[1])[0].rstrip(".")
+                (sections[title] if is_whole or title in _COMMON else asides).append(record if is_whole else short)
             else:
                 left_out += 1
         if left_out:
             asides[-1] = (asides[-1][0], f"Show every flag, these and {left_out} more, and exit.")
-        for title, records in {**sections, "Help": asides}.items():
+        for title, records in {**sections, "Other": asides}.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl(records, col_max=36)
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
