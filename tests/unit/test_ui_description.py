@@ -64,7 +64,7 @@ def test_the_description_is_made_of_the_handlers(asking: TestClient) -> None:
 
 
 def test_a_locked_house_says_so(folder: Path) -> None:
-    from periplus.ui.description import described as made
+    from periplus.ui.description import describe as made
 
     assert "security" in made([], {"name": ["x"]}, locked=True)
     assert "security" not in made([], {"name": ["x"]}, locked=False)

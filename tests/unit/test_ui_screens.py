@@ -21,7 +21,7 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import pages
 from periplus.ui.live import figures
-from periplus.ui.pages import decoded, pieces
+from periplus.ui.pages import decode, pieces
 from periplus.ui.rendering import query, visible, web_link
 from periplus.ui.state import places, works_on
 from stored import NOW, copied, page, stored
@@ -412,8 +412,8 @@ def test_an_address_keeps_what_is_not_changed_and_forgets_the_page_that_was_turn
 
 
 def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
-    assert decoded("á".encode("cp1250"), "windows-1250") == "á"
-    assert decoded(b"a", "no-such-encoding") == "a"
+    assert decode("á".encode("cp1250"), "windows-1250") == "á"
+    assert decode(b"a", "no-such-encoding") == "a"
 
 
 def test_many_who_watch_are_shown_one_picture(folder):

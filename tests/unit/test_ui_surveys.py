@@ -23,7 +23,7 @@ from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Surveys
-from periplus.ui.surveys import VIEWS, _back, chosen
+from periplus.ui.surveys import VIEWS, _back, chosen_prefixes
 from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.units import unit_of
@@ -365,7 +365,7 @@ def test_the_way_back_is_always_a_screen_of_ours():
     assert _back({"back": "companions?class=weak&at=2"}) == "survey/companions?class=weak&at=2"
     assert _back({"back": "//evil.example/?x=1"}) == "survey"
     assert _back({}) == "survey"
-    assert chosen({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
+    assert chosen_prefixes({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
 
 
 def test_lists_are_pasted_as_people_have_them():

@@ -226,7 +226,7 @@ def _send(
 def _post(notice: Notice, subscription: Subscription, secret: str, settings: NoticeSettings, clock: Clock) -> str:
     identity = Identity(allow_private=settings.allow_private, ca_file=settings.ca_file)
     return send_webhook(
-        canonical(subscription.target), present_text.posted(notice, settings.address), secret, identity, clock
+        canonical(subscription.target), present_text.webhook_body(notice, settings.address), secret, identity, clock
     )
 
 

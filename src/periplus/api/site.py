@@ -43,8 +43,8 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.graphs import write_gexf, write_graphml
-from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
-from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
+from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_files, write_map_json
+from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
@@ -168,7 +168,7 @@ class Site:
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
+        values = values or USUAL_VALUES
         write_map_xhtml(
             self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
         )
@@ -178,7 +178,7 @@ class Site:
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
+        values = values or USUAL_VALUES
         write_map_pdf(
             self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
         )
@@ -251,7 +251,7 @@ class Site:
         """The page facts; if requested, with the bytes reachable by one link, including resources whose sizes a check
         fetched.
         """
-        if LINKED not in values:
+        if LINKED_BYTES not in values:
             return self.facts
         if self.parts is not None:
             return replace(self.facts, linked=linked_bytes_and_resources(self.graph, self.facts, self.parts))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import PLACE, Place, WholeNumber, format_option, opened, option, output_option
+from periplus.cli.options import PLACE, Place, WholeNumber, format_option, open_output, option, output_option
 from periplus.cli.progress import say
 from periplus.model.job import Channel, NoticeKind
 from periplus.present.wording import utc, visible
@@ -92,9 +92,9 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     with book(folder) as notice_book:
         subscriptions, standing = notice_book.subscriptions(), notice_book.standing()
         latest = notice_book.notices(most=most)
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
-            rows = [asdict(one) | _fared(standing.get(one.id)) for one in subscriptions]
+            rows = [asdict(one) | _delivery_counts(standing.get(one.id)) for one in subscriptions]
             out.write(
                 json.dumps(
                     {"subscriptions": rows, "notices": [as_values(one) for one in latest]}, ensure_ascii=False, indent=1
@@ -105,7 +105,7 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
             out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
 
 
-def _fared(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
+def _delivery_counts(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
     return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
 
 
@@ -169,5 +169,5 @@ def feed(folder: Path, collection: str, output: Path | None) -> None:
     """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""
     from periplus.api.notices import feed as made
 
-    with opened(output, exact=True) as out:
+    with open_output(output, exact=True) as out:
         out.write(made(folder, collection))

@@ -16,8 +16,8 @@ from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Gro
 from periplus.model.job import Notice, NoticeKind
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import TellingWord, Topic
-from periplus.present.markup import escaped
-from periplus.present.tables import aligned, json_text, write_table
+from periplus.present.markup import escape_xml
+from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, iso, number, size, utc, visible
 from periplus.values import JsonObject, frozen
 
@@ -66,7 +66,7 @@ Rows = Sequence[Mapping[str, Any]]  # of periplus.analyse.engines.stages.StageRe
 def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
     """A line a stage."""
     yield f"Engine {engine}: {why}."
-    yield from aligned(
+    yield from align(
         [
             (
                 f"  {row['stage']}",
@@ -126,9 +126,9 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "description", page.description or ""
         yield "heading", page.h1 or ""
         yield "describes", page.types or ""
-        yield "author", _with_source(page.author, page.author_source)
-        yield "published", _with_source(page.date_published, page.date_published_source)
-        yield "modified", _with_source(page.date_modified, page.date_modified_source)
+        yield "author", _add_source(page.author, page.author_source)
+        yield "published", _add_source(page.date_published, page.date_published_source)
+        yield "modified", _add_source(page.date_modified, page.date_modified_source)
         yield "language", _language(page.declared_language or "", page.language or "")
         yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
         yield "rendered", "in a browser; `--as source` gives the bytes as received" if page.rendered else ""
@@ -144,7 +144,7 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
     yield "links", f"from {count_of(page.inlinks, 'page')}, to {count_of(page.outlinks, 'URL')}"
 
 
-def _with_source(value: str | None, source: str | None) -> str:
+def _add_source(value: str | None, source: str | None) -> str:
     return f"{value} ({source})" if value else ""
 
 
@@ -216,14 +216,14 @@ LIKE_WORDS = {
     Likeness.FOLDED: "same letters",
     Likeness.NEAR: "alike",
 }
-_IN_FULL = {
+_FULL_NAMES = {
     Likeness.BYTES: "the same bytes",
     Likeness.WORDS: "the same text in another encoding or markup",
     Likeness.FOLDED: "the same except diacritics and case",
     Likeness.NEAR: "nearly the same",
 }
 COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
-GROUPS_TO_PAGES = 10  # groups shown for each page shown of a group
+GROUPS_PER_PAGE = 10  # groups shown for each page shown of a group
 _LIKE_CELLS = 15
 
 
@@ -242,7 +242,7 @@ def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
     """A summary, then group after group. most: pages of a group that are named, and a tenth of the groups; -1: all."""
     yield _summary(duplicates)
     yield from (f"Note: {note}" for note in duplicates.notes)
-    groups = duplicates.groups if most < 0 else duplicates.groups[: most * GROUPS_TO_PAGES]
+    groups = duplicates.groups if most < 0 else duplicates.groups[: most * GROUPS_PER_PAGE]
     for group in groups:
         yield ""
         yield f"{visible(group.url)}{_duplicate_charset(group.charset)}"
@@ -251,7 +251,7 @@ def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
         for page in shown:
             yield f"  {fit(like_of(page), _LIKE_CELLS)} {visible(page.url)}{_duplicate_charset(page.charset)}"
         if rest := group.pages[len(shown) :]:
-            yield f"  and {number(len(rest))} more: {_counted(rest, LIKE_WORDS)}; --most -1 names all"
+            yield f"  and {number(len(rest))} more: {_likeness_counts(rest, LIKE_WORDS)}; --most -1 names all"
     if len(groups) < len(duplicates.groups):
         yield ""
         yield f"And {count_of(len(duplicates.groups) - len(groups), 'more group')}; --most -1 shows all."
@@ -262,7 +262,7 @@ def _summary(duplicates: Duplicates) -> str:
     if not duplicates.groups:
         return f"No two of {count_of(duplicates.pages, 'page')}{where} have the same content."
     pages = [page for group in duplicates.groups for page in group.pages]
-    kinds, total = _counted(pages, _IN_FULL), len(pages)
+    kinds, total = _likeness_counts(pages, _FULL_NAMES), len(pages)
     others = count_of(len(duplicates.groups), "other page")
     return (
         f"{number(total)} of {count_of(duplicates.pages, 'page')}{where} "
@@ -270,7 +270,7 @@ def _summary(duplicates: Duplicates) -> str:
     )
 
 
-def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
+def _likeness_counts(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
     """Numbers of pages by similarity to their representative."""
     counts = Counter(page.like for page in pages)
     return ", ".join(f"{number(counts[like])} {like_words}" for like, like_words in words.items() if counts[like])
@@ -324,7 +324,7 @@ def _figure(value: int, before: int | None, one: str, many: str) -> str:
     return count_of(value, one, many) + change
 
 
-NAMED_IN_TITLE = 80  # characters of the subject in a title
+SUBJECT_CHARS = 80  # characters of the subject in a title
 
 
 class _NoticeWords(NamedTuple):
@@ -351,7 +351,7 @@ def title(notice: Notice) -> str:
     words, first = _NOTICES[notice.kind], visible(notice.subjects[0]) if notice.subjects else ""
     form = words.one if notice.count == 1 else words.many or words.one
     collection = f"{_plain_name(notice.collection)}: " if notice.collection else ""
-    named = f": {first[:NAMED_IN_TITLE]}" if notice.count == 1 and first else ""
+    named = f": {first[:SUBJECT_CHARS]}" if notice.count == 1 and first else ""
     return f"{collection}{form.format(number(notice.count))}{named}"
 
 
@@ -397,7 +397,7 @@ def as_values(notice: Notice, address: str = "") -> JsonObject:
     }  # fmt: skip
 
 
-def posted(notice: Notice, address: str) -> bytes:
+def webhook_body(notice: Notice, address: str) -> bytes:
     """The body of a webhook's request."""
     return json.dumps(as_values(notice, address), ensure_ascii=False).encode("utf-8", "replace")
 
@@ -408,12 +408,12 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
     name: of the collection, empty: of all; made: when it is empty, its date.
     """
     entries = "".join(_entry(notice, address) for notice in notices)
-    here = escaped(address.rstrip("/") or "urn:periplus")
+    here = escape_xml(address.rstrip("/") or "urn:periplus")
     of = f": {_plain_name(name)}" if name else ""
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>{_identity("feed " + name)}</id>
-<title>Periplus{escaped(of)}</title>
+<title>Periplus{escape_xml(of)}</title>
 <updated>{iso(max((notice.made for notice in notices), default=made))}</updated>
 <author><name>Periplus</name></author>
 <generator>Periplus</generator>
@@ -424,13 +424,13 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
 
 def _entry(notice: Notice, address: str) -> str:
     more = screen(notice, address)
-    link = f'<link rel="alternate" type="text/html" href="{escaped(more)}"/>\n' if more else ""
+    link = f'<link rel="alternate" type="text/html" href="{escape_xml(more)}"/>\n' if more else ""
     return f"""<entry>
 <id>{_identity(notice.key)}</id>
-<title>{escaped(title(notice))}</title>
+<title>{escape_xml(title(notice))}</title>
 <updated>{iso(notice.made)}</updated>
 {link}<category term="{notice.kind.value}"/>
-<content type="text">{escaped(chr(10).join(lines(notice)))}</content>
+<content type="text">{escape_xml(chr(10).join(lines(notice)))}</content>
 </entry>
 """
 
@@ -440,7 +440,7 @@ def _identity(key: str) -> str:
 
 
 LINE_CELLS = 100
-WORDS_SHOWN = 20
+MOST_WORDS = 20
 
 
 def topic_lines(topic: Topic) -> Iterator[str]:
@@ -474,7 +474,7 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     ):
         if words:
             yield from wrap(
-                f"{side}: " + ", ".join(visible(word.word) for word in words[:WORDS_SHOWN]),
+                f"{side}: " + ", ".join(visible(word.word) for word in words[:MOST_WORDS]),
                 LINE_CELLS,
                 initial_indent="  ",
                 subsequent_indent="    ",

@@ -14,7 +14,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.start import number
 from periplus.ui.state import state_of
 
-SHOWN = 50
+MOST_NOTICES = 50
 KIND_WORDS = {
     NoticeKind.BROKEN: "new broken links", NoticeKind.VANISHED: "vanished pages", NoticeKind.SITES: "new sites",
     NoticeKind.PORTAL: "new entries of portals",
@@ -31,7 +31,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
     """secret: of a webhook that was just added, which is shown this once."""
     state = state_of(request)
     with api_notices.book(state.places.base) as book:
-        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=SHOWN)
+        subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=MOST_NOTICES)
     rows = [
         {
             "id": one.id,

@@ -31,7 +31,7 @@ from periplus.ui import (
     tables,
     topics,
 )
-from periplus.ui.description import TEXT, Handler, Screen, described, one_of, whole_number
+from periplus.ui.description import TEXT, Handler, Screen, describe, enum, whole_number
 from periplus.ui.safety import needing
 from periplus.ui.state import state_of
 from periplus.ui.users import Role
@@ -49,7 +49,7 @@ _START = (
     {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
         "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
         "every": str, "works": bool, "base": str, "open_jobs": int},
-    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
+    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (enum(*PERIODS), "how often"),
         "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
         "sort": (TEXT, "a column; - reverses the order")},
 )  # fmt: skip
@@ -61,7 +61,8 @@ SCREENS = (
         "collections": list[str]}),
     Screen("/notices", notices.notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
         "collections": list[str]}, role=Role.ADMINISTER),
-    Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
+    Screen("/search", pages.search_all,
+        {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "failure": str, "read": int, "overview": Overview | None}),
     Screen(_C + "/settings", live.settings, {"name": str, "file": str}),
@@ -82,7 +83,7 @@ SCREENS = (
     Screen(
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
-        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what to show of the page"),
+        {"url!": (TEXT, "the page"), "view": (enum(*pages.VIEWS), "what to show of the page"),
             "line": (whole_number(1, 10_000_000), "line of the source to highlight")},
     ),
     Screen(
@@ -93,7 +94,7 @@ SCREENS = (
         take=faults.decide,
     ),
     Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses"),
-        "tree": (one_of("links", "folders"), "what hangs below what")}),
+        "tree": (enum("links", "folders"), "what hangs below what")}),
     Screen(
         _C + "/site", site.site,
         {"name": str, "site": str, "sites": list[str], "under": str},
@@ -102,7 +103,7 @@ SCREENS = (
     Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
         {"node": (TEXT, "page, directory or site in the centre")}),
     Screen(
-        _C + "/search", pages.in_one,
+        _C + "/search", pages.search_collection,
         {"name": str, "query": str, "results": list[pages.PageSearch], "at": int, "per": int},
         _WORDS | {"at": (whole_number(1, 1000), "number of the page of hits")},
     ),
@@ -166,7 +167,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
 FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it takes to have them
     "/feeds/{name}.atom": (Role.LOOK, notices.feed),
     _C + "/events": (Role.LOOK, live.events),
-    _C + "/as-it-was": (Role.LOOK, pages.as_it_was),
+    _C + "/as-it-was": (Role.LOOK, pages.page_copy),
     _C + "/map.{ending}": (Role.LOOK, maps.file),
     _C + "/picture.svg": (Role.LOOK, maps.picture),
     _C + "/site.json": (Role.LOOK, site.values),
@@ -180,7 +181,7 @@ FILES: dict[str, tuple[Role, Handler]] = {  # and streams, by the role that it t
     _C + "/survey/file/{what}.{ending}": (Role.LOOK, surveys.file),
     _TOPIC + "/events": (Role.LOOK, topics.events),
     _TOPIC + "/harvest.svg": (Role.LOOK, topics.harvest),
-    _PORTAL + "/files.zip": (Role.LOOK, portals.packed),
+    _PORTAL + "/files.zip": (Role.LOOK, portals.download),
     _PORTAL + "/picture": (Role.LOOK, portals.entry_picture),
     _PORTAL + "/site/{path:path}": (Role.LOOK, portals.preview),
     _C + "/story.svg": (Role.LOOK, stories.picture),
@@ -192,7 +193,7 @@ def description(request: Request) -> Response:
     """The OpenAPI description."""
     state = state_of(request)
     choices = {"name": list(state.places.collections()), "table": list(tables.SCREENS)}
-    return JSONResponse(described(SCREENS, choices, locked=state.locks.are_shut))
+    return JSONResponse(describe(SCREENS, choices, locked=state.locks.are_shut))
 
 
 def routes() -> list[Route]:
