@@ -29,7 +29,7 @@ from periplus.document.understand import canonical_xml, understand
 from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.model.ports import Response
 from periplus.model.visit import Cut, Fetched, Headers, Request
-from periplus.present.markup import escaped
+from periplus.present.markup import escape_xml
 from periplus.retrieval.query import parse
 from periplus.settings import FetchLimits, settings_from
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, decode_chunks, http_answer
@@ -224,7 +224,7 @@ def kept(data: bytes) -> None:
 
 def written_xml(data: bytes) -> None:
     text = text_of(data)
-    etree.fromstring(f'<a b="{escaped(text)}">{escaped(text)}</a>'.encode("utf-8", "surrogatepass"))
+    etree.fromstring(f'<a b="{escape_xml(text)}">{escape_xml(text)}</a>'.encode("utf-8", "surrogatepass"))
 
 
 TARGETS: dict[str, Target] = {

@@ -35,7 +35,7 @@ BRANCHES, BRANCHES_MOST = 60, 500  # pages of a map
 
 # C0 and C1 except line breaks and tabs, soft hyphen, bidirectional overrides, zero-width characters (except joiners),
 # surrogates; tag characters and supplementary variation selectors, which can hide text from users
-_HIDDEN = re.compile(
+_INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\U000e0000-\U000e0fff]+"
 )
@@ -43,13 +43,13 @@ Schema = dict[str, Any]
 Arguments = Mapping[str, Any]
 
 
-def shown(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """The text without invisible characters, except line breaks and tabs."""
-    return text if text.isascii() and text.isprintable() else _HIDDEN.sub("", text)
+    return text if text.isascii() and text.isprintable() else _INVISIBLE.sub("", text)
 
 
 @frozen
-class Served:
+class ServedCollections:
     """The served collections.
 
     places: folders and addresses by name, evaluated for each request, so that new collections are included. embed:
@@ -100,7 +100,7 @@ class ToolAnswer:
         """
         if not isinstance(self.content, str):
             return json.dumps(self.structure(), ensure_ascii=False, indent=1)
-        content = shown(self.content)
+        content = strip_invisible(self.content)
         edge = f"CONTENT {hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:24]}"
         facts = "\n".join(
             f"{name}: {json.dumps(_clean(value), ensure_ascii=False)}" for name, value in self.origin.items()
@@ -111,7 +111,7 @@ class ToolAnswer:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return shown(value) if len(value) <= CELL_CHARS else shown(value[:CELL_CHARS]) + "…"
+        return strip_invisible(value) if len(value) <= CELL_CHARS else strip_invisible(value[:CELL_CHARS]) + "…"
     if isinstance(value, Mapping):
         return {name: _clean(inner) for name, inner in value.items()}
     return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -125,7 +125,7 @@ class Tool:
     title: str
     sentence: str
     properties: Mapping[str, Schema]
-    answer: Callable[[Served, Arguments], ToolAnswer]
+    answer: Callable[[ServedCollections, Arguments], ToolAnswer]
     required: tuple[str, ...] = ()
     row: Schema | None = None
     reads: bool = True  # it changes nothing and sends no web requests
@@ -183,7 +183,9 @@ def first_of(arguments: Arguments) -> int:
     return int(arguments.get("cursor") or 0)
 
 
-def bounded(origin: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], first: int, *, has_more: bool) -> ToolAnswer:
+def rows_answer(
+    origin: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], first: int, *, has_more: bool
+) -> ToolAnswer:
     """An answer with as many rows as fit. has_more: whether further rows exist."""
     content: list[Any] = []
     size = 0

@@ -71,7 +71,7 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     from periplus.api.homes import collections_at
     from periplus.urls.scope import own_hosts
     from periplus_agents import server
-    from periplus_agents.answers import Served
+    from periplus_agents.answers import ServedCollections
     from periplus_agents.crawling import CrawlBudget
 
     places = [text if is_address(text) else Path(text) for text in collection]
@@ -84,7 +84,7 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
         own_hosts(flags["crawl_host"])
         budget = CrawlBudget(flags["crawl_pages"], flags["crawl_time"], flags["crawl_bytes"], flags["crawl_host"])
     embed = embedder(flags["embed_with"]) if flags["embed_with"] else None
-    served = Served(lambda: collections_at(places, Path()), embed, budget)
+    served = ServedCollections(lambda: collections_at(places, Path()), embed, budget)
     if not http:
         server.serve_stdio(served)
         return

@@ -23,7 +23,7 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Scope
 
 from periplus.errors import StoreError
-from periplus.ui.safety import Guard, Locks, body_of, is_ours, is_own_origin, serve_until_stopped, visitor
+from periplus.ui.safety import Guard, Locks, body_of, is_ours, is_own_origin, run_server, visitor
 from periplus_agents.server import ROLE
 
 PATH = "/mcp"
@@ -60,8 +60,8 @@ class Gate(Guard):
         super().__init__(app, locks)
         self._rate = rate or QuestionRate()
 
-    async def _check(self, scope: Scope, request: Request) -> bytes | Response:
-        refusal = self._foreign(scope) or self._too_often(scope) or await self._unauthorized(scope)
+    async def _read_body(self, scope: Scope, request: Request) -> bytes | Response:
+        refusal = self._foreign(scope) or self._too_often(scope) or await self._authorize(scope)
         return refusal or await body_of(request, BODY_BYTES, BODY_S)
 
     def _foreign(self, scope: Scope) -> Response | None:
@@ -84,7 +84,7 @@ class Gate(Guard):
             "Too many requests: try again later.", 429, {"retry-after": str(max(1, round(wait_s)))}
         )
 
-    async def _unauthorized(self, scope: Scope) -> Response | None:
+    async def _authorize(self, scope: Scope) -> Response | None:
         """Stores the sender's role in the scope; returns a response if the sender has none."""
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
@@ -122,4 +122,4 @@ def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = N
 
 def serve_http(server: Server[Any], locks: Locks, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not start, usually because the port is in use."""
-    return serve_until_stopped(application(server, locks), locks.host, port, CONNECTIONS)
+    return run_server(application(server, locks), locks.host, port, CONNECTIONS)

@@ -20,11 +20,11 @@ from periplus.errors import PeriplusError
 from periplus.settings import VERSION
 from periplus.ui.users import Role
 from periplus.values import JsonObject
-from periplus_agents.answers import CELL_CHARS, NOTICE, Arguments, Served, Tool, shown
-from periplus_agents.tools import answered, tools_of
+from periplus_agents.answers import CELL_CHARS, NOTICE, Arguments, ServedCollections, Tool, strip_invisible
+from periplus_agents.tools import answer_call, tools_of
 
-AT_ONCE = 4  # requests answered at a time, each with its own database connection
-ABOUT = (
+MOST_REQUESTS = 4  # requests answered at a time, each with its own database connection
+INSTRUCTIONS = (
     """\
 Periplus charts parts of the web and keeps them as collections. These tools read the collections of this machine;
 {what}. `collections` lists them, `search` finds pages, `page` reads a page.
@@ -37,7 +37,7 @@ ROLE = "periplus.role"  # key of the sender's role in the scope of an HTTP reque
 _log = logging.getLogger(__name__)
 
 
-def _described(tool: Tool) -> types.Tool:
+def _describe_tool(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -61,13 +61,15 @@ def wrong_argument(tools: Mapping[str, Tool], name: str, arguments: Arguments) -
     return f"{'.'.join(map(str, error.path)) or name}: {error.message[:300]}" if error else ""
 
 
-def result_of(served: Served, name: str, arguments: Arguments, *, may_crawl: bool = True) -> types.CallToolResult:
+def result_of(
+    served: ServedCollections, name: str, arguments: Arguments, *, may_crawl: bool = True
+) -> types.CallToolResult:
     """The answer of a tool, or an error message that the model can act on."""
     tools = tools_of(served, may_crawl=may_crawl)
     try:
         if wrong := wrong_argument(tools, name, arguments):
             return _refusal(wrong)
-        answer = answered(served, name, arguments, may_crawl=may_crawl)
+        answer = answer_call(served, name, arguments, may_crawl=may_crawl)
     except PeriplusError as error:
         return _refusal(str(error))
     structure = answer.structure() if tools[name].result is not None else None
@@ -78,7 +80,7 @@ def result_of(served: Served, name: str, arguments: Arguments, *, may_crawl: boo
 
 def _refusal(why: str) -> types.CallToolResult:
     """An error message as JSON, since it may contain crawled text: a rule of robots.txt or an address."""
-    text = json.dumps({"notice": NOTICE, "refused": shown(why)[:CELL_CHARS]}, ensure_ascii=False)
+    text = json.dumps({"notice": NOTICE, "refused": strip_invisible(why)[:CELL_CHARS]}, ensure_ascii=False)
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
@@ -87,15 +89,15 @@ def _may_crawl(request: Any) -> bool:
     return request is None or bool(request.scope[ROLE].allows(Role.WORK))
 
 
-def server_of(served: Served) -> Server[JsonObject]:
+def server_of(served: ServedCollections) -> Server[JsonObject]:
     """A server that offers the tools over these collections, on any transport."""
-    limiter = anyio.CapacityLimiter(AT_ONCE)
+    limiter = anyio.CapacityLimiter(MOST_REQUESTS)
 
     async def list_tools(
         context: ServerRequestContext[JsonObject], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         tools = tools_of(served, may_crawl=_may_crawl(context.request))
-        return types.ListToolsResult(tools=[_described(tool) for tool in tools.values()])
+        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.values()])
 
     async def call_tool(
         context: ServerRequestContext[JsonObject], params: types.CallToolRequestParams
@@ -104,14 +106,14 @@ def server_of(served: Served) -> Server[JsonObject]:
         answer = partial(result_of, served, params.name, params.arguments or {}, may_crawl=_may_crawl(context.request))
         return await anyio.to_thread.run_sync(answer, limiter=limiter)
 
-    about = ABOUT.format(what=_READS if served.budget is None else _CRAWLS)
+    about = INSTRUCTIONS.format(what=_READS if served.budget is None else _CRAWLS)
     return Server(
         "periplus", version=VERSION, title="Periplus", instructions=about,
         on_list_tools=list_tools, on_call_tool=call_tool,
     )  # fmt: skip
 
 
-def serve_stdio(served: Served) -> None:
+def serve_stdio(served: ServedCollections) -> None:
     """Serves on standard input and output until standard input is closed. All other output goes to stderr."""
 
     async def run() -> None:

@@ -47,13 +47,13 @@ from periplus_agents.answers import (
     TEXT_CHARS_MOST,
     Arguments,
     Schema,
-    Served,
+    ServedCollections,
     Tool,
     ToolAnswer,
-    bounded,
     count_schema,
     first_of,
     row_schema,
+    rows_answer,
     text_schema,
 )
 from periplus_agents.crawling import CALL_S, URLS_MOST, crawl_urls
@@ -74,7 +74,11 @@ def _filter_schemas(table: Table, names: Iterable[str]) -> dict[str, Schema]:
 
 
 def _table(
-    served: Served, arguments: Arguments, name: str, conditions: Mapping[str, str], columns: Sequence[str] = ()
+    served: ServedCollections,
+    arguments: Arguments,
+    name: str,
+    conditions: Mapping[str, str],
+    columns: Sequence[str] = (),
 ) -> ToolAnswer:
     """Rows of a table of the catalogue."""
     collection, folder = served.folder(arguments.get("collection", ""))
@@ -94,10 +98,10 @@ def _table(
     total = f"at least {page.count.rows}" if page.count.capped else page.count.rows
     origin = {"collection": collection, "table": name, "total": total}
     has_more = page.count.capped or first + len(page.rows) < page.count.rows
-    return bounded(origin, rows, first, has_more=has_more and len(page.rows) == most)
+    return rows_answer(origin, rows, first, has_more=has_more and len(page.rows) == most)
 
 
-def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
+def _collections(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     rows = []
     for name, place in islice(served.places().items(), ROWS_MOST):
         with open_collection(place, time_limit_s=QUESTION_S) as collection:
@@ -117,7 +121,7 @@ def _collections(served: Served, arguments: Arguments) -> ToolAnswer:
     return ToolAnswer({"collections": len(rows)}, rows)
 
 
-def _search(served: Served, arguments: Arguments) -> ToolAnswer:
+def _search(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, places = arguments.get("collection", ""), served.places()
     several = {} if name or len(places) < 2 else places
     most = arguments.get("limit", 10)
@@ -156,7 +160,7 @@ def _search(served: Served, arguments: Arguments) -> ToolAnswer:
     origin = {"collection": name, "query": result.query, "total": result.total}
     origin |= {key: value for key, value in (("notes", list(result.notes)), ("suggestion", result.suggestion)) if value}
     first = (leaf - 1) * most
-    return bounded(origin, rows, first, has_more=first + len(result.hits) < result.total and bool(result.hits))
+    return rows_answer(origin, rows, first, has_more=first + len(result.hits) < result.total and bool(result.hits))
 
 
 _HIT = {
@@ -168,7 +172,7 @@ _HIT = {
 }  # fmt: skip
 
 
-def _page(served: Served, arguments: Arguments) -> ToolAnswer:
+def _page(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     form, first, most = arguments.get("as", "markdown"), first_of(arguments), arguments.get("limit", TEXT_CHARS)
     asked = PART_CHOICES if arguments.get("whole") else arguments.get("parts", ())
@@ -192,7 +196,7 @@ def _page(served: Served, arguments: Arguments) -> ToolAnswer:
                   str(first + most) if rest > 0 else "")  # fmt: skip
 
 
-def _map(served: Served, arguments: Arguments) -> ToolAnswer:
+def _map(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     depth = arguments.get("depth")
     with open_collection(place, time_limit_s=QUESTION_S) as collection:
@@ -215,10 +219,10 @@ _LINK_COLUMNS = (
 _LINK_FILTERS = ("kind", "position", "nofollow", "internal", "target_state", "target_status")
 
 
-def _links(end: str) -> Callable[[Served, Arguments], ToolAnswer]:
+def _links(end: str) -> Callable[[ServedCollections, Arguments], ToolAnswer]:
     """Links of a page: to it (`target`), or from it (`source`)."""
 
-    def answer(served: Served, arguments: Arguments) -> ToolAnswer:
+    def answer(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
         _, folder = served.folder(arguments.get("collection", ""))
         with Collection(folder, QUESTION_S) as collection:
             url = collection.resolve(arguments["url"])
@@ -232,12 +236,12 @@ _FAULT_FILTERS = ("severity", "category", "code", "decision", "assignee")
 SEVERITIES = ("error", "warning", "notice")
 
 
-def _faults(served: Served, arguments: Arguments) -> ToolAnswer:
+def _faults(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     conditions = {name: arguments[name] for name in _FAULT_FILTERS if arguments.get(name)}
     return _table(served, arguments, FAULTS.name, conditions)
 
 
-def _rows(served: Served, arguments: Arguments) -> ToolAnswer:
+def _rows(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     where = {name: str(text) for name, text in arguments.get("where", {}).items()}
     return _table(served, arguments, arguments["table"], where, tuple(arguments.get("columns", ())))
 
@@ -245,7 +249,7 @@ def _rows(served: Served, arguments: Arguments) -> ToolAnswer:
 _LISTS = ("added", "removed", "changed", "links_added", "links_removed", "moves", "branches")
 
 
-def _diff(served: Served, arguments: Arguments) -> ToolAnswer:
+def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, folder = served.folder(arguments.get("collection", ""))
     with Collection(folder, QUESTION_S) as collection:
         diff = collection.diff(
@@ -261,7 +265,7 @@ def _diff(served: Served, arguments: Arguments) -> ToolAnswer:
     return ToolAnswer({"collection": name}, content, str(first + most) if has_more else "")
 
 
-def _survey(served: Served, arguments: Arguments) -> ToolAnswer:
+def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     from periplus.api.survey import campaign_of
     from periplus.api.webometrics import SurveyOrder, survey_of
     from periplus.present.survey_report import survey_table
@@ -273,13 +277,13 @@ def _survey(served: Served, arguments: Arguments) -> ToolAnswer:
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     picked = list(islice(rows, first, first + most + 1))
     shown_rows = [dict(zip(table.names, row, strict=True)) for row in picked[:most]]
-    return bounded({"collection": name, "table": table.name}, shown_rows, first, has_more=len(picked) > most)
+    return rows_answer({"collection": name, "table": table.name}, shown_rows, first, has_more=len(picked) > most)
 
 
-_FROM_PAGES = "reads the pages, which takes up to half a minute for a large collection"
+_READS_PAGES = "reads the pages, which takes up to half a minute for a large collection"
 
 
-def _in_time(served: Served) -> Callable[..., None]:
+def _time_limit(served: ServedCollections) -> Callable[..., None]:
     """Called regularly by long work: ends it after QUESTION_S. Raises UsageError."""
     end = time.monotonic() + QUESTION_S
 
@@ -292,27 +296,27 @@ def _in_time(served: Served) -> Callable[..., None]:
     return watch
 
 
-def _keywords(served: Served, arguments: Arguments) -> ToolAnswer:
+def _keywords(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, folder = served.folder(arguments.get("collection", ""))
     with Collection(folder, QUESTION_S) as collection:
         result = collection.keywords(
             *arguments.get("of", ()), query=arguments.get("query"), most=arguments.get("limit", ROWS),
-            watch=_in_time(served),
+            watch=_time_limit(served),
         )  # fmt: skip
     origin = {
         "collection": name, "subject": result.subject, "language": result.language, "pages": result.pages,
         "compared_with": result.compared_with,
     }  # fmt: skip
-    return bounded(origin, (word._asdict() | {"score": round(word.score, 4)} for word in result.keywords), 0,
+    return rows_answer(origin, (word._asdict() | {"score": round(word.score, 4)} for word in result.keywords), 0,
                    has_more=False)  # fmt: skip
 
 
-def _duplicates(served: Served, arguments: Arguments) -> ToolAnswer:
+def _duplicates(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, folder = served.folder(arguments.get("collection", ""))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     with Collection(folder, QUESTION_S) as collection:
         result = collection.duplicates(
-            arguments.get("site", ""), near=arguments.get("near", 1.0), watch=_in_time(served)
+            arguments.get("site", ""), near=arguments.get("near", 1.0), watch=_time_limit(served)
         )
     rows = (
         {
@@ -324,13 +328,13 @@ def _duplicates(served: Served, arguments: Arguments) -> ToolAnswer:
         for group in result.groups[first : first + most]
     )  # fmt: skip
     origin = {"collection": name, "pages": result.pages, "groups": len(result.groups), "notes": list(result.notes)}
-    return bounded(origin, rows, first, has_more=first + most < len(result.groups))
+    return rows_answer(origin, rows, first, has_more=first + most < len(result.groups))
 
 
 _RESULTS = (TOPIC_JUDGEMENTS.name, WORDS.name, ENTRIES.name, PORTAL_SITES.name)
 
 
-def _results(served: Served, arguments: Arguments) -> ToolAnswer:
+def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     from periplus.api.portal import portals
     from periplus.api.topics import topic_names
 
@@ -346,8 +350,8 @@ def _results(served: Served, arguments: Arguments) -> ToolAnswer:
     return _table(served, arguments, f"{kind}:{which}", where)
 
 
-_OFFERED = TABLES | {name: RESULT_TABLES[name].table for name in (STORIES.name, STORY_PAGES.name)}
-_DESCRIBED = "; ".join(f"{name}: {', '.join(table.names)}" for name, table in _OFFERED.items())
+_ROW_TABLES = TABLES | {name: RESULT_TABLES[name].table for name in (STORIES.name, STORY_PAGES.name)}
+_TABLE_COLUMNS = "; ".join(f"{name}: {', '.join(table.names)}" for name, table in _ROW_TABLES.items())
 TOOLS = {
     tool.name: tool
     for tool in (
@@ -414,9 +418,9 @@ TOOLS = {
         Tool(
             "rows", "Rows of a table",
             f"Rows of any table of a collection, filtered and sorted. {_CONDITION}. "
-            f"Tables and their columns: {_DESCRIBED}.",
+            f"Tables and their columns: {_TABLE_COLUMNS}.",
             {
-                "table": {"type": "string", "enum": list(_OFFERED)},
+                "table": {"type": "string", "enum": list(_ROW_TABLES)},
                 "where": {
                     "type": "object", "additionalProperties": {"type": "string", "maxLength": 2_000},
                     "description": "conditions by column, all of which hold",
@@ -426,7 +430,7 @@ TOOLS = {
                 "columns": {"type": "array", "items": {"type": "string"}, "description": "columns; default: all"},
                 **_COLLECTION, **_ROWS,
             },
-            _rows, ("table",), row_schema(*_OFFERED.values()),
+            _rows, ("table",), row_schema(*_ROW_TABLES.values()),
         ),
         Tool(
             "diff", "Compare two runs", "Differences between two runs: pages, links, the map, issues.",
@@ -440,7 +444,7 @@ TOOLS = {
         Tool(
             "keywords", "Keywords",
             f"Keywords of a site, some pages, the results of a query or the whole collection; "
-            f"{_FROM_PAGES}.",
+            f"{_READS_PAGES}.",
             {
                 "of": {
                     "type": "array", "items": {"type": "string", "maxLength": 2_000}, "maxItems": 20,
@@ -458,7 +462,7 @@ TOOLS = {
                 "near": {
                     "type": "number", "minimum": 0.3, "maximum": 1, "default": 1,
                     "description": "similarity (share of equal sequences of five words) of near duplicates; below 1 it "
-                    + _FROM_PAGES,
+                    + _READS_PAGES,
                 },
                 "site": text_schema("key of a site; default: all"), **_COLLECTION, **_ROWS,
             },
@@ -496,7 +500,7 @@ TOOLS = {
 """The tools that are always available, by name. None of them changes a collection."""
 
 
-def _crawl(served: Served, arguments: Arguments) -> ToolAnswer:
+def _crawl(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     assert served.budget is not None
     content = crawl_urls(place, arguments["urls"], arguments.get("pages", 0), served.budget)
@@ -521,12 +525,12 @@ CRAWL = Tool(
 )  # fmt: skip
 
 
-def tools_of(served: Served, *, may_crawl: bool = True) -> Mapping[str, Tool]:
+def tools_of(served: ServedCollections, *, may_crawl: bool = True) -> Mapping[str, Tool]:
     """Tools of these collections, by name. may_crawl: whether the client may fetch pages."""
     return TOOLS | {CRAWL.name: CRAWL} if served.budget is not None and may_crawl else TOOLS
 
 
-def answered(served: Served, name: str, arguments: Arguments, *, may_crawl: bool = True) -> ToolAnswer:
+def answer_call(served: ServedCollections, name: str, arguments: Arguments, *, may_crawl: bool = True) -> ToolAnswer:
     """The answer of a tool. arguments: as in its schema. Raises UsageError for an unknown tool, PeriplusError."""
     tools = tools_of(served, may_crawl=may_crawl)
     if name not in tools:

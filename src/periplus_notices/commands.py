@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import PLACE, Place, WholeNumber, format_option, opened, option, output_option
+from periplus.cli.options import PLACE, Place, WholeNumber, format_option, open_output, option, output_option
 from periplus.cli.progress import say
 from periplus.present.wording import utc, visible
 from periplus_notices.model import Channel, NoticeKind
@@ -92,7 +92,7 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     with book(folder) as notice_book:
         subscriptions, standing = notice_book.subscriptions(), notice_book.standing()
         latest = notice_book.notices(most=most)
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             rows = [asdict(one) | _delivery_counts(standing.get(one.id)) for one in subscriptions]
             out.write(
@@ -169,5 +169,5 @@ def feed(folder: Path, collection: str, output: Path | None) -> None:
     """Write the newest notices as an Atom feed; `periplus serve` has it at /feeds/all.atom."""
     from periplus_notices.api import feed as made
 
-    with opened(output, exact=True) as out:
+    with open_output(output, exact=True) as out:
         out.write(made(folder, collection))

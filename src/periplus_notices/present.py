@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
-from periplus.present.markup import escaped
+from periplus.present.markup import escape_xml
 from periplus.present.wording import count_of, iso, number, utc, visible
 from periplus.values import JsonObject
 from periplus_notices.model import Notice, NoticeKind
@@ -97,12 +97,12 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
     name: of the collection, empty: of all; made: when it is empty, its date.
     """
     entries = "".join(_entry(notice, address) for notice in notices)
-    here = escaped(address.rstrip("/") or "urn:periplus")
+    here = escape_xml(address.rstrip("/") or "urn:periplus")
     of = f": {_plain_name(name)}" if name else ""
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>{_identity("feed " + name)}</id>
-<title>Periplus{escaped(of)}</title>
+<title>Periplus{escape_xml(of)}</title>
 <updated>{iso(max((notice.made for notice in notices), default=made))}</updated>
 <author><name>Periplus</name></author>
 <generator>Periplus</generator>
@@ -113,13 +113,13 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
 
 def _entry(notice: Notice, address: str) -> str:
     more = screen(notice, address)
-    link = f'<link rel="alternate" type="text/html" href="{escaped(more)}"/>\n' if more else ""
+    link = f'<link rel="alternate" type="text/html" href="{escape_xml(more)}"/>\n' if more else ""
     return f"""<entry>
 <id>{_identity(notice.key)}</id>
-<title>{escaped(title(notice))}</title>
+<title>{escape_xml(title(notice))}</title>
 <updated>{iso(notice.made)}</updated>
 {link}<category term="{notice.kind.value}"/>
-<content type="text">{escaped(chr(10).join(lines(notice)))}</content>
+<content type="text">{escape_xml(chr(10).join(lines(notice)))}</content>
 </entry>
 """
 

@@ -12,9 +12,9 @@ from periplus.errors import UsageError
 from periplus.model.ports import RunRecord
 from periplus.settings import Settings, as_values
 from periplus.store.postgres.address import Address
-from periplus_agents.answers import Served
+from periplus_agents.answers import ServedCollections
 from periplus_agents.crawling import CALL_S, CrawlBudget, order_of
-from periplus_agents.tools import TOOLS, answered, tools_of
+from periplus_agents.tools import TOOLS, answer_call, tools_of
 from stored import page, stored
 from testweb import Page, Server, Web, serve
 
@@ -42,8 +42,8 @@ def collection(server: Server, place: Path | str) -> None:
 
 
 def call_crawl(place: Path | str, budget: CrawlBudget, *urls: str, **more: object) -> dict[str, object]:
-    served = Served(lambda: {"a": place}, budget=budget)
-    content = answered(served, "crawl", {"urls": list(urls), **more}).content
+    served = ServedCollections(lambda: {"a": place}, budget=budget)
+    content = answer_call(served, "crawl", {"urls": list(urls), **more}).content
     assert isinstance(content, dict)
     return content
 
@@ -56,7 +56,7 @@ def test_named_pages_are_fetched_and_can_be_read(tmp_path):
         assert (done["fetched"], budget.pages) == (2, 2)
         assert done["budget_left"]["pages"] == 2
         assert server.log.targets("a.test") == ["/robots.txt", "/", "/3.html", "/4.html"]
-        text = answered(Served(lambda: {"a": folder}), "page", {"url": "/3.html"}).content
+        text = answer_call(ServedCollections(lambda: {"a": folder}), "page", {"url": "/3.html"}).content
         assert "words of a long page" in text
         call_crawl(folder, budget, "/5.html", pages=100)
         assert budget.pages == 0
@@ -110,28 +110,28 @@ def test_a_collection_in_a_database_can_be_crawled_and_read(tmp_path, address: A
         collection(server, address.text)
         places = collections_at([address.text], tmp_path)
         assert list(places) == [address.collection]
-        served = Served(lambda: places, budget=CrawlBudget(1, 60.0, 10_000_000))
-        assert answered(served, "crawl", {"urls": ["/2.html"]}).content["fetched"] == 1
-        assert "words of a long page" in answered(served, "page", {"url": "/2.html"}).content
-        assert answered(served, "page", {"url": "/2.html", "as": "facts"}).content["status"] == 200
-        (row,) = answered(served, "collections", {}).content
+        served = ServedCollections(lambda: places, budget=CrawlBudget(1, 60.0, 10_000_000))
+        assert answer_call(served, "crawl", {"urls": ["/2.html"]}).content["fetched"] == 1
+        assert "words of a long page" in answer_call(served, "page", {"url": "/2.html"}).content
+        assert answer_call(served, "page", {"url": "/2.html", "as": "facts"}).content["status"] == 200
+        (row,) = answer_call(served, "collections", {}).content
         assert (row["name"], row["pages"]) == (address.collection, 2)
-        assert "Page 2" in answered(served, "map", {}).content
-        assert answered(served, "search", {"query": "page"}).content
-        assert len(answered(served, "rows", {"table": "pages"}).content) >= 2
+        assert "Page 2" in answer_call(served, "map", {}).content
+        assert answer_call(served, "search", {"query": "page"}).content
+        assert len(answer_call(served, "rows", {"table": "pages"}).content) >= 2
 
 
 def test_without_budget_or_permission_there_is_no_crawl_tool(tmp_path):
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
-    reading = Served(lambda: {"e": folder})
-    crawling = Served(lambda: {"e": folder}, budget=CrawlBudget(1, 1.0, 1))
+    reading = ServedCollections(lambda: {"e": folder})
+    crawling = ServedCollections(lambda: {"e": folder}, budget=CrawlBudget(1, 1.0, 1))
     assert tools_of(reading) == tools_of(crawling, may_crawl=False) == TOOLS
     assert tools_of(crawling).keys() == {*TOOLS, "crawl"}
     assert all(tool.reads for tool in TOOLS.values())
     assert not tools_of(crawling)["crawl"].reads
     for served, more in ((reading, {}), (crawling, {"may_crawl": False})):
         with pytest.raises(UsageError, match="no tool 'crawl'"):
-            answered(served, "crawl", {"urls": ["https://e.org/"]}, **more)
+            answer_call(served, "crawl", {"urls": ["https://e.org/"]}, **more)
 
 
 def test_the_collections_settings_always_apply():

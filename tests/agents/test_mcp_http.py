@@ -13,7 +13,7 @@ import pytest
 
 from periplus.api.homes import collections_at
 from periplus.errors import UsageError
-from periplus_agents.answers import Served
+from periplus_agents.answers import ServedCollections
 from stored import page, stored
 
 pytest.importorskip("mcp", reason="the extra mcp")
@@ -49,7 +49,7 @@ async def _at_once(wait_s: float) -> None:
 def connected(
     folder: Path, locks: Locks, rate: http.QuestionRate | None = None, budget: CrawlBudget | None = None
 ) -> Iterator[TestClient]:
-    served = Served(lambda: collections_at([folder], Path()), budget=budget)
+    served = ServedCollections(lambda: collections_at([folder], Path()), budget=budget)
     with TestClient(http.application(server_of(served), locks, rate), f"http://{HOST}") as client:
         client.headers.clear()
         client.headers.update(HEADERS)

@@ -15,13 +15,8 @@ SLACK_PHRASES = 3.0  # margin below the line of a package before it must be lowe
 # Functions, classes and names of modules that are participles or pronouns. New packages have none.
 NAMES_LEFT: dict[str, int] = {
     "periplus": 9,
-    "periplus/cli": 34,
     "periplus/document": 1,
-    "periplus/jobs": 7,
     "periplus/model": 5,
-    "periplus/present": 70,
-    "periplus/ui": 60,
-    "periplus_agents": 9,
     "periplus_demo": 2,
 }
 SLACK_NAMES = 10

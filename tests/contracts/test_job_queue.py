@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from periplus.errors import StoreError, UsageError
-from periplus.jobs.runner import ordered
+from periplus.jobs.runner import make_order
 from periplus.model.job import JobOrder, JobProgress, JobState
 from periplus.store.postgres.connection import Session
 from periplus.store.postgres.statements import database_queue
@@ -214,10 +214,10 @@ def test_the_list_has_running_then_waiting_then_ended_jobs(queue):
 
 
 def test_only_job_commands_can_be_queued():
-    assert ordered(("crawl", "example.org")).kind == "crawl"
+    assert make_order(("crawl", "example.org")).kind == "crawl"
     for refused in [(), ("sql", "drop"), ("jobs", "run")]:
         with pytest.raises(UsageError, match="a job is one of"):
-            ordered(refused)
+            make_order(refused)
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -26,9 +26,9 @@ from periplus.present.charts import (
     Box,
     ChartLook,
     Sector,
-    laid,
     name_spot,
     outline,
+    squarify,
     write_chart,
 )
 
@@ -129,7 +129,7 @@ def test_areas_of_a_treemap_are_shares_and_branches_are_inside_their_box():
 
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=30), st.floats(1, 2000), st.floats(1, 2000))
 def test_boxes_fill_the_area_without_overlap(shares, width, height):
-    found = laid(shares, Box(0.0, 0.0, width, height))
+    found = squarify(shares, Box(0.0, 0.0, width, height))
     whole = sum(shares)
     for share, box in zip(shares, found, strict=True):
         assert box.width * box.height == pytest.approx(
@@ -145,7 +145,8 @@ def test_boxes_fill_the_area_without_overlap(shares, width, height):
 
 def test_boxes_of_equal_shares_are_nearly_square():
     assert (
-        max(max(box.width / box.height, box.height / box.width) for box in laid([1.0] * 20, Box(0, 0, 1200, 700))) < 3
+        max(max(box.width / box.height, box.height / box.width) for box in squarify([1.0] * 20, Box(0, 0, 1200, 700)))
+        < 3
     )
 
 

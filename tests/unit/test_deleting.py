@@ -17,7 +17,7 @@ from periplus.api import deleting
 from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.jobs.runner import ordered
+from periplus.jobs.runner import make_order
 from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
@@ -253,7 +253,7 @@ def test_the_command_lists_what_it_deletes_and_asks(folder: Path) -> None:
     assert run_delete("-i", "-", "--yes", folder=folder, stdin=f"{START}a\n")[0] == 0
     assert reasons(folder)[f"{START}a"] == Reason.DELETED
     assert "does not know" in run_delete("https://e.org/never", folder=folder)[1]
-    assert ordered(("delete", "--site=e.org", "--yes")).kind == "delete"
+    assert make_order(("delete", "--site=e.org", "--yes")).kind == "delete"
 
 
 def test_in_the_browser_selected_pages_are_deleted_after_a_preview(folder: Path) -> None:

@@ -12,8 +12,8 @@ from interface import client
 from json_keys import documented, keys_in_code, keys_of, properties_of, undocumented
 from periplus.api.homes import collections_at
 from periplus.cli.main import main
-from periplus_agents.answers import Served
-from periplus_agents.tools import TOOLS, answered
+from periplus_agents.answers import ServedCollections
+from periplus_agents.tools import TOOLS, answer_call
 from stored import page, stored
 
 START = "https://e.org/"
@@ -58,7 +58,7 @@ def test_queues_print_documented_keys(tmp_path: Path, words: tuple[str, ...]) ->
 @pytest.mark.parametrize("name", ["collections", "search", "page", "map", "rows", "faults", "diff", "keywords"])
 def test_tools_return_documented_keys(folder: Path, name: str) -> None:
     arguments = {"search": {"query": "home"}, "page": {"url": START, "as": "facts"}, "rows": {"table": "pages"}}
-    answer = answered(Served(lambda: collections_at([folder], Path())), name, arguments.get(name, {}))
+    answer = answer_call(ServedCollections(lambda: collections_at([folder], Path())), name, arguments.get(name, {}))
     assert name in TOOLS and undocumented(keys_of(answer.structure())) == []
 
 

@@ -158,5 +158,5 @@ def test_too_many_pages_are_refused_with_a_possible_depth():
     with pytest.raises(
         UsageError, match=r"8 pages, and a page for a browser carries 4: cut it at max_depth 1 \(4 pages\)"
     ):
-        map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), -1))
-    assert map_xml.transformed("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), 1)) is not None
+        map_xml.transform("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), -1))
+    assert map_xml.transform("map-xhtml.xsl", *site_of(PARENTS), ABOUT, limits, (("title",), 1)) is not None

@@ -35,7 +35,7 @@ from periplus.model.results import (
 )
 from periplus.model.visit import STATE_OF, Reason
 from periplus.present import markup
-from periplus.present.report import BROKEN_IN_FULL, site_report
+from periplus.present.report import MOST_BROKEN_URLS, site_report
 from stored import page, stored
 
 HOSTILE = '</style></title><script>alert("1")</script><img src=x onerror=alert(2)>\x1b\u202e'
@@ -162,7 +162,7 @@ def test_a_broken_link_has_its_pages_and_anchor_texts():
 
 def test_a_cut_list_counts_the_missing_entries():
     assert "And 3 more groups" in words(
-        read(duplicates=data_of().duplicates * (markup.SHOWN + 3)).xpath("//section[@id='duplicates']")[0]
+        read(duplicates=data_of().duplicates * (markup.ROWS_PER_PAGE + 3)).xpath("//section[@id='duplicates']")[0]
     )
 
 
@@ -179,10 +179,10 @@ def test_a_broken_link_on_every_page_is_folded_and_counted():
 def test_many_broken_urls_are_a_table():
     dead = tuple(
         BrokenLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1)
-        for n in range(BROKEN_IN_FULL + 1)
+        for n in range(MOST_BROKEN_URLS + 1)
     )
     [section] = read(broken=dead, broken_urls=5_000).xpath("//section[@id='broken']")
-    assert len(section.xpath(".//tbody/tr")) == BROKEN_IN_FULL + 1
+    assert len(section.xpath(".//tbody/tr")) == MOST_BROKEN_URLS + 1
     assert "of 5,000" in words(section)
 
 
@@ -197,15 +197,16 @@ def test_the_first_repairs_have_problem_reason_and_remedy():
 def test_further_rows_of_a_long_table_are_escaped_data():
     """They may contain `</script>`. The policy allows only our script."""
     chains = tuple(
-        RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(markup.SHOWN + 50)
+        RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n)
+        for n in range(markup.ROWS_PER_PAGE + 50)
     )
     source = site_report(data_of(chains=chains))
     page = html.document_fromstring(source.encode())
     [data] = page.xpath("//script[@data-table='redirect-rows']")
     rows = json.loads(data.text)
-    assert len(page.xpath("//table[@id='redirect-rows']/tbody/tr")) == markup.SHOWN
-    assert len(rows) == int(data.get("data-rows")) == markup.SHOWN + 50
-    assert rows[-1][0][0] == f"https://e.org/{markup.SHOWN + 49}</script><b>"
+    assert len(page.xpath("//table[@id='redirect-rows']/tbody/tr")) == markup.ROWS_PER_PAGE
+    assert len(rows) == int(data.get("data-rows")) == markup.ROWS_PER_PAGE + 50
+    assert rows[-1][0][0] == f"https://e.org/{markup.ROWS_PER_PAGE + 49}</script><b>"
     assert page.xpath("//script/@src") == []
     [ours] = page.xpath("//script[not(@type)]")
     digest = base64.b64encode(hashlib.sha256(ours.text.encode()).digest()).decode()

@@ -14,7 +14,7 @@ from lxml import etree
 
 from periplus.api.webometrics import FORMATS, survey_of, write_survey
 from periplus.errors import UsageError
-from periplus.present.draw import HUES, Axes, apart, folder_hues, nice, placed, short_names
+from periplus.present.draw import HUES, Axes, apart, folder_hues, nice, place_circles, short_names
 from periplus.present.network import STEPS, matrix_of, network_of, shade, write_network_svg
 from periplus.present.survey_report import TABLES, survey_table
 from periplus.urls.units import unit_of
@@ -124,8 +124,8 @@ def test_circles_do_not_overlap_and_the_layout_is_deterministic():
     rng = np.random.default_rng(3)
     boxes = np.stack((rng.uniform(5, 40, 70), rng.uniform(5, 25, 70)), axis=1)
     source, end = rng.integers(0, 70, 200), rng.integers(0, 70, 200)
-    where = placed(boxes, source, end, np.ones(200))
-    assert np.array_equal(where, placed(boxes, source, end, np.ones(200)))
+    where = place_circles(boxes, source, end, np.ones(200))
+    assert np.array_equal(where, place_circles(boxes, source, end, np.ones(200)))
     over = boxes[:, None] + boxes[None] - np.abs(where[:, None] - where[None])
     covers = (over > 0).all(axis=2)
     np.fill_diagonal(covers, False)

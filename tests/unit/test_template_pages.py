@@ -13,7 +13,7 @@ from periplus.model.duplicates import (
 )
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, Url
-from periplus.present.template import Shown, file_name, marked_page, template_index, template_lines
+from periplus.present.template import IndexEntry, file_name, marked_page, template_index, template_lines
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' \u202e"
 PAGE = TemplatePage(Url("https://e.org/a"), EVIL, 1000, 400)
@@ -45,7 +45,8 @@ def test_text_of_pages_is_escaped_everywhere():
     ]
     made.append(
         template_index(
-            site(Template((PAGE,), 7, 0.4), (PAGE,)), [Shown(PAGE, 0, "0001-a.html"), Shown(PAGE, -1, "0002-a.html")]
+            site(Template((PAGE,), 7, 0.4), (PAGE,)),
+            [IndexEntry(PAGE, 0, "0001-a.html"), IndexEntry(PAGE, -1, "0002-a.html")],
         )
     )
     for source in made:

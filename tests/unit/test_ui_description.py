@@ -62,7 +62,7 @@ def test_the_description_is_derived_from_the_handlers(asking: TestClient) -> Non
 
 
 def test_a_protected_interface_describes_its_security(folder: Path) -> None:
-    from periplus.ui.description import described as made
+    from periplus.ui.description import describe as made
 
     assert "security" in made([], {"name": ["x"]}, locked=True)
     assert "security" not in made([], {"name": ["x"]}, locked=False)

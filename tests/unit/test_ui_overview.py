@@ -10,7 +10,7 @@ import pytest
 
 from interface import client
 from periplus.api.search_index import catch_up
-from periplus.ui.start import MANY, CollectionRow, ordered, summed
+from periplus.ui.start import MANY, CollectionRow, sort_rows, sum_rows
 from stored import page, stored
 
 STATES = ("done", "failed", "stopped", "running", "done", "done", "done", "done", "done")
@@ -44,7 +44,7 @@ def test_collections_are_sorted_by_any_column(folder):
     assert rows(folder, "sort=-fetched")[-1] == rows(folder, "sort=fetched")[0] == "new"
     assert rows(folder, "sort=nothing") == rows(folder, "") == sorted(rows(folder, ""))
     damaged = CollectionRow("z", fault="cannot be read")
-    assert ordered([CollectionRow("a", "failed"), damaged], "state")[0] == damaged
+    assert sort_rows([CollectionRow("a", "failed"), damaged], "state")[0] == damaged
 
 
 def test_totals_are_those_of_the_shown_collections(folder):
@@ -53,7 +53,7 @@ def test_totals_are_those_of_the_shown_collections(folder):
     assert (whole["total"]["fetched"], whole["total"]["failed"]) == (18, 9)
     part = client(folder).get("/?format=json&named=site1").json()
     assert (part["total"]["fetched"], part["in_all"]) == (2, 10)
-    assert summed([]) == CollectionRow("")
+    assert sum_rows([]) == CollectionRow("")
 
 
 def test_a_long_list_comes_first_and_can_be_filtered(folder, tmp_path):

@@ -19,7 +19,7 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import pages
 from periplus.ui.live import figures
-from periplus.ui.pages import decoded, pieces
+from periplus.ui.pages import decode, pieces
 from periplus.ui.rendering import query, visible, web_link
 from periplus.ui.state import places, works_on
 from stored import NOW, copied, page, stored
@@ -410,8 +410,8 @@ def test_a_changed_query_keeps_other_parameters_and_resets_the_page():
 
 
 def test_a_source_in_an_unknown_encoding_is_decoded():
-    assert decoded("á".encode("cp1250"), "windows-1250") == "á"
-    assert decoded(b"a", "no-such-encoding") == "a"
+    assert decode("á".encode("cp1250"), "windows-1250") == "á"
+    assert decode(b"a", "no-such-encoding") == "a"
 
 
 def test_many_watchers_share_a_rendered_part(folder):

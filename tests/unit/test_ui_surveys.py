@@ -21,7 +21,7 @@ from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Surveys
-from periplus.ui.surveys import VIEWS, chosen
+from periplus.ui.surveys import VIEWS, chosen_prefixes
 from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.units import unit_of
@@ -371,7 +371,7 @@ def test_the_back_link_is_always_an_own_screen(folder):
 
 
 def test_selected_and_typed_sites_are_chosen():
-    assert chosen({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
+    assert chosen_prefixes({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
 
 
 def test_pasted_lists_are_parsed():

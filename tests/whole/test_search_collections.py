@@ -18,8 +18,8 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, UsageError
 from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
-from periplus_agents.answers import Served
-from periplus_agents.tools import answered
+from periplus_agents.answers import ServedCollections
+from periplus_agents.tools import answer_call
 from stored import page, stored
 
 WORDS = ["harbour", "light", "sailor", "storm", "tide", "quay", "rope", "anchor", "chart", "pilot", "buoy", "wreck"]
@@ -163,11 +163,11 @@ def test_the_command_takes_folders_of_collections(several):
 
 
 def test_a_call_without_a_collection_searches_all(several):
-    served = Served(lambda: collections_at(several, Path()))
-    answer = answered(served, "search", {"query": "harbour", "limit": 5})
+    served = ServedCollections(lambda: collections_at(several, Path()))
+    answer = answer_call(served, "search", {"query": "harbour", "limit": 5})
     hits = periplus.search(several, "harbour", limit=5).hits
     assert [(row["url"], row["collection"]) for row in answer.content] == [(hit.url, hit.collection) for hit in hits]
-    rest = answered(served, "search", {"query": "harbour", "limit": 5, "cursor": answer.rest})
+    rest = answer_call(served, "search", {"query": "harbour", "limit": 5, "cursor": answer.rest})
     assert not {row["url"] for row in rest.content} & {row["url"] for row in answer.content}
 
 

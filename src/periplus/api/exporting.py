@@ -88,9 +88,9 @@ def export_file(
 
     format: file extension; empty: that of the path. Raises UsageError, NoCollection, StoreError.
     """
-    from periplus.present.writers import writer_named
+    from periplus.present.writers import find_writer
 
-    writer = writer_named(format or path.suffix.removeprefix(".").lower())
+    writer = find_writer(format or path.suffix.removeprefix(".").lower())
     with export_rows(place, name, ranks=ranks, segment=segment) as exported:
         try:
             return writer.write(exported.table, exported.rows, path)

@@ -43,8 +43,8 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.graphs import write_gexf, write_graphml
-from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, write_map_json
-from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
+from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_files, write_map_json
+from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
 from periplus.store.sqlite import reading, site_rows
@@ -166,14 +166,14 @@ class Site:
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        self._write(write_map_xhtml, out, values or SHOWN, max_depth)
+        self._write(write_map_xhtml, out, values or USUAL_VALUES, max_depth)
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes a PDF; see `present.map_xml`.
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        self._write(write_map_pdf, out, values or SHOWN, max_depth)
+        self._write(write_map_pdf, out, values or USUAL_VALUES, max_depth)
 
     def __repr__(self) -> str:
         return f"<Site {self.key}: {len(self.site_map.order)} pages>"
@@ -243,7 +243,7 @@ class Site:
         """The page facts; if requested, with the bytes reachable by one link, including resources whose sizes a check
         fetched.
         """
-        if LINKED not in values:
+        if LINKED_BYTES not in values:
             return self.facts
         if self.parts is not None:
             return replace(self.facts, linked=linked_bytes_and_resources(self.graph, self.facts, self.parts))

@@ -17,7 +17,7 @@ from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
-from periplus.present.copied_site import NOT_KEPT_COLUMNS, NotKept, front_page, not_kept_page
+from periplus.present.copied_site import NOT_KEPT_COLUMNS, MissingTarget, front_page, not_kept_page
 from periplus.present.wording import count_of
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.analysis_rows import redirect_hops
@@ -151,15 +151,15 @@ class _Copy:
             return behind
         return quote(posixpath.relpath(other, posixpath.dirname(path)), safe="/~!$'()*+,;=@&") + behind
 
-    def _missing_rows(self) -> list[NotKept]:
+    def _missing_rows(self) -> list[MissingTarget]:
         rows = []
         for url in sorted(self._missing):
             (brief,) = briefs(self._connection, [url_id(url)])
             reason = Reason(brief.reason) if brief.url else None
-            rows.append(NotKept(url, reason, brief.status, self._missing[url]))
+            rows.append(MissingTarget(url, reason, brief.status, self._missing[url]))
         return rows
 
-    def _write_own(self, not_kept: list[NotKept], pages: int) -> None:
+    def _write_own(self, not_kept: list[MissingTarget], pages: int) -> None:
         records = runs.run_records(self._connection)
         starts = dict.fromkeys(Url(start) for record in records for start in record.starts)
         there = [(start, quote(self._paths[url_id(start)])) for start in starts if url_id(start) in self._paths]

@@ -47,7 +47,7 @@ from periplus.model.tables import (
 from periplus.present.issues import fault_row
 from periplus.present.stories import delay
 from periplus.present.wording import iso
-from periplus.present.writers import writer_named
+from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
@@ -342,7 +342,7 @@ class Browser:
             rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
             if name == ISSUES.name:
                 rows = rows_with_positions(folder, table.names, list(rows))
-            writer_named(format).write(table, rows, path)
+            find_writer(format).write(table, rows, path)
 
     @contextlib.contextmanager
     def _open(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
@@ -503,4 +503,4 @@ def read_page(
 def write_table(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
     """Writes all matching rows in the order shown to a file. Raises UsageError."""
     rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
-    writer_named(format).write(table, rows, path)
+    find_writer(format).write(table, rows, path)

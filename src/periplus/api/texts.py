@@ -17,8 +17,8 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.page import TEXT_PARTS, Part
 from periplus.model.tables import CHUNKS, Row
 from periplus.present.chunks import chunks
-from periplus.present.markdown import one_line
-from periplus.present.writers import writer_named
+from periplus.present.markdown import inline_text
+from periplus.present.writers import find_writer
 from periplus.urls.files import FileNames
 from periplus.values import frozen
 
@@ -148,11 +148,11 @@ def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, 
         with full.open("w", encoding="utf-8", errors="replace") as out:
             for page in pages:
                 row = page.row
-                title = one_line(row.title or row.h1 or row.url)
+                title = inline_text(row.title or row.h1 or row.url)
                 if not home:
-                    home, about = title, one_line(row.description or "")
+                    home, about = title, inline_text(row.description or "")
                     out.write(f"# {home}\n")
-                note = f": {one_line(row.description)}" if row.description else ""
+                note = f": {inline_text(row.description)}" if row.description else ""
                 sections.setdefault(_section(row.url), []).append(f"- [{title}]({row.url}){note}")
                 out.write(f"\n---\n\nSource: {row.url}\n\n{page.markdown()}")
         text = f"# {home}\n" + (f"\n> {about}\n" if about else "")
@@ -169,7 +169,7 @@ def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, 
 def _section(url: str) -> str:
     """Top-level directory of the URL; `Pages` for URLs in the root."""
     folder, slash, _ = urlsplit(url).path.removeprefix("/").partition("/")
-    return one_line(unquote(folder)) if slash and folder else "Pages"
+    return inline_text(unquote(folder)) if slash and folder else "Pages"
 
 
 def export_chunks(
@@ -186,7 +186,7 @@ def export_chunks(
     format: jsonl, parquet, csv, ...; empty: from the file extension. parts: parts of pages to write. Raises UsageError,
     NoCollection, StoreError.
     """
-    writer = writer_named(format or path.suffix.removeprefix(".").lower() or "jsonl")
+    writer = find_writer(format or path.suffix.removeprefix(".").lower() or "jsonl")
     with _pages_at(place, watch) as pages, _writing(path):
         rows = chain.from_iterable(_rows(page, words, parts) for page in pages)
         writer.write(CHUNKS, rows, path)

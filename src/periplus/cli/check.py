@@ -12,17 +12,26 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from periplus.acquire.folders import INDEX_FILES, is_path, starts_of
-from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, advice, configure_logs, lines_of, notice, with_folders
+from periplus.cli.crawl import (
+    EXIT,
+    EXIT_INTERRUPT,
+    StopOnSignal,
+    advice,
+    configure_logs,
+    lines_of,
+    notice,
+    with_folders,
+)
 from periplus.cli.options import (
     LongCommand,
     Place,
     collection_folder,
     collection_place,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
-    place_named,
+    place_flag,
     segment_option,
     setting_options,
     settings_of,
@@ -43,7 +52,7 @@ if TYPE_CHECKING:
     from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
     from periplus.settings import Settings
 
-GATE_FAILED = 5
+EXIT_GATE = 5
 _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
 
 
@@ -55,7 +64,7 @@ _FORMATS = (*FORMATS, "junit", "github", "gcc", "sarif")
     click.File("r", encoding="utf-8"),
     many=True,
 )
-@place_named(
+@place_flag(
     "-c --collection", f"The collection: a folder, or an address. By default SITE{SUFFIX}, or the only one here."
 )
 @option("--external/--no-external", "Also check links to other sites.", bool, True)
@@ -153,7 +162,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
                 f"{advice(end.note) if failed else 'The same command continues.'}",
                 "red" if failed else "yellow",
             )
-            sys.exit(INTERRUPTED if interrupted else EXIT[end.state])
+            sys.exit(EXIT_INTERRUPT if interrupted else EXIT[end.state])
     folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
@@ -164,9 +173,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     listed = new_since(folder, issues, baseline) if baseline else issues
     listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
     if flags["suggest"]:
-        listed = _with_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
+        listed = _add_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
     listed = looked_up(folder, listed)
-    with opened(flags["output"], exact=flags["format"] != "table") as out:
+    with open_output(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, settings.identity.folders, out)
     code = _gate(conditions, listed, baseline, quiet=quiet)
     if not flags["site"]:  # they are of a collection as a whole
@@ -176,7 +185,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
 
 
-def _with_copies(folder: Path, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
+def _add_copies(folder: Path, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
     from periplus.api.suggesting import with_copies
     from periplus.cli.progress import Watch
 
@@ -191,7 +200,7 @@ def _with_copies(folder: Path, issues: IssueTable, server: str, settings: Settin
     return done.issues
 
 
-def with_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
+def shorten_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
     """The issue with paths in place of the addresses of local files. shown: the path of an address."""
     return replace(
         issue,
@@ -202,8 +211,8 @@ def with_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
     )
 
 
-def _fault_with_paths(fault: Fault, shown: Callable[[str], str]) -> Fault:
-    some = tuple(with_paths(issue, shown) for issue in fault.issues)
+def _shorten_fault_paths(fault: Fault, shown: Callable[[str], str]) -> Fault:
+    some = tuple(shorten_paths(issue, shown) for issue in fault.issues)
     return replace(fault, cause=some[0].cause or some[0].url, issues=some, detail=shown(fault.detail))
 
 
@@ -274,7 +283,7 @@ def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *,
             f"{sums}." + (f" {result.sentence.capitalize()}." if conditions else ""),
             "red" if result.failed else "",
         )
-    return GATE_FAILED if result.failed else 0
+    return EXIT_GATE if result.failed else 0
 
 
 def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], *, quiet: bool) -> int:
@@ -287,7 +296,7 @@ def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], 
             say(f"Grades: {grade_line(grades)}.")
         if worse:
             say(f"Failed: {'; '.join(worse)}.", "red")
-    return GATE_FAILED if worse else 0
+    return EXIT_GATE if worse else 0
 
 
 def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) -> None:
@@ -295,17 +304,19 @@ def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) 
     from periplus.analyse.audit import issue_kinds
     from periplus.api.audit import issue_rows
     from periplus.model.tables import ISSUES
-    from periplus.present.issues import NAMED, fault_list, gcc, github, issue_row, junit, sarif
+    from periplus.present.issues import LISTED_PAGES, fault_list, gcc, github, issue_row, junit, sarif
     from periplus.present.tables import write_table
 
-    issues, faults, rows = iter(table), table.faults(NAMED), issue_rows(table)
+    issues, faults, rows = iter(table), table.faults(LISTED_PAGES), issue_rows(table)
     if folders:
         shown = path_formatter(folders_of(folders), Path.cwd())
-        issues = (with_paths(issue, shown) for issue in table)
-        rows = (issue_row(with_paths(issue, shown), issue_kinds()) for issue in table)
+        issues = (shorten_paths(issue, shown) for issue in table)
+        rows = (issue_row(shorten_paths(issue, shown), issue_kinds()) for issue in table)
         grouped = (
-            sorted((_fault_with_paths(fault, shown) for fault in some), key=lambda fault: (-fault.pages, fault.cause))
-            for _, some in groupby(table.faults(NAMED), key=lambda fault: fault.code)
+            sorted(
+                (_shorten_fault_paths(fault, shown) for fault in some), key=lambda fault: (-fault.pages, fault.cause)
+            )
+            for _, some in groupby(table.faults(LISTED_PAGES), key=lambda fault: fault.code)
         )
         faults = chain.from_iterable(grouped)
     if format == "junit":

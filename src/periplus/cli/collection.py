@@ -18,10 +18,10 @@ from periplus.cli.options import (
     collection_option,
     collection_place,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
-    place_named,
+    place_flag,
     place_option,
 )
 from periplus.cli.progress import Watch
@@ -116,7 +116,7 @@ def segments(address: Place | None, collection: Place | None, delete: bool, form
     place = str(collection_place(address or collection))
     states = check_segments(place, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
     lost = sum(state.lost for state in states)
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(
                 json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in states], indent=1)
@@ -155,7 +155,7 @@ def imports() -> None:
 
 @imports.command("warc")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@place_named(
+@place_flag(
     "-o --output -c --collection", f"The new collection: a folder, or an address. By default SITE{SUFFIX} here."
 )
 @option(

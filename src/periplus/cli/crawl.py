@@ -22,7 +22,7 @@ from periplus.cli.options import (
     Place,
     chosen_settings,
     option,
-    place_named,
+    place_flag,
     place_option,
     setting_options,
     settings_of,
@@ -40,7 +40,7 @@ from periplus.values import IN_DOUBT
 # `periplus crawl`: starts, continues or restarts a collection.
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
-INTERRUPTED = 130
+EXIT_INTERRUPT = 130
 
 
 @click.command(cls=LongCommand)
@@ -51,7 +51,7 @@ INTERRUPTED = 130
     click.File("r", encoding="utf-8"),
     many=True,
 )
-@place_named(
+@place_flag(
     "-o -c --collection",
     "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME&segments=PLACE. Default "
     f"SITE{SUFFIX} here.",
@@ -121,7 +121,7 @@ def crawl(
     configure_logs(flags["verbose"])
     notice(settings)
     if fresh:
-        _delete_stored(store) if store else _delete(folder)
+        _clear_store(store) if store else _delete(folder)
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         if flags["on"]:
@@ -135,7 +135,7 @@ def crawl(
         str(order.home),
         f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home).removesuffix('/'))}",
     )
-    sys.exit(INTERRUPTED if stopping.asked else exit_code(end))
+    sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 
 
 def exit_code(end: Any) -> int:
@@ -190,7 +190,7 @@ def _delete(folder: Path) -> None:
         delete(parts)
 
 
-def _delete_stored(store: str) -> None:
+def _clear_store(store: str) -> None:
     """--fresh of a collection in a database."""
     from periplus.api.database import DatabaseCollection, clear
 
@@ -325,7 +325,7 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
         state = repeat(
             lambda: _unless_busy(lambda: once(every)), every, lambda: stopping.asked, (time.time, time.sleep)
         )
-    sys.exit(INTERRUPTED if stopping.asked else EXIT[state])
+    sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[state])
 
 
 def repeat(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.children import RunnerLink
-from periplus.cli.crawl import INTERRUPTED, StopOnSignal
+from periplus.cli.crawl import EXIT_INTERRUPT, StopOnSignal
 from periplus.cli.options import (
     Place,
     WholeNumber,
@@ -20,7 +20,7 @@ from periplus.cli.options import (
     collection_option,
     collection_place,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
 )
@@ -98,7 +98,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
         run_pages=not flags["keep_pages"],
     )
     plan = deleting.plan(folder, deletion)
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(
                 json.dumps({"request": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n"
@@ -107,7 +107,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
             out.writelines(line + "\n" for line in lines(plan, deletion))
     if flags["dry_run"] or plan.is_empty:
         return
-    if not flags["yes"] and not _agreed():
+    if not flags["yes"] and not _confirm():
         say("Nothing was deleted.")
         sys.exit(1)
     stopping, link = StopOnSignal(), RunnerLink()
@@ -121,7 +121,7 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
     deleting.delete(place, deletion, watch, shrink=flags["shrink"])
     if stopping.asked:
         say("Stopped. The same command deletes the rest.")
-        sys.exit(INTERRUPTED)
+        sys.exit(EXIT_INTERRUPT)
     say("Deleted.")
 
 
@@ -144,7 +144,7 @@ def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
         yield from (f"  {line}" for line in shown.stays)
 
 
-def _agreed() -> bool:
+def _confirm() -> bool:
     if not sys.stdin.isatty():
         raise UsageError(
             "no terminal to ask on: --yes deletes without asking, --dry-run only lists what would be deleted"
@@ -167,7 +167,7 @@ def _remove(place: Place, name: str, *, yes: bool, dry_run: bool) -> None:
         )
     if dry_run:
         return
-    if not yes and not _agreed():
+    if not yes and not _confirm():
         say("Nothing was deleted.")
         sys.exit(1)
     deleting.remove_collection(place, name)

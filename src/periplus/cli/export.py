@@ -14,14 +14,14 @@ from periplus.cli.options import (
     FILE,
     Place,
     WholeNumber,
+    choose_parts,
     collection_folder,
     collection_option,
     format_option,
-    opened,
+    open_output,
     option,
     options,
     output_option,
-    parts_asked,
     parts_options,
     place_option,
     segment_option,
@@ -30,7 +30,7 @@ from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
-from periplus.present.writers import WRITERS, writer_named, writers
+from periplus.present.writers import WRITERS, find_writer, writers
 
 if TYPE_CHECKING:
     from periplus.api.texts import TextExport
@@ -96,10 +96,10 @@ def export_table(
         note = export_file(place, name, output, format=format, ranks=ranks, segment=segment)
         click.echo(f"Written to {': '.join(filter(None, [str(output), note]))}", err=True)
         return
-    writer_named(format)
+    find_writer(format)
     if format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with export_rows(place, name, ranks=ranks, segment=segment) as exported, opened(output, exact=True) as out:
+    with export_rows(place, name, ranks=ranks, segment=segment) as exported, open_output(output, exact=True) as out:
         write_table(exported.table.names, exported.rows, format, out)
 
 
@@ -198,7 +198,7 @@ def markdown(place: Path | str, target: Path, parts: str, whole: bool) -> None:
     done = export_markdown(
         place,
         target,
-        parts=parts_asked(parts, whole),
+        parts=choose_parts(parts, whole),
         watch=lambda pages, count: watch("Writing pages", pages, count),
     )
     _say_texts(target, done)
@@ -246,7 +246,7 @@ def chunks_command(place: Path | str, output: Path | None, format: str, words: i
         path,
         format=format,
         words=words,
-        parts=parts_asked(parts, whole),
+        parts=choose_parts(parts, whole),
         watch=lambda pages, count: watch("Cutting pages", pages, count),
     )
     _say_texts(path, done)
@@ -325,6 +325,6 @@ def sql(
 
     with (
         run_query(collection_folder(collection), question, time_limit, -1 if limit is None else limit) as answer,
-        opened(output, exact=format != "table") as out,
+        open_output(output, exact=format != "table") as out,
     ):
         write_table(answer.columns, answer.rows, format, out)

@@ -13,7 +13,7 @@ from periplus.cli.options import (
     collection_folder,
     collection_option,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
     place_option,
@@ -70,7 +70,7 @@ def list_faults(collection: Place | None, limit: int | None, format: str, output
     names = ("key", *FAULTS.names)
     if format == "table":
         rows = [tuple(row[names.index(name)] for name in _COLUMNS) for row in rows]
-    with opened(output, exact=format != "table") as out:
+    with open_output(output, exact=format != "table") as out:
         write_table(_COLUMNS if format == "table" else names, rows, format, out)
 
 
@@ -80,7 +80,7 @@ def _verb(verb: str, sentence: str) -> None:
     @place_option
     @option("--note", "A note; '' removes it.", metavar="TEXT")
     @option("--to", "Name of the assignee; '' removes it.", metavar="NAME")
-    def decided(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
+    def decide_faults(subjects: tuple[str, ...], place: Place, note: str | None, to: str | None) -> None:
         from periplus.api.faults import KEY_CHARS, decide
         from periplus.store.notes import fault_key
 
@@ -111,7 +111,7 @@ def export_notes(place: Place, output: Path | None) -> None:
     from periplus.api.faults import written_notes
 
     lines = list(written_notes(place))
-    with opened(output, exact=True) as out:
+    with open_output(output, exact=True) as out:
         out.writelines(line + "\n" for line in lines)
 
 

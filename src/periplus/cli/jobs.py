@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.children import Command
-from periplus.cli.crawl import INTERRUPTED, Period, StopOnSignal, configure_logs, exit_code, summary
+from periplus.cli.crawl import EXIT_INTERRUPT, Period, StopOnSignal, configure_logs, exit_code, summary
 from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
@@ -27,10 +27,10 @@ from periplus.cli.options import (
     Place,
     WholeNumber,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
-    place_named,
+    place_flag,
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
@@ -66,7 +66,7 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status -c '{home}'")
-    sys.exit(INTERRUPTED if stopping.asked else exit_code(end))
+    sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
@@ -117,9 +117,9 @@ def add(folder: Path, store: str, priority: int, every: float | None, command: t
     Everything after the command's name belongs to that command, also another -c. If an equal job waits or runs already,
     no second job is made. A database password is not stored: the worker needs PGPASSFILE or PGPASSWORD.
     """
-    from periplus.jobs.runner import opened_queue, ordered
+    from periplus.jobs.runner import make_order, opened_queue
 
-    order = ordered(command, priority)
+    order = make_order(command, priority)
     _refuse_unknown_options(order.command)
     if order.command != command:
         say("The password is not stored with the job: its worker needs it in PGPASSFILE or PGPASSWORD.", "yellow")
@@ -157,7 +157,7 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 
     with opened_queue(folder, store) as (queue, _):
         latest, schedules = queue.jobs(most=most), queue.schedules()
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(
                 json.dumps(
@@ -248,7 +248,7 @@ def _work(folder: Path, store: str, *, forever: bool) -> None:
             forever=forever,
         )
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
-    sys.exit(INTERRUPTED if stopping.asked else 0)
+    sys.exit(EXIT_INTERRUPT if stopping.asked else 0)
 
 
 def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str]:
@@ -280,7 +280,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 
 @click.command()
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
-@place_named("-c --collection", "A further collection, named as in other commands.", many=True)
+@place_flag("-c --collection", "A further collection, named as in other commands.", many=True)
 @option("--host", "Address to listen on. Addresses reachable from other machines need --token.", str, "127.0.0.1")
 @option("-p --port", "Port to listen on.", click.IntRange(1, 65535), 8321)
 @click.option(

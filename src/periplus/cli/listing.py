@@ -13,15 +13,15 @@ import click
 from periplus.cli.options import (
     Place,
     WholeNumber,
+    choose_parts,
     collection_folder,
     collection_option,
     format_option,
-    opened,
+    open_output,
     opened_bytes,
     option,
     options,
     output_option,
-    parts_asked,
     parts_options,
     segment_option,
 )
@@ -83,10 +83,10 @@ def pages(
     from periplus.api.collection import Collection
 
     given = {name: value for name, value in filters.items() if value is not None}
-    with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+    with Collection(collection_folder(collection)) as reader, open_output(output, exact=format != "table") as out:
         most = -1 if limit is None else limit
         rows = reader.pages(**given, limit=most, columns=_columns(columns, PAGE_COLUMNS))
-        write_table(rows.columns, _with_paths(reader, rows, format), format, out)
+        write_table(rows.columns, _shorten_paths(reader, rows, format), format, out)
 
 
 @click.command()
@@ -123,7 +123,7 @@ def links(
     given = sorted(name for name, value in filters.items() if value and name != "source")
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
-    with Collection(collection_folder(collection)) as reader, opened(output, exact=format != "table") as out:
+    with Collection(collection_folder(collection)) as reader, open_output(output, exact=format != "table") as out:
         for way in ("source", "target"):
             filters[way] = reader.address_of(filters[way])
         chosen = {name: value for name, value in filters.items() if value}
@@ -131,10 +131,10 @@ def links(
             rows = reader.bad_links(source=filters["source"], limit=most)
         else:
             rows = reader.links(**chosen, limit=most, columns=_columns(columns, LINK_COLUMNS))
-        write_table(rows.columns, _with_paths(reader, rows, format), format, out)
+        write_table(rows.columns, _shorten_paths(reader, rows, format), format, out)
 
 
-def _with_paths(reader: Collection, rows: Iterable[Row], format: str) -> Iterable[Sequence[object]]:
+def _shorten_paths(reader: Collection, rows: Iterable[Row], format: str) -> Iterable[Sequence[object]]:
     """For people local files by their paths; for programs every URL is the key that other tables have."""
     if format != "table" or not reader.folders():
         return rows
@@ -187,7 +187,7 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
     from periplus.api.collection import Collection
 
     as_json = as_json or format == "json"
-    form, parts = flags["form"], parts_asked(flags["parts"], flags["whole"])
+    form, parts = flags["form"], choose_parts(flags["parts"], flags["whole"])
     if (flags["parts"] or flags["whole"]) and form not in ("markdown", "text"):
         raise UsageError("--parts and --whole go with --as text and --as markdown")
     if as_json and form not in (None, "blocks", "headers"):
@@ -202,11 +202,11 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
             with opened_bytes(output) as out:
                 out.write(data)
             return
-        text = _written(
+        text = _format_page(
             stored_page, form or "", as_json, on_terminal=output is None and sys.stdout.isatty(), parts=parts
         )
         text = text if as_json or form else reader.path_shortener()(text)
-        with opened(output, exact=as_json or form in ("text", "markdown")) as out:
+        with open_output(output, exact=as_json or form in ("text", "markdown")) as out:
             out.write(text)
 
 
@@ -222,7 +222,7 @@ def _bytes_of(page: Page, form: str) -> bytes:
             return page.xml()[0]
 
 
-def _written(
+def _format_page(
     page: Page, form: str, as_json: bool, *, on_terminal: bool = False, parts: frozenset[Part] = TEXT_PARTS
 ) -> str:
     """What is no bytes, whole: errors come before the first character is written."""

@@ -121,7 +121,7 @@ for _command in chain.from_iterable(feature.commands for feature in features().v
         _RARE.update([_command.name] if _command.is_rare else [])
 
 
-def _added() -> dict[str, str]:
+def _plugin_commands() -> dict[str, str]:
     """The commands of installed packages, none of which is imported for it, each with the package's name."""
     return {name: f"Of {one.package}." for name, one in extensions("commands").items() if name not in _COMMANDS}
 
@@ -169,7 +169,7 @@ _STANDING = frozenset({"serve", "mcp", "worker", "demo"})
 """Commands that wait for requests: their running time means nothing."""
 
 
-def _flushed(result: object) -> object:
+def _flush(result: object) -> object:
     sys.stdout.flush()  # here, where a closed pipe is still expected
     return result
 
@@ -195,11 +195,11 @@ class _Commands(click.Group):
     """The table above as a click group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, *_added()]
+        return [*_COMMANDS, *_plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _added() else None
+            return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _plugin_commands() else None
         command = value_at(_COMMANDS[cmd_name][0])
         assert isinstance(command, click.Command)
         return command
@@ -208,7 +208,7 @@ class _Commands(click.Group):
         sections = {
             title: {name: sentence for name, (_, sentence) in section.items()} for title, section in _SECTIONS.items()
         }
-        if added := _added():
+        if added := _plugin_commands():
             sections["Of installed packages"] = added
         hidden = frozenset() if HELP_ALL in ctx.meta else _RARE
         # of all sections together, so that the sentences form one column
@@ -229,11 +229,11 @@ class _Commands(click.Group):
             stop_with_runner()
         try:
             if not sys.stderr.isatty():
-                return _flushed(super().invoke(ctx))
+                return _flush(super().invoke(ctx))
             from periplus.cli.progress import Pulse
 
             with Pulse(lambda: "" if ctx.invoked_subcommand in _STANDING else ctx.invoked_subcommand or "periplus"):
-                return _flushed(super().invoke(ctx))
+                return _flush(super().invoke(ctx))
         except click.ClickException as error:
             error.message = without_secrets(error.message)  # type: ignore[misc]  # final in subclasses
             raise

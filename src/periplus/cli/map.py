@@ -19,7 +19,7 @@ from periplus.cli.options import (
     collection_option,
     columns_of,
     draws_boxes,
-    opened,
+    open_output,
     opened_bytes,
     option,
     output_option,
@@ -89,15 +89,15 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
 
     For a collection in PostgreSQL, the sizes of images and scripts found by a check are missing.
     """
-    from periplus.present.map_files import chosen
+    from periplus.present.map_files import sort_values
 
     values = tuple(part.strip() for part in flags["values"].split(",") if part.strip())
-    chosen(values)
+    sort_values(values)
     _refuse_terminal(format, output)
     if format == "sitemap":
         _write_sitemaps(place, output, flags["site"])
         return
-    site = _made(place, flags)
+    site = _make_site(place, flags)
     site = site.without_run() if flags["no_run"] else site
     if format == "text":
         _write_text(site, output, flags["max_nodes"] or 60, max_depth)
@@ -126,11 +126,11 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
             }
         elif format not in writers:
             writers, options = {format: site.write_graph}, {"format": format}
-        with opened(output, exact=True) as out:
+        with open_output(output, exact=True) as out:
             writers[format](out, **options)
 
 
-def _made(place: Path | str, flags: dict[str, Any]) -> Site:
+def _make_site(place: Path | str, flags: dict[str, Any]) -> Site:
     from periplus.api.facts import RankOrder
 
     scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
@@ -170,7 +170,7 @@ def _refuse_terminal(format: str, output: Path | None) -> None:
 
 
 def _write_text(site: Site, output: Path | None, max_nodes: int, max_depth: int | None) -> None:
-    with opened(output) as out:
+    with open_output(output) as out:
         plain = not draws_boxes(out)
         for line in site.text(width=columns_of(out), max_nodes=max_nodes, max_depth=max_depth, ascii_only=plain):
             out.write(line + "\n")
@@ -243,7 +243,7 @@ def diff(
     sites = list(compare_sites(folder, before, after, other=other_folder, site=flags["site"]))
     comparison, alone = sites[0][1], len(sites) == 1
     shown = {"most": flags["most"], "links": flags["links"]}
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_diff_json(sites, out)
         elif format == "html":

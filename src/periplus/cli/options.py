@@ -144,7 +144,7 @@ _TITLES = {
     "": "More",
 }
 _COMMON = frozenset({"Where", "How much", "How polite", "What to keep"})  # titles in --help; the rest is "Other"
-_PLACED = {
+_SECTIONS = {
     "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
     "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
@@ -179,7 +179,7 @@ class LongCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         group_of = {row.name: row.group for row in rows()}
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*_TITLES.values(), *_PLACED.values())}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*_TITLES.values(), *_SECTIONS.values())}
         is_whole = HELP_ALL in ctx.meta
         asides, left_out = [], 0
         for param in self.get_params(ctx):
@@ -188,8 +188,8 @@ class LongCommand(click.Command):
                 continue
             if name == "help_all" or param is self.get_help_option(ctx):
                 asides.append(record)
-            elif is_whole or name in _EVERYDAY or name not in {*group_of, *_PLACED}:
-                title = _PLACED.get(name) or _TITLES[group_of.get(name, "")]
+            elif is_whole or name in _EVERYDAY or name not in {*group_of, *_SECTIONS}:
+                title = _SECTIONS.get(name) or _TITLES[group_of.get(name, "")]
                 short = record[0].partition(" / ")[0], _PHRASE_END.split(record[1])[0].rstrip(".")
                 (sections[title] if is_whole or title in _COMMON else asides).append(record if is_whole else short)
             else:
@@ -279,13 +279,13 @@ def settings_files(folder: Path) -> list[Path]:
 Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
 
 
-def place_named(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
+def place_flag(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
     """An option that names one collection, in a folder or database.
 
     many: the option can be repeated, and the command gets a tuple.
     """
 
-    def only_one(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Any:
+    def single_place(ctx: click.Context, param: click.Parameter, given: tuple[Place, ...]) -> Any:
         if many:
             return given
         if len(given) > 1:
@@ -297,19 +297,19 @@ def place_named(names: str, sentence: str, default: Path | None = None, *, many:
         "collection",
         type=PLACE,
         multiple=True,
-        callback=only_one,
+        callback=single_place,
         envvar=COLLECTION_VARIABLE,
         metavar="FOLDER|ADDRESS",
         help=sentence,
     )
 
 
-collection_option = place_named(
+collection_option = place_flag(
     "-c --collection",
     "The collection: a folder, or postgresql://USER@HOST/DATABASE?collection=NAME. Default: the value of "
     f"{COLLECTION_VARIABLE}, or the only *{SUFFIX} folder here.",
 )
-collections_option = place_named(
+collections_option = place_flag(
     "-c --collection",
     "A collection: its folder, a folder of collections, or postgresql://USER@HOST/DATABASE?collection=NAME. "
     f"If repeated, all are searched together. Default: the value of {COLLECTION_VARIABLE}, or the only *{SUFFIX} "
@@ -382,7 +382,7 @@ parts_options = options(
 )
 
 
-def parts_asked(names: str, whole: bool) -> frozenset[Part]:
+def choose_parts(names: str, whole: bool) -> frozenset[Part]:
     """The parts of a page that --parts names, or --whole. Raises UsageError."""
     if names and whole:
         raise UsageError("--parts and --whole exclude each other: --whole has all parts")
@@ -398,10 +398,10 @@ def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """-c; the command gets `place`, as `collection_place` finds it."""
 
     @functools.wraps(command)
-    def placed(*args: Any, collection: Place | None, **more: Any) -> Any:
+    def run_at_place(*args: Any, collection: Place | None, **more: Any) -> Any:
         return command(*args, place=collection_place(collection), **more)
 
-    return collection_option(placed)
+    return collection_option(run_at_place)
 
 
 def collection_place(named: Place | None) -> Place:
@@ -420,7 +420,7 @@ output_option = option("-o --output", "Write to this file instead of stdout.", F
 
 
 @contextlib.contextmanager
-def opened(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
+def open_output(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
     """Output stream: the file in UTF-8, or stdout. exact: a format that is always UTF-8, for any terminal encoding. A
     reader of stdout that closes early (`| head`) ends the output, but not the command: its exit code still reports the
     result. Raises UsageError for a file that cannot be written.

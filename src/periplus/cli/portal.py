@@ -20,7 +20,7 @@ from periplus.cli.options import (
     collection_option,
     columns_of,
     format_option,
-    opened,
+    open_output,
     option,
     options,
     output_option,
@@ -53,18 +53,18 @@ _portal_options = options(
 _portal_option = option("-p --portal", "The portal; not needed if there is only one.", str, "", metavar="NAME")
 
 
-def _named(function: Callable[..., None]) -> Callable[..., None]:
+def _name_argument(function: Callable[..., None]) -> Callable[..., None]:
     """Takes the portal's name as an argument or with -p, and hands it on as `name`; empty: none was given."""
 
     @click.argument("name", default="")
     @_portal_option
     @functools.wraps(function)
-    def named(name: str, portal: str, **fields: Any) -> None:
+    def run_with_name(name: str, portal: str, **fields: Any) -> None:
         if name and portal and name != portal:
             raise UsageError(f"two portals are named, {name} and {portal}: one at a time")
         function(name=name or portal, **fields)
 
-    return named
+    return run_with_name
 
 
 @click.group()
@@ -88,7 +88,7 @@ def portal() -> None:
 
 
 @portal.command()
-@_named
+@_name_argument
 @_portal_options
 def create(name: str, place: Place, **fields: Any) -> None:
     """Begin a portal in a collection. It is kept there with all that its editor decides."""
@@ -105,7 +105,7 @@ def create(name: str, place: Place, **fields: Any) -> None:
 
 
 @portal.command()
-@_named
+@_name_argument
 @_portal_options
 def change(name: str, place: Place, **fields: Any) -> None:
     """Change the definition of a portal. Decisions are kept; `build` shows the change."""
@@ -129,7 +129,7 @@ def _say_renewal(made: Portal, place: Place) -> None:
 
 
 @portal.command()
-@_named
+@_name_argument
 @place_option
 @option("-o --output", "The folder to publish into. Default portals/NAME in the collection, or in its copy.", FOLDER)
 def build(name: str, place: Place, output: Path | None) -> None:
@@ -161,7 +161,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     from periplus.api import portal as portals
 
     rows = portals.portals(collection_folder(collection))
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(
                 json.dumps([asdict(one) | {"built": built} for one, built in rows], ensure_ascii=False, indent=1) + "\n"
@@ -180,7 +180,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
 
 
 @portal.command()
-@_named
+@_name_argument
 @place_option
 @option("--waiting", "Only entries that wait for approval.", bool)
 @option("-n --limit", "Entries of each kind.", click.IntRange(1), 30)
@@ -192,7 +192,7 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
     from periplus.present.stories import edition_values
 
     edition = portals.edition_of(place, portals.find_portal(collection_folder(place), name), time.time(), Watch())
-    with opened(output, exact=format == "json") as out:
+    with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
         else:
@@ -207,7 +207,7 @@ def _verb(verb: str, sentence: str) -> None:
     @click.argument("subjects", nargs=-1, required=True, metavar="ENTRY|SITE...")
     @place_option
     @_portal_option
-    def decided(subjects: tuple[str, ...], place: Place, portal: str) -> None:
+    def decide_entries(subjects: tuple[str, ...], place: Place, portal: str) -> None:
         from periplus.api import portal as portals
 
         folder = collection_folder(place)
@@ -276,7 +276,7 @@ def _picture(path: str | None) -> bytes | None:
 
 
 @portal.command()
-@_named
+@_name_argument
 @place_option
 @option("--yes", "Do not ask.", bool)
 def remove(name: str, place: Place, yes: bool) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from periplus.api.crawling import Progress
     from periplus.api.survey import RunProgress
 
-HOSTS_SHOWN = 6  # on the panel
-SITES_SHOWN = 15
+MOST_HOSTS = 6  # on the panel
+MOST_SITES = 15
 NO_PROGRESS = "PERIPLUS_NO_PROGRESS"  # variable of the environment
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
@@ -165,7 +165,7 @@ def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Ca
         def drawing() -> RenderableType:
             from rich.text import Text
 
-            return Text("\n".join([head, "", *standing_lines(watched.standing(), most=SITES_SHOWN)]))
+            return Text("\n".join([head, "", *standing_lines(watched.standing(), most=MOST_SITES)]))
 
         job = JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{rate:.1f} pages a second")
         display.show(job, line, drawing)
@@ -207,7 +207,7 @@ def _hosts(progress: Progress) -> Table:
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for host in progress.hosts[:HOSTS_SHOWN]:
+    for host in progress.hosts[:MOST_HOSTS]:
         wait = (
             f"waits {duration(host.wait_s)}: {host.waits_for}"
             if host.wait_s > 1

@@ -120,7 +120,7 @@ def commands(
                 yield from commands(child, f"{path} {name}", context)
 
 
-SHARED = 2  # commands with the same flag and help from which the flag is explained once
+LEAST_COMMANDS = 2  # commands with the same flag and help from which the flag is explained once
 
 
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
@@ -139,7 +139,7 @@ def cli_reference(command: click.Command, name: str = "periplus") -> str:
         for context in contexts
     ]
     counts = Counter(chain(*flags))
-    shared = {record: _long(record) for record, count in counts.items() if count >= SHARED}
+    shared = {record: _long(record) for record, count in counts.items() if count >= LEAST_COMMANDS}
     parts = [NOTICE, "# Commands\n", "Flags under *Also* are explained under [Shared flags](#shared-flags).\n"]
     for context, records in zip(contexts, flags, strict=True):
         item, formatter = context.command, context.make_formatter()

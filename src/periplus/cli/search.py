@@ -21,7 +21,7 @@ from periplus.cli.options import (
     columns_of,
     draws_boxes,
     format_option,
-    opened,
+    open_output,
     opened_collection,
     option,
     output_option,
@@ -95,8 +95,8 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
     words, nearness = " ".join(query), [flags.pop(name) for name in ("vectors", "like", "embed_with")]
     if not words and not nearness[1]:
         raise UsageError("no query: give words, or --like")
-    result, shown = _searched(collection, words, nearness, flags)
-    with opened(output, exact=format != "text") as out:
+    result, shown = _search(collection, words, nearness, flags)
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n")
             return
@@ -106,7 +106,7 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
             click.echo(plain, file=out)
 
 
-def _searched(
+def _search(
     places: Sequence[Place], words: str, nearness: Sequence[Any], flags: Mapping[str, Any]
 ) -> tuple[SearchResult, Callable[[Hit], str]]:
     """The result, and what a hit's address is shown as."""
@@ -124,14 +124,14 @@ def _searched(
         raise UsageError("--vectors are loaded into one collection: `periplus index --vectors FILE -c FOLDER`")
 
     @cache
-    def paths_shown(name: str) -> Callable[[str], str]:
+    def shortener(name: str) -> Callable[[str], str]:
         with open_collection(named[name]) as reader:
             return reader.path_shortener()
 
     like = _like(None, words, *nearness)
     return search_collections(
         named if len(places) == 1 else places, words, like=like, watch=_reporter(), **flags
-    ), lambda hit: paths_shown(hit.collection)(hit.url)
+    ), lambda hit: shortener(hit.collection)(hit.url)
 
 
 def _like(
@@ -242,11 +242,11 @@ def _summary(result: SearchResult, first: int) -> str:
 def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
     title = hit.title or hit.url.rpartition("/")[2] or hit.url
     marks = hit.title_marks if hit.title else ()
-    for at, line in enumerate(_wrapped(title, marks, width - len(INDENT), "cyan")):
+    for at, line in enumerate(_wrap(title, marks, width - len(INDENT), "cyan")):
         yield (f"{place:>2}  " if not at else INDENT) + line
     yield INDENT + click.style(visible(hit.url), fg="green")
     if hit.snippet is not None:
-        for line in _wrapped(hit.snippet.text, hit.snippet.marks, width - len(INDENT), None):
+        for line in _wrap(hit.snippet.text, hit.snippet.marks, width - len(INDENT), None):
             yield INDENT + line
     if hit.missing:
         yield INDENT + click.style(f"without: {', '.join(map(visible, hit.missing))}", dim=True)
@@ -259,7 +259,7 @@ def _hit_lines(hit: Hit, place: int, width: int) -> Iterator[str]:
     yield INDENT + click.style(" · ".join(part for part in facts if part), dim=True)
 
 
-def _wrapped(text: str, marks: Marks, width: int, colour: str | None) -> Iterator[str]:
+def _wrap(text: str, marks: Marks, width: int, colour: str | None) -> Iterator[str]:
     """The text in lines no wider than width, broken between words, what is marked bold."""
     start = 0
     while start < len(text):
@@ -267,21 +267,21 @@ def _wrapped(text: str, marks: Marks, width: int, colour: str | None) -> Iterato
         if end < len(text):
             gap = text.rfind(" ", start, end + 1)
             end = gap if gap > start else end
-        yield _styled(text, start, end, marks, colour)
+        yield _style(text, start, end, marks, colour)
         start = end + 1 if text[end : end + 1] == " " else end
 
 
-def _styled(text: str, start: int, end: int, marks: Marks, colour: str | None) -> str:
+def _style(text: str, start: int, end: int, marks: Marks, colour: str | None) -> str:
     pieces, place = [], start
     for one, other in marks:
         low, high = max(one, start), min(other, end)
         if low < high:
-            pieces += [_painted(text[place:low], colour), _painted(text[low:high], colour, bold=True)]
+            pieces += [_paint(text[place:low], colour), _paint(text[low:high], colour, bold=True)]
             place = high
-    return "".join([*pieces, _painted(text[place:end], colour)])
+    return "".join([*pieces, _paint(text[place:end], colour)])
 
 
-def _painted(text: str, colour: str | None, *, bold: bool = False) -> str:
+def _paint(text: str, colour: str | None, *, bold: bool = False) -> str:
     """Sign by sign, so that places stay: what is no sign becomes a blank."""
     clean = "".join(sign if sign.isprintable() else " " for sign in text)
     return click.style(clean, fg=colour, bold=bold or None) if clean and (colour or bold) else clean

@@ -17,7 +17,7 @@ from periplus.cli.options import (
     collection_place,
     columns_of,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
     place_option,
@@ -59,7 +59,7 @@ def settings(format: str, output: Path | None, collection: Place | None, **liste
     periplus settings --effective -c FOLDER    values for a crawl of the folder without flags, and their sources
     """
     table_format = "table" if format == "text" else format
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if listed["effective"]:
             write_table(EFFECTIVE_COLUMNS, _effective_rows(_folder(collection)), table_format, out)
         elif listed["presets"]:
@@ -179,7 +179,7 @@ def propose(collection: Place | None, format: str, output: Path | None) -> None:
 
     suggestions = proposals(collection_folder(collection))
     proposed = rules_text(suggestions)
-    with opened(output, exact=True) as out:
+    with open_output(output, exact=True) as out:
         if format == "toml":
             out.write(proposed)
             return
@@ -239,7 +239,7 @@ def segments(place: Path | str, format: str, examples: int, output: Path | None)
             list(map(str, one.examples)))
         for one in sums_of(place, examples=examples)
     ]  # fmt: skip
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "text":
             out.writelines(line + "\n" for line in _segment_lines(rows))
         else:

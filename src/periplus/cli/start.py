@@ -24,7 +24,7 @@ from periplus.settings import SUFFIX
 if TYPE_CHECKING:
     from periplus.api.collection import Status
 
-COLLECTIONS_SHOWN = 10
+MOST_COLLECTIONS = 10
 _HELP = ("", "  periplus --help              every command", "  periplus help TOPIC          a command, or one of: ")
 _SHELLS = ("bash", "zsh", "fish")
 TOPICS = {
@@ -75,13 +75,13 @@ def next_steps() -> Iterator[str]:
             ("serve", "the same in a browser"),
         )
     elif len(folders) == 1:
-        yield from _one(folders[0])
+        yield from _collection_lines(folders[0])
     else:
         yield f"{count_of(len(folders), 'collection')} here; -c names one of them:"
-        for folder in folders[:COLLECTIONS_SHOWN]:
+        for folder in folders[:MOST_COLLECTIONS]:
             yield f"  {_sentence(folder)}"
-        if len(folders) > COLLECTIONS_SHOWN:
-            yield f"  and {count_of(len(folders) - COLLECTIONS_SHOWN, 'more')}"
+        if len(folders) > MOST_COLLECTIONS:
+            yield f"  and {count_of(len(folders) - MOST_COLLECTIONS, 'more')}"
         yield "Next:"
         named = f"-c {shlex.quote(str(folders[0]))}"
         yield from _rows(
@@ -93,7 +93,7 @@ def next_steps() -> Iterator[str]:
     yield _HELP[-1] + ", ".join(TOPICS)
 
 
-def _one(folder: Path) -> Iterator[str]:
+def _collection_lines(folder: Path) -> Iterator[str]:
     yield _sentence(folder)
     yield "Next:"
     report = _status(folder)

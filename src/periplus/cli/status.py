@@ -18,7 +18,7 @@ from periplus.cli.options import (
     collection_folder,
     collection_option,
     format_option,
-    opened,
+    open_output,
     output_option,
     place_option,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # `periplus status`: what a collection holds, how its runs ended, and what it waits for.
 
-RUNS_SHOWN = 5
+MOST_RUNS = 5
 
 
 @click.command()
@@ -49,7 +49,7 @@ def status(place: Place, format: str, output: Path | None) -> None:
 
     with open_collection(place) as reader:
         report = reader.status()
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
         else:
@@ -71,7 +71,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
 
     folder = collection_folder(collection)
     points = points_of(folder)
-    with opened(output, exact=format != "table") as out:
+    with open_output(output, exact=format != "table") as out:
         if format == "svg":
             from periplus.present.curves import write_trends
 
@@ -144,10 +144,10 @@ def _runs(report: Status) -> Iterator[str]:
         yield "\nNo run yet: `periplus crawl URL` begins one."
         return
     yield f"\n{count_of(len(report.runs), 'run')}" + (
-        f", the last {RUNS_SHOWN}:" if len(report.runs) > RUNS_SHOWN else ":"
+        f", the last {MOST_RUNS}:" if len(report.runs) > MOST_RUNS else ":"
     )
-    for run in report.runs[-RUNS_SHOWN:]:
-        ended = _goes_on(report) if report.running and run is report.runs[-1] else _ended(run)
+    for run in report.runs[-MOST_RUNS:]:
+        ended = _run_state(report) if report.running and run is report.runs[-1] else _run_end(run)
         yield (
             f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, "
             f"{size(run.wire_bytes)}  {ended}"
@@ -157,12 +157,12 @@ def _runs(report: Status) -> Iterator[str]:
     )
 
 
-def _goes_on(report: Status) -> str:
+def _run_state(report: Status) -> str:
     text = "paused: `periplus resume` continues it" if report.paused else "running"
     return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
-def _ended(run: RunRecord) -> str:
+def _run_end(run: RunRecord) -> str:
     if run.state == "running":
         return "killed before its end; the same crawl command continues it"
     took = f" after {max(0, (run.ended or run.started) - run.started):.0f} s"

@@ -22,7 +22,7 @@ from periplus.cli.options import (
     columns_of,
     draws_boxes,
     format_option,
-    opened,
+    open_output,
     option,
     output_option,
 )
@@ -74,7 +74,7 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
 
     with Collection(collection_folder(collection)) as reader:
         duplicate_groups = reader.duplicates(site, near=near, watch=Watch())
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_duplicate_json(duplicate_groups, out)
         elif format == "csv":
@@ -151,13 +151,13 @@ def template(
         )
     folders = [folder for folder in (flags["html"], flags["text"], flags["remove"]) if folder is not None]
     for folder in folders:
-        _refuse_filled(folder)
+        _require_empty(folder)
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
     with Collection(collection_folder(collection)) as reader:
         site = site or one_site
         sites, values = [site] if site else reader.sites() or [""], []
-        with opened(output, exact=flags["format"] == "json") as out:
+        with open_output(output, exact=flags["format"] == "json") as out:
             for place, name in enumerate(sites):
                 templates = reader.templates(name, method=method, rules=rules, watch=Watch())
                 if flags["format"] == "json":
@@ -176,7 +176,7 @@ def _folder_name(site: str) -> str:
     return re.sub(r"[^a-z0-9.-]+", "-", site).strip("-.")
 
 
-def _refuse_filled(folder: Path) -> None:
+def _require_empty(folder: Path) -> None:
     """Before anything is computed: nothing is written over."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file: name a folder")
@@ -189,7 +189,7 @@ def _write_folders(templates: Templates, flags: dict[str, Any], below: str) -> N
     from periplus.present.template import INDEX
 
     writers: dict[str, Callable[[Path], None]] = {
-        "html": lambda folder: _write_marked(templates, folder, flags["pages"]),
+        "html": lambda folder: _write_marked_pages(templates, folder, flags["pages"]),
         "text": lambda folder: _write_plain(((page.url, left) for page, left in templates.texts()), folder, ".txt"),
         "remove": lambda folder: _write_plain(
             ((page.url, left) for page, left in templates.sources()), folder, ".html"
@@ -207,15 +207,15 @@ def _write_folders(templates: Templates, flags: dict[str, Any], below: str) -> N
         click.echo(f"Written to {folder / INDEX if name == 'html' else folder}", err=True)
 
 
-def _write_marked(templates: Templates, folder: Path, most: int) -> None:
-    from periplus.present.template import INDEX, Shown, file_name, marked_page, template_index
+def _write_marked_pages(templates: Templates, folder: Path, most: int) -> None:
+    from periplus.present.template import INDEX, IndexEntry, file_name, marked_page, template_index
 
     chosen = templates.numbered_pages(most)
     names = [file_name(at, page.url, ".html") for at, (page, _) in enumerate(chosen, 1)]
     for at, marked in enumerate(templates.marked_pages(most)):
         before, after = names[at - 1] if at else "", names[at + 1] if at + 1 < len(names) else ""
         (folder / names[at]).write_text(marked_page(marked, before, after), "utf-8", errors="replace")
-    shown = [Shown(page, template, name) for (page, template), name in zip(chosen, names, strict=True)]
+    shown = [IndexEntry(page, template, name) for (page, template), name in zip(chosen, names, strict=True)]
     (folder / INDEX).write_text(template_index(templates.found, shown), "utf-8", errors="replace")
 
 
@@ -303,7 +303,7 @@ def analyse(
     dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
     done = analyse_dataset(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
-    with opened(output, exact=as_json) as out:
+    with open_output(output, exact=as_json) as out:
         if as_json:
             out.write(computed_json(done.choice.engine, done.choice.why, rows))
         else:
@@ -356,7 +356,7 @@ def keywords(
     watch = Watch()
     folder = collection_folder(collection)
     result = functions.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
-    with opened(output, exact=as_json) as out:
+    with open_output(output, exact=as_json) as out:
         if as_json:
             values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
             out.write(json.dumps(values, ensure_ascii=False, indent=1) + "\n")
@@ -422,7 +422,7 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
         store_stories(folder, latest)
     if story is not None and story > len(latest.stories):
         raise UsageError(f"there is no story {story}: {len(latest.stories)} were found")
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_stories_json(latest, out)
         elif story is not None and format == "svg":
@@ -493,7 +493,7 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
         click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
     choice = work.influence(given, request)
     ahead = work.holdout(given, request) if flags["holdout"] else None
-    with opened(output, exact=format != "text") as out:
+    with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_influence_json(given, choice, objective, ahead, out)
         elif format == "csv":

@@ -18,11 +18,11 @@ from periplus.cli.options import (
     collection_option,
     draws_boxes,
     format_option,
-    opened,
+    open_output,
     option,
     options,
     output_option,
-    place_named,
+    place_flag,
     place_option,
     place_word,
     setting_options,
@@ -73,7 +73,7 @@ def links(place: Place, format: str, output: Path | None, limit: int | None, **f
     folder = collection_folder(place)
     choice = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
-        with opened(output, exact=format != "table") as out:
+        with open_output(output, exact=format != "table") as out:
             write_table(SURVEY_LINKS[choice.kind].names, surveys.links(folder, choice), format, out)
         return
     many = sum(1 for _ in surveys.links(folder, choice))
@@ -109,7 +109,7 @@ def report(collection: Place | None, output: Path | None, **counting: Any) -> No
     from periplus.api.webometrics import write_survey
 
     results = _results(collection_folder(collection), counting)
-    with opened(output, exact=True) as out:
+    with open_output(output, exact=True) as out:
         write_survey(results, "report", "html", out)
 
 
@@ -139,14 +139,14 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
     ending = output.suffix.removeprefix(".") if output else ""
     results = _results(collection_folder(collection), counting)
     if what not in TABLES:
-        with opened(output, exact=True) as out:
+        with open_output(output, exact=True) as out:
             write_survey(results, what, format or ending or DRAWINGS[what].partition(",")[0], out)
         return
     format = format or (ending if ending in ROW_FORMATS else "csv")
     if format not in ROW_FORMATS:
         raise UsageError(f"tables are written as {', '.join(ROW_FORMATS)}, not as {format}")
     table, rows = survey_table(results, what)
-    with opened(output, exact=format != "table") as out:
+    with open_output(output, exact=format != "table") as out:
         write_table(table.names, rows, format, out)
 
 
@@ -254,7 +254,7 @@ def _list_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @survey.command()
 @click.argument("starts", nargs=-1, metavar="[ADDRESS]...")
 @_list_option
-@place_named("-c --collection", f"The collection: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
+@place_flag("-c --collection", f"The collection: a folder, or an address. [default: {USUAL_FOLDER}]", USUAL_FOLDER)
 @option("--title", "Title of the report.", str, "")
 @option("--item", "Items to find: external pages, hosts or domains.", ("page", "host", "domain"), "page")
 @_campaign_options
@@ -273,7 +273,7 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
         collection,
         dataclasses.replace(
             Campaign(flags["title"] or f"Survey of {count_of(len(units), 'site')}", units, item=flags["item"]),
-            **_given(flags),
+            **_changes(flags),
         ),
     )
     click.echo(
@@ -334,13 +334,13 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
     """
     from periplus.api.survey import DEFAULTS, change
     from periplus.api.survey import run as go_on
-    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, notice, say_end
+    from periplus.cli.crawl import EXIT, EXIT_INTERRUPT, StopOnSignal, configure_logs, notice, say_end
     from periplus.cli.progress import campaign_display
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey counts pages over all its runs: use --pages, not --max-pages")
     settings = settings_of(flags, Path() if isinstance(place, str) else place, DEFAULTS)
-    if changes := _given(flags):
+    if changes := _changes(flags):
         change(place, lambda before: dataclasses.replace(before, **changes))
     configure_logs(verbose)
     notice(settings)
@@ -349,7 +349,7 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
         end = go_on(place, settings, watch)
     say_end(end)
     _show(place, sys.stderr)
-    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.state])
+    sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[end.state])
 
 
 @survey.command()
@@ -384,7 +384,7 @@ def _show(place: Path | str, output: Any, *, most: int = -1, as_json: bool = Fal
         for line in standing_lines(standing, most=20, boxes=draws_boxes(sys.stderr)):
             click.echo(line, err=True)
         return
-    with opened(output, exact=as_json) as out:
+    with open_output(output, exact=as_json) as out:
         if as_json:
             write_standing_json(standing, out)
         else:
@@ -400,7 +400,7 @@ def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
     return units
 
 
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
+def _changes(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: flags[name] for name in CHANGEABLE if flags.get(name) is not None}
 
 

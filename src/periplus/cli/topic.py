@@ -19,7 +19,7 @@ from periplus.cli.options import (
     collection_place,
     columns_of,
     format_option,
-    opened,
+    open_output,
     opened_collection,
     option,
     output_option,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
 
-JUDGED = 20  # pages that are listed
+LISTED_PAGES = 20  # pages that are listed
 _KEYS = {"y": True, "n": False}
 
 
@@ -168,7 +168,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
 @topic.command()
 @click.argument("name")
 @click.argument("targets", nargs=-1, metavar="[URL|FILE]...")
-@option("-n --limit", "Pages in the list if no page is named; -1: all.", click.IntRange(-1), JUDGED)
+@option("-n --limit", "Pages in the list if no page is named; -1: all.", click.IntRange(-1), LISTED_PAGES)
 @option("--topic-from", "Folder of another collection that has the topic.", FOLDER)
 @option("--keep", "Store the judgement of all pages in the collection: `periplus serve` shows it.", bool)
 @option("--json as_json", "A JSON object a line.", bool)
@@ -201,7 +201,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
             with editing(reader.place) as folder:
                 store_classifications(folder, name, judged)
     judged = judged if targets or limit < 0 else judged[:limit]
-    with opened(output, exact=as_json) as out:
+    with open_output(output, exact=as_json) as out:
         for one in judged:
             text = (
                 json.dumps(one._asdict(), ensure_ascii=False)
@@ -260,7 +260,7 @@ def label(name: str, place: Place, limit: int | None) -> None:
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
         learned = session.finish(reader)
     if learned.report is not None:
-        f = _f_of(learned.report)
+        f = _f_score(learned.report)
         click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: {f}, cross-validated.")
 
 
@@ -277,12 +277,12 @@ def _ask(session: Labelling, limit: int | None) -> None:
         if key in _KEYS:
             session.answer(_KEYS[key])
             if session.report is not None:
-                click.echo(click.style(f"   {_f_of(session.report)}", dim=True))
+                click.echo(click.style(f"   {_f_score(session.report)}", dim=True))
         else:
             session.skip()
 
 
-def _f_of(report: TopicReport) -> str:
+def _f_score(report: TopicReport) -> str:
     low, high = report.f_interval
     return f"F {report.scores.f:.3f} (90 % interval {low:.2f} to {high:.2f})"
 
@@ -316,7 +316,7 @@ def _key() -> str:
 def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
     from periplus.present.text import topic_lines, topic_values
 
-    with opened(output, exact=as_json) as out:
+    with open_output(output, exact=as_json) as out:
         if as_json:
             out.write(json.dumps(topic_values(learned), ensure_ascii=False, indent=1) + "\n")
             return
@@ -371,7 +371,7 @@ def crawl(
     """
     from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
     from periplus.api.topics import judge_of
-    from periplus.cli.crawl import EXIT, INTERRUPTED, StopOnSignal, configure_logs, lines_of, notice
+    from periplus.cli.crawl import EXIT, EXIT_INTERRUPT, StopOnSignal, configure_logs, lines_of, notice
     from periplus.urls.canonical import start_urls
 
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
@@ -410,7 +410,7 @@ def crawl(
     _tell(end, place, name, flags["topic_from"])
     if flags["as_json"]:
         click.echo(json.dumps(_as_json(end)))
-    sys.exit(INTERRUPTED if stopping.asked else EXIT[end.end.state])
+    sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[end.end.state])
 
 
 def _show(display: Display, standing: TopicalProgress) -> None:

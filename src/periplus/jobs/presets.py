@@ -82,7 +82,7 @@ CONSENTS = {
     "and several at once.",
     "consent_private": "These sites may be on this machine or in this network: a crawl can then reach its services.",
 }
-LIFTED = "-"  # in place of a limit or pattern: none from now on
+NO_LIMIT = "-"  # in place of a limit or pattern: none from now on
 
 
 @frozen
@@ -212,7 +212,7 @@ def job_request(
         raise UsageError(f"“{preset.title}” needs exactly one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
     folder = folder_name(form.get("name", "") or site_name(starts[0]))
-    consent = (*further_settings(form, named, local=local), *consented(form, starts))
+    consent = (*further_settings(form, named, local=local), *consent_flags(form, starts))
     further = (*flags({field: text for field, text in form.items() if field != "max_pages"}), *consent)
     if preset.command == "survey":
         request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
@@ -297,7 +297,7 @@ def everyday_values(form: Form, least_s: float = _DELAY_S[0]) -> dict[str, Any]:
     return values
 
 
-def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
+def consent_flags(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
     """Flags by the form's consents. The consent “mine” covers the hosts of the start URLs."""
     hosts = dict.fromkeys(start.partition("://")[2].partition("/")[0] for start in starts)
     mine = [f"--mine={host}" for host in hosts] if form.get("consent_mine") == "yes" else []
@@ -306,15 +306,15 @@ def consented(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
 
 def resume_order(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
     """The order that continues a crawl with the limits and patterns of the form; LIFTED removes a limit."""
-    values = setting_values({name: text for name, text in form.items() if text.strip() != LIFTED}, local=local)
+    values = setting_values({name: text for name, text in form.items() if text.strip() != NO_LIMIT}, local=local)
     is_mine = any(word.startswith("--mine") for word in command)
     require_consent(values, {"consent_mine": "yes" if is_mine else ""}, None)
     changed = (
-        *flags({name: text for name, text in form.items() if text.strip() != LIFTED}),
+        *flags({name: text for name, text in form.items() if text.strip() != NO_LIMIT}),
         *setting_flags(values),
     )
-    lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == LIFTED}
-    lifted |= {row.flag for row in rows() if form.get(PREFIX + row.name, "").strip() == LIFTED}
+    lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == NO_LIMIT}
+    lifted |= {row.flag for row in rows() if form.get(PREFIX + row.name, "").strip() == NO_LIMIT}
     replaced = lifted | {word.partition("=")[0] for word in changed if word.startswith("--")}
     truths = {word for row in rows() if row.kind is bool for word in (row.flag, f"--no-{row.flag[2:]}")}
     for word in replaced & truths:
@@ -333,7 +333,7 @@ def resume_order(command: tuple[str, ...], form: Form, *, local: bool = True) ->
 
 
 USUAL = Campaign()
-NAMED = 12  # sites in a command line; more sites are given as a file
+MOST_SITES = 12  # sites in a command line; more sites are given as a file
 RULE_WORDS = {name: sentence for name, (sentence, _) in rules().items()}
 WITH_NUMBER = ("r2", "r3", "quantum")
 
@@ -406,7 +406,7 @@ def _campaign_flags(form: Form, campaign: Campaign) -> list[str]:
     plain = all(
         unit == dataclasses.replace(unit, name=unit.prefixes[0], bundle="", official=True) for unit in campaign.units
     )
-    if plain and len(campaign.units) <= NAMED:
+    if plain and len(campaign.units) <= MOST_SITES:
         return [*words, *(unit.start for unit in campaign.units)]
     return [*words, "-i", "sites.csv" if not plain else "sites.txt"]
 

@@ -84,7 +84,7 @@ LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
 LOOK_S = 0.5  # interval at which a running job is polled
 NAP_S = 1.0  # interval at which an empty queue is polled
 GRACE_S = 60.0  # time for a stopped job to store its answers
-STOPPED = 130  # exit code of a command that was stopped by Ctrl-C
+EXIT_INTERRUPT = 130  # exit code of a command that was stopped by Ctrl-C
 ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
 LOGS = "jobs"  # folder of the jobs' output, beside the queue
 # wait before a job whose process was killed (usually out of memory) is tried again; doubled each time
@@ -108,7 +108,7 @@ class Runner:
     watchers: Sequence[Callable[[Job | None], None]] = ()
 
 
-def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
+def make_order(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
     """An order for a command. Raises UsageError for commands that are not in KINDS."""
     if not command or command[0] not in KINDS:
         raise UsageError(
@@ -188,7 +188,7 @@ def _result_of(job: Job, status: int, *, continues: bool, log: Path) -> tuple[Jo
         return JobState.DONE, ""
     if not continues:
         return JobState.CANCELLED, "cancelled"
-    if status == STOPPED:
+    if status == EXIT_INTERRUPT:
         return JobState.QUEUED, "stopped with its runner; the next runner continues it"
     if status < 0:
         again = job.attempt < job.order.most_attempts

@@ -49,8 +49,8 @@ WITHHELD = {
     "allow_private": "By the consent for private addresses.",
 }  # fmt: skip
 """Settings that no form sets, and what does."""
-FROM_HERE = frozenset({"proxy", "insecure"})  # redirect host names: only if no other machine can connect
-_OF_OWN_HOSTS = "is for sites of your own: tick “These sites are mine”"
+LOCAL_SETTINGS = frozenset({"proxy", "insecure"})  # redirect host names: only if no other machine can connect
+_NEEDS_CONSENT = "is for sites of your own: tick “These sites are mine”"
 _TRUTHS = {"yes": True, "no": False}
 _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     bool: ("yes or no", _TRUTHS.__getitem__),
@@ -109,7 +109,9 @@ def setting_groups(files: Sequence[Path], preset: SettingPreset | None = None, *
     fields: dict[str, list[SettingField]] = {group: [] for group in TITLES}  # a test checks that each has a title
     for row in rows():
         held = _withheld(row, local=local)
-        fields[row.group].append(SettingField(row, shown(row, values[row.name]), sources.get(row.name, ""), held))
+        fields[row.group].append(
+            SettingField(row, format_value(row, values[row.name]), sources.get(row.name, ""), held)
+        )
     return [SettingGroup(TITLES[group], tuple(members)) for group, members in fields.items()]
 
 
@@ -123,7 +125,7 @@ def in_words(values: Mapping[str, Any]) -> str:
 def _with_unit(row: SettingRow, value: object) -> str:
     if row.unit == "bytes" and isinstance(value, int):
         return size(value)
-    return f"{shown(row, value)} s" if row.unit == "s" else shown(row, value)
+    return f"{format_value(row, value)} s" if row.unit == "s" else format_value(row, value)
 
 
 def _label(row: SettingRow) -> str:
@@ -133,12 +135,12 @@ def _label(row: SettingRow) -> str:
 def _withheld(row: SettingRow, *, local: bool) -> str:
     if row.group == "searching":
         return "Of searches, not of a crawl: written into the collection's periplus.toml."
-    if row.name in FROM_HERE and not local:
+    if row.name in LOCAL_SETTINGS and not local:
         return "Only where this server listens on this machine alone: else written into periplus.toml."
     return WITHHELD.get(row.name, "")
 
 
-def shown(row: SettingRow, value: object) -> str:
+def format_value(row: SettingRow, value: object) -> str:
     """A value for display, with secrets masked."""
     value = masked_setting(row.name, value)
     if isinstance(value, list | tuple):
@@ -165,7 +167,7 @@ def setting_values(form: Form, *, local: bool = True) -> dict[str, Any]:
             raise UsageError(f"{row.name} cannot be set in a form. {reason}")
         values[row.name] = value = _value(row, text.strip())
         if row.name in SECRETS and (masked_setting(row.name, value) != value or value.startswith("file:")):
-            raise UsageError(_NAMED)
+            raise UsageError(_NEEDS_REFERENCE)
     settings_from(values)
     return values
 
@@ -211,7 +213,7 @@ def require_consent(values: Mapping[str, Any], form: Form, preset: SettingPreset
     every = {**(preset.values if preset else {}), **values}
     if every.get("per_host", 1) > 1 or every.get("delay_s", DELAY_FLOOR_S) < DELAY_FLOOR_S:
         name = f"the preset {preset.name}" if preset and values.get("per_host", 1) <= 1 else "per_host above 1"
-        raise UsageError(f"{name} {_OF_OWN_HOSTS}")
+        raise UsageError(f"{name} {_NEEDS_CONSENT}")
 
 
 _PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -229,7 +231,7 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
     return edited_toml(text, lambda document: document.setdefault("presets", {}).update({name: values}))
 
 
-_NAMED = (
+_NEEDS_REFERENCE = (
     "give a reference here, not the password or token itself: env:NAME, an environment variable of this server and its "
     "worker, or keyring:SERVICE/USER"
 )
@@ -243,7 +245,7 @@ def login_table(form: Form) -> dict[str, Any]:
     given = {key: form.get(f"login_{key}", "").strip() for key in _LOGIN_FIELDS}
     for key in ("secret", "bearer"):
         if given[key] and not _NAMED_SECRET.fullmatch(given[key]):
-            raise UsageError(_NAMED)
+            raise UsageError(_NEEDS_REFERENCE)
     if given["user"].startswith("file:"):
         raise UsageError("write the user name itself here, or env:NAME")
     table: dict[str, Any] = {"hosts": given["hosts"].split(), "form": given["form"]}

@@ -19,19 +19,19 @@ from periplus.model.visit import State
 from periplus.present.draw import (
     Key,
     caption,
-    clipped,
+    clip,
     element,
     folder_hues,
     folder_of,
     legend,
     page_link,
-    scoped,
+    scope_rules,
     short_names,
     site_hues,
     text_px,
     write_sheet,
 )
-from periplus.present.markup import escaped
+from periplus.present.markup import escape_xml
 from periplus.present.wording import REASON_WORDS, cells, count_of, labels, number, size, visible
 
 # what a height or an area may mean: name, field of MapNode
@@ -39,8 +39,8 @@ MEASURES = {"pages": "pages", "size": "size_bytes", "rank": "rank"}
 FORMS = {"icicle": "height", "treemap": "area", "sunburst": "angle"}  # name, and what its measure is seen by
 TOP = 64  # px above the first column: heading and legend
 GAP = 1.0  # px between places
-LEAST_DRAWN = 0.7  # px: smaller places are invisible and not drawn; their parent's colour fills the space
-LEAST_NAMED = 13.0  # px: a line of text
+LEAST_PART_PX = 0.7  # px: smaller places are invisible and not drawn; their parent's colour fills the space
+LEAST_LABEL_PX = 13.0  # px: a line of text
 FOLDER_SIGNS = 18  # of a folder in the legend
 LEAST_SIGNS = 6  # of a name that is cut
 COLUMN = 120  # px: the narrowest column in which labels can be read
@@ -49,9 +49,9 @@ RIM = 3.0  # px around them
 LEAST_BOX = 4.0  # px: sides of the smallest box that is drawn
 LEAST_RING = 44.0  # px: a narrower ring holds no names; depths that would need it are not drawn
 DISC = 0.6  # of a ring's width: the home page's radius
-LEAST_EDGED = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
+LEAST_EDGE_PX = 3.0  # px: of narrower parts of a ring the edges would be all that is seen
 
-_STYLE = scoped("""
+_STYLE = scope_rules("""
 rect, path { stroke-width: 1; } .fetched { fill: var(--grey); } .discovered { fill: var(--card); }
 .failed { fill: var(--red-line); } .rest { fill: var(--line); }
 .teal, .amber, .blue, .red, .violet { stroke: var(--paper); }
@@ -59,7 +59,7 @@ rect, path { stroke-width: 1; } .fetched { fill: var(--grey); } .discovered { fi
 g:hover > rect, g:hover > path, a:hover rect, a:hover path { filter: brightness(1.08); }
 a:focus-visible rect, a:focus-visible path { stroke: var(--ink); stroke-width: 2; }
 """)
-_EDGED = scoped(
+_EDGE_STYLE = scope_rules(
     "g > rect, g > path, a > rect, a > path { stroke: var(--paper); fill-rule: evenodd; } path.thin { stroke: none; }"
 )
 _HATCH = (
@@ -139,14 +139,14 @@ def write_chart(
     hues = chart_hues(facts, colour)
     places = {"icicle": _icicle, "treemap": _treemap, "sunburst": _sunburst}[form](tree, facts, by, room, hues)
     host = urlsplit(facts.url[tree.page]).netloc
-    rules = _STYLE if form == "icicle" else _STYLE + _EDGED
+    rules = _STYLE if form == "icicle" else _STYLE + _EDGE_STYLE
     head = (element("style", "", rules), _HATCH, caption(12, 28, host, "title"), *_legends(by, form, host, hues))
     write_sheet(out, room, f"{host}: branches by {by}", (*head, *places), kind=form)
 
 
 def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
     """A column for each depth, as many as have room for names."""
-    places = list(_nested(tree, facts, by, room[1] - TOP - 8.0))
+    places = list(_nest(tree, facts, by, room[1] - TOP - 8.0))
     depths, most = _depths(places), room[0] // COLUMN
     column = (room[0] - 16) / min(depths, most)
     if depths > most:
@@ -156,13 +156,13 @@ def _icicle(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], h
     for place in places:
         if place.box.x < most:
             box = Box(8.0 + place.box.x * column, TOP + place.box.y, column - GAP, place.box.height)
-            yield _boxed(place._replace(box=box), facts, hues)
+            yield _draw_box(place._replace(box=box), facts, hues)
 
 
 def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], hues: Hues) -> Iterator[str]:
     """The home page as a disc, each depth a ring around it, as many as there is room for."""
     radius = min(room[1] - TOP, room[0]) / 2 - 8.0
-    places = list(_nested(tree, facts, by, WHOLE * radius))
+    places = list(_nest(tree, facts, by, WHOLE * radius))
     depths, most = _depths(places), int(radius / LEAST_RING)
     wide = radius / (min(max(depths, 2), most) - 1 + DISC)
     if depths > most:
@@ -172,7 +172,7 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int],
     for place in places:
         depth, start, _, part = place.box
         if depth < most:
-            yield _curved(
+            yield _draw_sector(
                 place,
                 Sector(max(depth - 1 + DISC, 0) * wide, (depth + DISC) * wide, start / radius, (start + part) / radius),
                 facts,
@@ -181,7 +181,7 @@ def _sunburst(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int],
     yield "</g>\n"
 
 
-def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterator[_Place]:
+def _nest(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterator[_Place]:
     """Every node that is long enough to be seen, parents first: x its depth, y and height its share of the length;
     a page's own share stays free behind its branches.
     """
@@ -191,9 +191,9 @@ def _nested(tree: MapNode, facts: PageColumns, by: str, length: float) -> Iterat
         place = stack.pop()
         yield place
         y, branches = place.box.y, []
-        for child, name in _named(place.node, facts):
+        for child, name in _name_branches(place.node, facts):
             part = length * _value(child, by) / whole
-            if part >= LEAST_DRAWN:
+            if part >= LEAST_PART_PX:
                 branches.append(_Place(child, name, Box(place.box.x + 1.0, y, 1.0, part)))
             y += part
         stack += reversed(branches)  # so that the keyboard walks them in their order
@@ -210,14 +210,15 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], 
     stack = [_Place(tree, _names((tree,), facts, "")[0], Box(8.0, float(TOP), room[0] - 16.0, room[1] - TOP - 8.0))]
     while stack:
         place = stack.pop()
-        yield _boxed(place, facts, hues)
+        yield _draw_box(place, facts, hues)
         x, y, width, height = place.box
         inside = Box(x + RIM, y + HEAD, width - 2 * RIM, height - HEAD - RIM)
-        below = sorted(_named(place.node, facts), key=lambda one: -_value(one[0], by))
+        below = sorted(_name_branches(place.node, facts), key=lambda one: -_value(one[0], by))
         shares = [_value(child, by) for child, _ in below]
         own = max(_value(place.node, by) - sum(shares), 0.0)
         branches = [
-            _Place(child, name, box) for (child, name), box in zip(below, laid([*shares, own], inside), strict=False)
+            _Place(child, name, box)
+            for (child, name), box in zip(below, squarify([*shares, own], inside), strict=False)
         ]
         stack += [branch for branch in reversed(branches) if min(branch.box.width, branch.box.height) >= LEAST_BOX]
 
@@ -239,7 +240,7 @@ def write_areas(areas: Sequence[Area], name: str, out: TextIO, room: tuple[int, 
 
     areas: the largest first. room: width and height, px.
     """
-    boxes = laid([area.pages for area in areas], Box(0.0, 0.0, *map(float, room)))
+    boxes = squarify([area.pages for area in areas], Box(0.0, 0.0, *map(float, room)))
     marks = [_area(area, box) for area, box in zip(areas, boxes, strict=True) if min(box.width, box.height) > 2 * GAP]
     write_sheet(out, room, name, marks, kind="areas", embedded=True)
 
@@ -259,7 +260,7 @@ def _value(node: MapNode, by: str) -> float:
     return float(getattr(node, MEASURES[by]))
 
 
-def _named(node: MapNode, facts: PageColumns) -> list[tuple[MapNode, str]]:
+def _name_branches(node: MapNode, facts: PageColumns) -> list[tuple[MapNode, str]]:
     """A node's branches with their names."""
     return list(
         zip(node.children, _names(node.children, facts, facts.title[node.page]) if node.children else [], strict=True)
@@ -272,7 +273,7 @@ def _names(nodes: tuple[MapNode, ...], facts: PageColumns, above: str) -> list[s
     return names + [count_of(node.pages, "more page") for node in nodes if node.page == OTHER_PAGES]
 
 
-def _boxed(place: _Place, facts: PageColumns, hues: Hues) -> str:
+def _draw_box(place: _Place, facts: PageColumns, hues: Hues) -> str:
     """One place as a rectangle, hatched from the right."""
     left, y, wide, high = place.box
     high = max(high - GAP, 0.5)
@@ -281,20 +282,20 @@ def _boxed(place: _Place, facts: PageColumns, hues: Hues) -> str:
         hatched = wide * unread
         shape += element("rect", x=left + wide - hatched, y=y, width=hatched, height=high, fill="url(#hatch)")
     name = _cut_name(place.name, wide - 13)
-    if high >= LEAST_NAMED and name:
+    if high >= LEAST_LABEL_PX and name:
         shape += caption(left + 6, y + min(high / 2 + 4.2, 15), name)
-    return _linked(place, shape, facts)
+    return _link_place(place, shape, facts)
 
 
 def _cut_name(name: str, length: float) -> str:
     """The part of a name that fits; empty if too little fits."""
-    cut = clipped(name, int(length / text_px(" ")))
+    cut = clip(name, int(length / text_px(" ")))
     return cut if cut == name or cells(cut) >= LEAST_SIGNS else ""
 
 
-def _curved(place: _Place, sector: Sector, facts: PageColumns, hues: Hues) -> str:
+def _draw_sector(place: _Place, sector: Sector, facts: PageColumns, hues: Hues) -> str:
     """One place as a part of a ring, hatched from its end."""
-    edge = "" if sector.outer * sector.span >= LEAST_EDGED else " thin"
+    edge = "" if sector.outer * sector.span >= LEAST_EDGE_PX else " thin"
     shape = element("path", _fill(place.node, facts, hues) + edge, d=outline(sector))
     if unread := _unread(place.node, facts):
         hatched = sector._replace(start=sector.end - sector.span * unread)
@@ -302,11 +303,11 @@ def _curved(place: _Place, sector: Sector, facts: PageColumns, hues: Hues) -> st
     spot = name_spot(sector)
     if name := _cut_name(place.name, spot.length):
         turned = f"translate({spot.x:.1f} {spot.y:.1f}) rotate({spot.turned:.1f})"
-        shape += element("text", "mid", escaped(name), transform=turned, y=4.2)
-    return _linked(place, shape, facts)
+        shape += element("text", "mid", escape_xml(name), transform=turned, y=4.2)
+    return _link_place(place, shape, facts)
 
 
-def _linked(place: _Place, shape: str, facts: PageColumns) -> str:
+def _link_place(place: _Place, shape: str, facts: PageColumns) -> str:
     """A drawn place with its figures, and the link around them."""
     return page_link(facts.url[place.node.page] if place.node.page != OTHER_PAGES else "", shape, _hint(place, facts))
 
@@ -455,7 +456,7 @@ class Box(NamedTuple):
     height: float
 
 
-def laid(shares: Sequence[float], box: Box) -> list[Box]:
+def squarify(shares: Sequence[float], box: Box) -> list[Box]:
     """One box for each share, in their order; sort them by size first.
 
     Shares are areas to one another and fill the box; none is negative.

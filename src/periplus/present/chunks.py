@@ -44,14 +44,14 @@ def chunks(pieces: Sequence[str], most: int) -> Iterator[Chunk]:
             continue
         level = len(mark[1])
         if any(not _HEADING.fullmatch(text) for _, text in held):
-            yield from _filled(tuple(headings.values()), held, most)
+            yield from _fill_chunks(tuple(headings.values()), held, most)
             held = []
         headings = {above: text for above, text in headings.items() if above < level} | {level: mark[2]}
         held.append((place, piece))
-    yield from _filled(tuple(headings.values()), held, most)
+    yield from _fill_chunks(tuple(headings.values()), held, most)
 
 
-def _filled(headings: tuple[str, ...], held: Sequence[tuple[int, str]], most: int) -> Iterator[Chunk]:
+def _fill_chunks(headings: tuple[str, ...], held: Sequence[tuple[int, str]], most: int) -> Iterator[Chunk]:
     """One section in as few chunks as its parts make, in their order."""
     taken: list[tuple[int, str]] = []
     for place, part in held:
@@ -75,13 +75,13 @@ def parts(piece: str, most: int) -> list[str]:
         return [piece]
     lines = piece.split("\n")
     if (fence := re.match(r"`{3,}", piece)) is not None:
-        return [f"{lines[0]}\n{part}\n{fence[0]}" for part in _joined(lines[1:-1], "\n", most - 2)]
+        return [f"{lines[0]}\n{part}\n{fence[0]}" for part in _join_units(lines[1:-1], "\n", most - 2)]
     if piece.startswith("| ") and len(lines) > 2:
         head = "\n".join(lines[:2])
-        return [f"{head}\n{part}" for part in _joined(lines[2:], "\n", max(1, most - count_words(head)))]
+        return [f"{head}\n{part}" for part in _join_units(lines[2:], "\n", max(1, most - count_words(head)))]
     if re.match(r"- |\d+\. |> ", piece):
-        return _joined(lines, "\n", most)
-    return _joined([text for written in _sentences(piece) if (text := written.strip())], " ", most)
+        return _join_units(lines, "\n", most)
+    return _join_units([text for written in _sentences(piece) if (text := written.strip())], " ", most)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _sentences(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _joined(units: Sequence[str], between: str, most: int) -> list[str]:
+def _join_units(units: Sequence[str], between: str, most: int) -> list[str]:
     """As many units in a text as it may have words; a unit that alone has more is cut between words."""
     texts: list[str] = []
     words = most + 1

@@ -18,7 +18,7 @@ _STYLE = (
 NOT_KEPT_COLUMNS = ("url", "reason", "status", "links")
 
 
-class NotKept(NamedTuple):
+class MissingTarget(NamedTuple):
     """An address that pages of the copy lead to and that is not in it. status 0: no answer; links: how many."""
 
     url: str
@@ -37,10 +37,10 @@ def front_page(title: str, starts: Sequence[tuple[str, str]], counts: str, ended
     return _page(title, body + f"<ul>{items}</ul>" + (others if not_kept else whole))
 
 
-def not_kept_page(title: str, rows: Iterable[NotKept], count: int, shown: int) -> str:
+def not_kept_page(title: str, rows: Iterable[MissingTarget], count: int, shown: int) -> str:
     """rows: the rows shown, of count in all; not-kept.csv beside it has all."""
     lines = "".join(
-        f'<tr><td><a href="{escape(row.url)}">{_text(row.url)}</a></td><td>{_text(why_not_kept(row))}</td>'
+        f'<tr><td><a href="{escape(row.url)}">{_text(row.url)}</a></td><td>{_text(missing_reason(row))}</td>'
         f'<td class="n">{number(row.links)}</td></tr>'
         for row in rows
     )
@@ -55,7 +55,7 @@ def not_kept_page(title: str, rows: Iterable[NotKept], count: int, shown: int) -
     return _page("Missing pages", body)
 
 
-def why_not_kept(row: NotKept) -> str:
+def missing_reason(row: MissingTarget) -> str:
     if row.reason is None:
         return "unknown to the crawl"
     words = (

@@ -11,7 +11,7 @@ from periplus.present.draw import HUES, Axes, caption, element, heading, nice, q
 from periplus.present.wording import number, utc, visible
 
 SIZE = (1120, 470)
-NAMED = 8  # sites with their own colour and name; the rest is grey
+NAMED_SITES = 8  # sites with their own colour and name; the rest is grey
 NAME_SIGNS = 20
 _KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
 
@@ -59,15 +59,17 @@ def _sites(curves: Sequence[Curve]) -> Iterator[str]:
     axes = Axes(610, 92, 950, 416, across, nice(max((curve.found[-1] for curve in curves), default=1.0)))
     yield caption(axes.left, 78, "the same by site, over its own pages", "strong")
     yield axes.grid(quarters(axes.across), quarters(axes.up))
-    for curve in curves[NAMED:]:
+    for curve in curves[NAMED_SITES:]:
         yield _curve(axes, curve, "grey thin")
-    named = list(zip(curves[:NAMED], _KINDS, strict=False))
+    named = list(zip(curves[:NAMED_SITES], _KINDS, strict=False))
     for curve, kind in reversed(named):
         yield _curve(axes, curve, kind)
     names = short_names([curve.name for curve, _ in named], NAME_SIGNS)
     yield axes.names((curve.found[-1], kind, name) for (curve, kind), name in zip(named, names, strict=True))
-    if curves[NAMED:]:
-        yield caption(axes.right, SIZE[1] - 12, f"grey: {number(len(curves) - NAMED)} more sites", "soft small end")
+    if curves[NAMED_SITES:]:
+        yield caption(
+            axes.right, SIZE[1] - 12, f"grey: {number(len(curves) - NAMED_SITES)} more sites", "soft small end"
+        )
 
 
 def _curve(axes: Axes, curve: Curve, kind: str) -> str:

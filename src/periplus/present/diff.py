@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from periplus.model.comparison import Comparison, Side
 from periplus.model.web import Url
-from periplus.present.markup import Html, document, macros, sectioned, text
-from periplus.present.tables import aligned, json_text
+from periplus.present.markup import Html, document, macros, make_sections, text
+from periplus.present.tables import align, json_text
 from periplus.present.wording import count_of, number, utc, visible
 
 SiteDiffs = Sequence[tuple[str, Comparison]]
@@ -47,7 +47,7 @@ def sites_lines(sites: SiteDiffs, *, most: int = 20, links: bool = False) -> Ite
     yield f"After:  {first.after.name}, {utc(first.after.started)}"
     yield f"\nSites: {number(len(differ))} of {number(len(sites))} differ; --site NAME shows one"
     rows = [_HEADS] * bool(differ) + [(visible(site), *_counts(diff)) for site, diff in differ]
-    yield from (f"  {line}".rstrip() for line in aligned(rows, range(1, len(_HEADS))))
+    yield from (f"  {line}".rstrip() for line in align(rows, range(1, len(_HEADS))))
     for site, diff in differ:
         yield f"\n{visible(site)}"
         yield from islice(diff_lines(diff, most=most, links=links), 2, None)
@@ -67,7 +67,7 @@ def diff_lines(diff: Comparison, *, most: int = 20, links: bool = False) -> Iter
     yield f"\nPages: {came} added, {went} removed, {changed} changed, {number(diff.unchanged)} as before"
     yield from _cut([f"  + {visible(page.url)}  {visible(page.title)}".rstrip() for page in diff.added], most)
     yield from _cut([f"  - {visible(page.url)}  {visible(page.reason)}".rstrip() for page in diff.removed], most)
-    yield from _changed(diff, most)
+    yield from _change_lines(diff, most)
     yield from _links(diff, most, links)
     yield from _moves(diff, most)
     yield from _issues(diff, most)
@@ -89,7 +89,7 @@ def _cut(lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"    and {number(len(lines) - len(shown))} more"
 
 
-def _changed(diff: Comparison, most: int) -> Iterator[str]:
+def _change_lines(diff: Comparison, most: int) -> Iterator[str]:
     counts = Counter(change.field for page in diff.changed for change in page.changes)
     if counts:
         yield "  changed: " + ", ".join(f"{field} of {number(count)}" for field, count in counts.most_common())
@@ -182,7 +182,7 @@ def diff_page(diff: Comparison) -> str:
         ("issues", (len(diff.issues.new), len(diff.issues.gone)), "bad" if diff.issues.new else ""),
     ]
     title = f"{text(diff.before.name)} and {text(diff.after.name)}: what changed"
-    nav, body = sectioned(_sections(diff))
+    nav, body = make_sections(_sections(diff))
     return document(title, f"<h1>{_host(diff)}: what changed</h1>\n{html.head(diff, figures)}\n{nav}", body)
 
 
@@ -196,7 +196,7 @@ def sites_diff_page(sites: SiteDiffs) -> str:
         parts = (f"<h3>{head}</h3>\n{content}" for _, head, content in _sections(diff) if content.strip())
         sections.append((f"site-{place}", text(site), "\n".join(parts)))
     title = f"{count_of(len(differ), 'site')} of {number(len(sites))} changed"
-    _, body = sectioned(sections)
+    _, body = make_sections(sections)
     return document(title, f"<h1>{title}</h1>\n{html.runs(sites[0][1])}", body)
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from periplus.model.arrays import Floats, Ints
-from periplus.present.markup import attributes, escaped
+from periplus.present.markup import attributes, escape_xml
 from periplus.present.wording import cells, fit, number, visible
 from periplus.values import frozen
 
@@ -63,7 +63,7 @@ a:focus-visible text { text-decoration: underline; font-weight: 600; }
 """  # fmt: skip
 
 
-def scoped(rules: str) -> str:
+def scope_rules(rules: str) -> str:
     """CSS limited to drawings."""
     return "".join(
         f"{', '.join(f'svg.drawing {selector.strip()}' for selector in selectors.split(','))} {declarations}\n"
@@ -71,7 +71,7 @@ def scoped(rules: str) -> str:
     )
 
 
-STYLE = _PALETTE + scoped(_RULES)
+STYLE = _PALETTE + scope_rules(_RULES)
 
 
 def write_sheet(
@@ -89,7 +89,7 @@ def write_sheet(
         f'width="{width}" height="{height}" role="{role}"{attributes([("aria-label", visible(name))])}>\n'
     )
     if not embedded:
-        out.write(f"<title>{escaped(visible(name))}</title>\n<style>{STYLE}</style>\n")
+        out.write(f"<title>{escape_xml(visible(name))}</title>\n<style>{STYLE}</style>\n")
         out.write(element("path", "paper", d=f"M0 0H{width}V{height}H0Z"))
     out.write(content + "</svg>\n")
 
@@ -102,9 +102,9 @@ def element(tag: str, kind: str = "", inside: str = "", hint: str = "", **values
     """
     opened = f'<{tag} class="{kind}"' if kind else f"<{tag}"
     for name, value in values.items():
-        opened += f' {name.replace("_", "-")}="{escaped(value) if isinstance(value, str) else px(value)}"'
+        opened += f' {name.replace("_", "-")}="{escape_xml(value) if isinstance(value, str) else px(value)}"'
     if hint:
-        inside = f"<title>{escaped(hint)}</title>{inside}"
+        inside = f"<title>{escape_xml(hint)}</title>{inside}"
     return f"{opened}>{inside}</{tag}>\n" if inside else f"{opened}/>\n"
 
 
@@ -115,7 +115,7 @@ def px(value: float) -> str:
 
 def caption(x: float, y: float, words: str, kind: str = "") -> str:
     """Words on one line. x: where they begin, or by their class their middle or end; y: their base line."""
-    return element("text", kind, escaped(visible(words)), x=x, y=y)
+    return element("text", kind, escape_xml(visible(words)), x=x, y=y)
 
 
 def heading(title: str, about: str) -> str:
@@ -135,7 +135,7 @@ def text_px(words: str, size: float = 12.0) -> float:
     return 0.55 * size * cells(words)
 
 
-def clipped(words: str, most: int) -> str:
+def clip(words: str, most: int) -> str:
     """The words cut to a number of characters, on one line."""
     words = visible(words)
     return fit(words, min(cells(words), most)).rstrip()
@@ -146,14 +146,12 @@ def short_names(names: Sequence[str], most: int) -> list[str]:
     names = [visible(name) for name in names]
     groups: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        groups.setdefault(clipped(name, most), []).append(name)
+        groups.setdefault(clip(name, most), []).append(name)
     short: dict[str, str] = {}
     for form, alike in groups.items():
         begin, same = most // 3, max(_same_signs(alike) - 2, 0)  # the leading characters show the place
         forms = (
-            [form]
-            if len(alike) == 1
-            else [f"{name[:begin]}…{clipped(name[same:], most - begin - 1)}" for name in alike]
+            [form] if len(alike) == 1 else [f"{name[:begin]}…{clip(name[same:], most - begin - 1)}" for name in alike]
         )
         short |= zip(alike, forms if len(set(forms)) == len(alike) else alike, strict=True)
     return [short[name] for name in names]
@@ -332,7 +330,7 @@ ROOM = 4.5  # of a sheet's area to that of the boxes: under 4 the arrows cannot 
 SPREAD = 0.7
 
 
-def placed(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> Points:
+def place_circles(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> Points:
     """float64[n, 2]: the middle of each of n circles, in the units of boxes.
 
     boxes: float64[n, 2], half the width and half the height that each needs, its label among them. weights: > 0, of
@@ -352,7 +350,7 @@ def placed(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> Points:
     pull = np.where(pull > 0, 0.25 + pull, 0.0)
     for turn in range(ROUNDS):
         position = position + _moves(position, pull, degree, 0.12 * (1 - turn / ROUNDS) * math.sqrt(size))
-    return apart(_fitted(position, boxes), boxes)
+    return apart(_fit_sheet(position, boxes), boxes)
 
 
 def _spiral(order: Ints) -> Points:
@@ -379,24 +377,25 @@ def _moves(position: Points, pull: Points, degree: Points, most: float) -> Point
     return moves
 
 
-def on_sheet(
+def arrange_sheet(
     boxes: Points, links: Sequence[tuple[int, int, int]], head: tuple[float, float]
 ) -> tuple[Points, tuple[int, int]]:
     """(the middles of circles, width and height of their sheet in px).
 
-    boxes: as in `placed`; links draw together by the logarithm of their number. links, head: as in `Circles.placed`.
+    boxes: as in `place_circles`; links draw together by the logarithm of their number. links, head: as in
+    `Circles.arrange`.
     """
     if not len(boxes):
         return boxes, (math.ceil(head[0]), math.ceil(head[1] + 2 * EDGE))
     sources, targets, counts = np.array(links, np.int64).reshape(-1, 3).T
-    position = placed(boxes, sources, targets, np.log1p(counts))
+    position = place_circles(boxes, sources, targets, np.log1p(counts))
     position = position - (position - boxes).min(axis=0) + np.array([EDGE, head[1] + EDGE])
     width, height = (math.ceil(far) + EDGE for far in (position + boxes).max(axis=0))
     position[:, 0] += max(head[0] - width, 0.0) / 2
     return position, (math.ceil(max(width, head[0])), height)
 
 
-def _fitted(position: Points, boxes: Points) -> Points:
+def _fit_sheet(position: Points, boxes: Points) -> Points:
     """Rotated so that the longest axis is horizontal, and scaled so that the boxes fit."""
     centred = position - position.mean(axis=0)
     far = np.sqrt((centred**2).sum(axis=1, keepdims=True)) + 1e-9
@@ -436,7 +435,7 @@ def apart(position: Points, boxes: Points) -> Points:
 _Edges = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-ALL_NAMED = 60  # circles: of more, names are drawn only where they cover nothing
+MOST_LABELS = 60  # circles: of more, names are drawn only where they cover nothing
 
 
 @frozen
@@ -448,7 +447,7 @@ class Circles:
     names: Sequence[str]
 
     @classmethod
-    def placed(
+    def arrange(
         cls, radius: Points, names: Sequence[str], links: Sequence[tuple[int, int, int]], head: tuple[float, float]
     ) -> tuple[Circles, tuple[int, int]]:
         """(circles with room for their names, width and height of their sheet in px).
@@ -456,9 +455,9 @@ class Circles:
         links: (source, target, how many). head: least width of the sheet, and the height of its heading and legend.
         """
         half = np.array([text_px(name) / 2 for name in names])
-        named = len(names) <= ALL_NAMED
+        named = len(names) <= MOST_LABELS
         boxes = np.stack((np.maximum(radius, half) if named else radius + 13, radius + (9 if named else 4)), axis=1)
-        position, size = on_sheet(boxes.reshape(-1, 2), links, head)
+        position, size = arrange_sheet(boxes.reshape(-1, 2), links, head)
         return cls(position, radius, names), size
 
     def circle(self, place: int, kind: str, inner: float = 0.0) -> str:
@@ -474,7 +473,7 @@ class Circles:
 
     def labels(self, order: Sequence[int], sheet: tuple[float, float]) -> dict[int, str]:
         """Names that are drawn, by their circles, the first of the order first. sheet: as in `label_spots`."""
-        spots = label_spots(self, order, sheet, every=len(self.names) <= ALL_NAMED)
+        spots = label_spots(self, order, sheet, every=len(self.names) <= MOST_LABELS)
         return {spot.place: caption(spot.x, spot.y, spot.name, "halo mid") for spot in spots}
 
 

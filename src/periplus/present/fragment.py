@@ -17,7 +17,7 @@ from periplus.model.webometrics import (
     UnitFigures,
 )
 from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
-from periplus.present.markup import attributes, characters, escaped
+from periplus.present.markup import attributes, characters, escape_xml
 from periplus.present.tables import json_text
 from periplus.present.wording import count_of, iso, number
 
@@ -42,8 +42,8 @@ def write_fragment_xml(results: SurveyResults, out: TextIO) -> None:
         out.write(f"<set{_attributes({'name': part.name, 'sites': len(part.sites), **_counts(part)})}>\n")
         for unit in part.sites:
             out.write(f"<site{_attributes(sites[unit])}>")
-            out.write("".join(f"<prefix>{escaped(prefix)}</prefix>" for prefix in results.units[unit].prefixes))
-            out.write("".join(f"<tag>{escaped(tag)}</tag>" for tag in tags.get(unit, ())) + "</site>\n")
+            out.write("".join(f"<prefix>{escape_xml(prefix)}</prefix>" for prefix in results.units[unit].prefixes))
+            out.write("".join(f"<tag>{escape_xml(tag)}</tag>" for tag in tags.get(unit, ())) + "</site>\n")
         out.write("</set>\n")
     out.write("<relations>\n")
     for relation in results.model.relations:

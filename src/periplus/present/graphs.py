@@ -13,7 +13,7 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns, PageOverview
 from periplus.model.visit import State
 from periplus.model.webometrics import SurveyResults
-from periplus.present.markup import attributes, escaped
+from periplus.present.markup import attributes, escape_xml
 from periplus.present.network import TARGET, Network, survey_caption
 from periplus.present.wording import iso, short, visible
 from periplus.settings import PRODUCT_TOKEN, VERSION
@@ -81,14 +81,14 @@ class GexfFile:
             f'<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="{GEXF}" xmlns:viz="{GEXF}/viz" version="1.3">\n'
         )
         out.write(f'<meta lastmodifieddate="{iso(self.created)[:10]}"><creator>{PRODUCT_TOKEN} {VERSION}</creator>')
-        out.write(f"<description>{escaped(self.description)}</description></meta>\n")
+        out.write(f"<description>{escape_xml(self.description)}</description></meta>\n")
         out.write('<graph mode="static" defaultedgetype="directed">\n<attributes class="node" mode="static">\n')
         for place, (name, kind) in enumerate(self.columns.items()):
             out.write(f'<attribute id="{place}" title="{name}" type="{"integer" if kind == "int" else kind}"/>\n')
         out.write(f'</attributes>\n<nodes count="{self.nodes}">\n')
         for number, node in enumerate(nodes):
             values = "".join(
-                [f'<attvalue for="{place}" value="{escaped(text)}"/>' for place, text in enumerate(node.values)]
+                [f'<attvalue for="{place}" value="{escape_xml(text)}"/>' for place, text in enumerate(node.values)]
             )
             red, green, blue = node.colour
             look = f'<viz:color r="{red}" g="{green}" b="{blue}"/><viz:size value="{node.size:.2f}"/>'
@@ -120,7 +120,8 @@ def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextI
     """
     _check(graph, facts, weights)
     out.write(
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n<desc>{escaped(_origin(about))}</desc>\n'
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n'
+        f"<desc>{escape_xml(_origin(about))}</desc>\n"
     )
     for name, kind in {"label": "string", **COLUMNS}.items():
         out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
@@ -129,7 +130,7 @@ def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextI
     )
     for node in range(len(graph.pages)):
         page = facts.page(node)
-        values = zip(("label", *COLUMNS), (escaped(_label(page)), *map(escaped, _values(page))), strict=True)
+        values = zip(("label", *COLUMNS), (escape_xml(_label(page)), *map(escape_xml, _values(page))), strict=True)
         data = "".join([f'<data key="{name}">{value}</data>' for name, value in values])
         out.write(f'<node id="n{node}">{data}</node>\n')
     for source, target, weight in _edges(graph, weights):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from periplus.model.webometrics import Baseline, CampaignProgress, Curve, Harvest, SiteProgress
-from periplus.present.tables import aligned
+from periplus.present.tables import align
 from periplus.present.wording import count_of, fit, number, visible
 
 STEPS = "▁▂▃▄▅▆▇█"
@@ -21,7 +21,7 @@ def standing_lines(progress: CampaignProgress, *, most: int = -1, boxes: bool = 
     """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
     order = sorted(progress.sites, key=lambda row: (-row.links, -row.pages, row.short))
     shown = order if most < 0 else order[:most]
-    yield from (f"  {line}" for line in aligned([_HEADS, *map(_cells, shown)], range(1, 6)))
+    yield from (f"  {line}" for line in align([_HEADS, *map(_cells, shown)], range(1, 6)))
     if len(order) > len(shown):
         yield f"  and {count_of(len(order) - len(shown), 'more site')}"
     yield ""
@@ -52,9 +52,9 @@ def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
         f"{harvest.recent:.2f} new per recent page"
     )
     yield f"  {text}; rule {campaign.rule}, seed {campaign.seed}"
-    yield f"  found        {drawn(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
+    yield f"  found        {sparkline(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
     outside = harvest.companions.found[-1]
-    yield f"  new sites    {drawn(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
+    yield f"  new sites    {sparkline(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
     yield f"  round robin  {round_robin_text(baseline)}"
     yield f"  complete     {completeness_text(harvest)}"
     if progress.companion_pages:
@@ -90,7 +90,7 @@ def completeness_text(harvest: Harvest) -> str:
     )
 
 
-def drawn(curve: Curve, top: float, steps: str = STEPS) -> str:
+def sparkline(curve: Curve, top: float, steps: str = STEPS) -> str:
     """The curve in CURVE_CELLS signs, from 0 to top."""
     if curve.pages[-1] == 0:
         return steps[0] * CURVE_CELLS

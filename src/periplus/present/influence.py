@@ -9,9 +9,9 @@ from itertools import accumulate
 from typing import Any, TextIO
 
 from periplus.model.story import Cascades, Holdout, Influence, Objective
-from periplus.present.draw import Axes, clipped, element, heading, write_sheet
+from periplus.present.draw import Axes, clip, element, heading, write_sheet
 from periplus.present.markup import document, macros, text
-from periplus.present.tables import aligned, json_text, write_table
+from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import cells, count_of, number, text_bar, visible
 
 GOALS = {
@@ -24,7 +24,7 @@ SHARES = {
     Objective.DT: "of the time that could be saved",
     Objective.PA: "of the sites that could be ahead of",
 }
-MISSED_NAMED = 5
+MISSED_STORIES = 5
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
@@ -42,15 +42,15 @@ def influence_lines(
     rows = [("", "site", "adds", "all", "posts")[:columns]]
     for place, one in enumerate(influence.chosen, 1):
         values = (f"{one.gain:.1%}", f"{one.value:.1%}", number(round(one.cost)))
-        rows.append((f"  {place}", clipped(cascades.sites[one.site], 32), *values)[:columns])
-    lines = list(aligned(rows, {0, 2, 3, 4}))
+        rows.append((f"  {place}", clip(cascades.sites[one.site], 32), *values)[:columns])
+    lines = list(align(rows, {0, 2, 3, 4}))
     yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
     for line, one in zip(lines[1:], influence.chosen, strict=True):
         yield f"{line}  {text_bar(one.value, room)}"
     yield ""
     yield from verdict_lines(influence, objective, ahead)
-    yield from _missed(cascades, influence)
+    yield from _missed_lines(cascades, influence)
 
 
 def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
@@ -71,7 +71,7 @@ def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | N
         )
 
 
-def _missed(cascades: Cascades, influence: Influence) -> Iterator[str]:
+def _missed_lines(cascades: Cascades, influence: Influence) -> Iterator[str]:
     stories = len(cascades.offsets) - 1
     if not influence.missed:
         yield "No story is missed."
@@ -81,7 +81,7 @@ def _missed(cascades: Cascades, influence: Influence) -> Iterator[str]:
         f"Missed: {count_of(len(influence.missed), 'story', 'stories')} of {number(stories)}, the largest on "
         f"{count_of(int(sizes[influence.missed[0]]), 'site')}."
     )
-    for story in influence.missed[:MISSED_NAMED]:
+    for story in influence.missed[:MISSED_STORIES]:
         if cascades.titles[story]:
             yield f"      {visible(cascades.titles[story])} ({count_of(int(sizes[story]), 'site')})"
 

@@ -8,14 +8,14 @@ from itertools import groupby
 from urllib.parse import quote
 
 from periplus.model.audit import Fault, FaultNote, Issue, IssueKind, KindSum, Severity, SharedCause
-from periplus.present.markup import attributes, escaped
+from periplus.present.markup import attributes, escape_xml
 from periplus.present.wording import count_of, iso, visible
 from periplus.settings import VERSION
 
 # How what an audit found is listed: for a person the sums by kind, then each cause with its pages; for
 # programs one issue a row.
 
-FOLDED = 5  # issues of one cause that are listed: enough to find the template they come from
+LISTED_ISSUES = 5  # issues of one cause that are listed: enough to find the template they come from
 
 
 def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
@@ -48,34 +48,34 @@ def fault_row(
 def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, kind by kind as the sums."""
     for one in sums:
-        yield f"{one.causes:>7,}  {one.severity.value:<7}  {one.kind.code}: {one.kind.title}{_on_pages(one)}"
+        yield f"{one.causes:>7,}  {one.severity.value:<7}  {one.kind.code}: {one.kind.title}{_page_count(one)}"
     for one, (_, causes) in zip(sums, groupby(faults, key=lambda fault: fault.code), strict=True):
         kind = one.kind
         yield ""
-        yield f"{one.severity.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_on_pages(one)})"
+        yield f"{one.severity.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_page_count(one)})"
         yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
-            yield from [_line(fault)] if kind.caused_by is SharedCause.PAGE else _with_pages(fault)
+            yield from [_line(fault)] if kind.caused_by is SharedCause.PAGE else _add_pages(fault)
 
 
-def _on_pages(one: KindSum) -> str:
+def _page_count(one: KindSum) -> str:
     """Number of pages of causes; empty if each cause is a page."""
     return "" if one.kind.caused_by is SharedCause.PAGE else f", on {count_of(one.pages, 'page')}"
 
 
-def _with_pages(fault: Fault) -> Iterator[str]:
+def _add_pages(fault: Fault) -> Iterator[str]:
     """A cause and the first of its pages."""
     detail = f"  {visible(fault.detail)}" if fault.detail else ""
     yield f"  {visible(fault.cause)}{detail}  ({count_of(fault.pages, 'page')})"
-    for issue in fault.issues[:FOLDED]:
+    for issue in fault.issues[:LISTED_ISSUES]:
         own = f"  {visible(issue.detail)}" if issue.detail and not fault.detail else ""
         place = f"  {issue.position}" if issue.position else ""
         other = f" -> {visible(issue.related)}" if issue.related and issue.url == fault.cause else ""
         yield (
             f"      on {place_of(issue)}{other}{place}" + (f'  "{visible(issue.anchor)}"' if issue.anchor else "") + own
         )
-    if fault.total > FOLDED:
-        yield f"      and {fault.total - FOLDED:,} more"
+    if fault.total > LISTED_ISSUES:
+        yield f"      and {fault.total - LISTED_ISSUES:,} more"
 
 
 def _line(fault: Fault) -> str:
@@ -87,7 +87,7 @@ def _line(fault: Fault) -> str:
 
 # An audit as JUnit XML, which continuous integration servers read: a test case a cause, failed by its issues.
 
-NAMED = 100  # pages of one cause in its case: servers show the text whole
+LISTED_PAGES = 100  # pages of one cause in its case: servers show the text whole
 
 
 def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str = "periplus") -> Iterator[str]:
@@ -124,7 +124,7 @@ def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
         if fault.severity is Severity.ERROR:
             yield (
                 f"<failure{attributes([('message', message), ('type', fault.severity.value)])}>"
-                f"{escaped(_words(fault, kind))}</failure>"
+                f"{escape_xml(_words(fault, kind))}</failure>"
             )
         else:
             yield f"<skipped{attributes([('message', f'{fault.severity.value}: {message}')])}/>"
@@ -134,12 +134,12 @@ def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
 
 def _words(fault: Fault, kind: IssueKind) -> str:
     lines = [f"{kind.why} {kind.remedy}"]
-    for issue in fault.issues[:NAMED]:
+    for issue in fault.issues[:LISTED_PAGES]:
         lines.append(
             f"on {place_of(issue)}"
             + (f' Words of the link: "{issue.anchor}", in {issue.position}.' if issue.position else "")
         )
-    return "\n".join(lines + [f"and {fault.total - NAMED:,} more"] * (fault.total > NAMED))
+    return "\n".join(lines + [f"and {fault.total - LISTED_PAGES:,} more"] * (fault.total > LISTED_PAGES))
 
 
 # An audit as workflow commands of GitHub, which shows them beside a change: one cause a line, printed

@@ -19,12 +19,12 @@ from periplus.model.page import MediaClass
 from periplus.model.results import OTHER_PAGES, About, MapNode, PageColumns, PageOverview, SiteMap
 from periplus.model.visit import Reason
 from periplus.model.web import Url
-from periplus.present.markup import characters, escaped
+from periplus.present.markup import characters, escape_xml
 from periplus.present.wording import EIGHTHS, REASON_WORDS, cells, count_of, fit, iso, labels, number, text_bar
 from periplus.settings import PRODUCT_TOKEN, VERSION
 from periplus.values import frozen
 
-LINKED = "linked"  # no single value, but bytes by class: a page's `linked_values`
+LINKED_BYTES = "linked"  # no single value, but bytes by class: a page's `linked_values`
 VALUES = (
     "title",
     "state",
@@ -37,12 +37,12 @@ VALUES = (
     "score",
     "inlinks",
     "outlinks",
-    LINKED,
+    LINKED_BYTES,
 )
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
 
-def chosen(values: Iterable[str]) -> tuple[str, ...]:
+def sort_values(values: Iterable[str]) -> tuple[str, ...]:
     """The values, in the order of VALUES. Raises UsageError for an unknown one."""
     names = set(values)
     if unknown := names - set(VALUES):
@@ -54,7 +54,7 @@ def page_values(page: PageOverview, values: Sequence[str]) -> Iterator[tuple[str
     """url, then the values that are not empty."""
     yield "url", characters(page.url)
     for name in values:
-        if name == LINKED:
+        if name == LINKED_BYTES:
             continue
         value = page.size_bytes if name == "size" else getattr(page, name)
         if isinstance(value, str):
@@ -70,7 +70,7 @@ def linked_values(page: PageOverview, values: Sequence[str]) -> list[tuple[str, 
     """Bytes behind the page's links by class, and `unsized`, the links to what has no known size;
     nothing where LINKED is none of the values.
     """
-    if LINKED not in values or not page.linked:
+    if LINKED_BYTES not in values or not page.linked:
         return []
     sizes = [*zip(MediaClass, page.linked, strict=True), ("unsized", page.unsized)]
     return [(str(name), value) for name, value in sizes if value]
@@ -123,7 +123,7 @@ def write_map_json(
     "omitted" is the number of pages cut off below a page. out: UTF-8. Raises UsageError for an unknown value. Many
     readers refuse JSON nested deeper than some 1,000 depths: set max_depth.
     """
-    values = chosen(values)
+    values = sort_values(values)
     further = further_values(facts)
     head = {**about_values(about, site_map), "parameters": dict(parameters(about))}
     out.write(f'{{"map": {json.dumps(head, ensure_ascii=False)},\n"home":\n')
@@ -135,7 +135,7 @@ def write_map_json(
         overview = facts.page(page)
         shown: dict[str, object] = dict(page_values(overview, values))
         if behind := linked_values(overview, values):
-            shown[LINKED] = dict(behind)
+            shown[LINKED_BYTES] = dict(behind)
         if results := {name: _plain(column[page]) for name, column in further if column[page] != ""}:
             shown["results"] = results
         if below and depth == max_depth:
@@ -314,7 +314,7 @@ def sitemap_files(
 
 def _entry(element: str, url: str, lastmod: float) -> str:
     when = f"<lastmod>{iso(lastmod)}</lastmod>" if lastmod > 0 else ""
-    return f"<{element}><loc>{escaped(url)}</loc>{when}</{element}>\n"
+    return f"<{element}><loc>{escape_xml(url)}</loc>{when}</{element}>\n"
 
 
 def _body(root: str, lines: list[str], compressed: bool) -> bytes:

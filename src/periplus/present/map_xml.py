@@ -15,11 +15,11 @@ from periplus.model.results import About, PageColumns, SiteMap
 from periplus.present.map_files import (
     VALUES,
     about_values,
-    chosen,
     further_values,
     linked_values,
     page_values,
     parameters,
+    sort_values,
 )
 from periplus.present.markup import attributes, characters
 from periplus.present.wording import REASON_WORDS, labels, number, without_site_name
@@ -51,7 +51,7 @@ def write_map_xml(
     RESULTS. Raises UsageError for an unknown value. libxml2 reads up to 256 depths, 2,048 with huge_tree: beyond, set
     max_depth.
     """
-    values = chosen(values)
+    values = sort_values(values)
     further = [(f"r:{name}", column) for name, column in further_values(facts)]
     enriched = f' xmlns:r="{RESULTS}"' if further else ""
     out.write(
@@ -80,7 +80,7 @@ def write_map_xml(
 
 WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
 # the position in the tree is the depth, the score is the rank
-SHOWN = tuple(value for value in VALUES if value not in ("depth", "rank"))
+USUAL_VALUES = tuple(value for value in VALUES if value not in ("depth", "rank"))
 _PAGE = f"{{{NAMESPACE}}}page"
 
 
@@ -93,7 +93,7 @@ class Limits:
     depths: int  # below the home page; deeper branches are cut, with a note
 
 
-def transformed(
+def transform(
     stylesheet: str,
     site_map: SiteMap,
     facts: PageColumns,
@@ -174,7 +174,7 @@ def write_map_xhtml(
     about: About,
     out: BinaryIO,
     *,
-    values: tuple[str, ...] = SHOWN,
+    values: tuple[str, ...] = USUAL_VALUES,
     max_depth: int = -1,
 ) -> None:
     """One self-contained XHTML page in UTF-8, valid as XML (.xhtml) and as HTML (.html).
@@ -184,7 +184,7 @@ def write_map_xhtml(
     Not streamed. Raises UsageError for an unknown value or more than LIMITS.pages.
     """
     # lxml-stubs lacks it
-    transformed("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]
+    transform("map-xhtml.xsl", site_map, facts, about, LIMITS, (values, max_depth)).write_output(out)  # type: ignore[attr-defined]
 
 
 # 10,000 pages, 160 sheets of paper: 6 s, 900 MB, a file of 20 MB; twice as many take 20 s and 1.7 GB. 80 depths: as on
@@ -193,10 +193,10 @@ PDF_LIMITS = Limits("a PDF", pages=10_000, depths=80)
 
 
 def typst_source(
-    site_map: SiteMap, facts: PageColumns, about: About, *, values: tuple[str, ...] = SHOWN, max_depth: int = -1
+    site_map: SiteMap, facts: PageColumns, about: About, *, values: tuple[str, ...] = USUAL_VALUES, max_depth: int = -1
 ) -> str:
     """The map as a typst document, from which `write_map_pdf` sets the pages."""
-    return str(transformed("map-typst.xsl", site_map, facts, about, PDF_LIMITS, (values, max_depth)))
+    return str(transform("map-typst.xsl", site_map, facts, about, PDF_LIMITS, (values, max_depth)))
 
 
 def write_map_pdf(
@@ -205,7 +205,7 @@ def write_map_pdf(
     about: About,
     out: BinaryIO,
     *,
-    values: tuple[str, ...] = SHOWN,
+    values: tuple[str, ...] = USUAL_VALUES,
     max_depth: int = -1,
 ) -> None:
     """A4 pages with a head, a legend, bookmarks of the branches in depth 1, and a row a page that links to it.

@@ -16,13 +16,13 @@ from periplus.present.wording import visible, without_controls
 from periplus.urls.canonical import resolve
 
 DEEPEST = 100  # nested elements; deeper content becomes a paragraph: 95 of 100 pages have no more than 30
-_OF_BLOCKS = (
+_BLOCK_NAMES = (
     "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer "
     "form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol optgroup option p plaintext pre "
     "search section summary table caption colgroup tbody td tfoot th thead tr ul xmp listing"
 )
-_NOT_SHOWN = "head script style template noscript svg iframe object audio video canvas map datalist"
-_BLOCK_TAGS, _SKIPPED = frozenset(_OF_BLOCKS.split()), frozenset(_NOT_SHOWN.split())
+_SKIPPED_NAMES = "head script style template noscript svg iframe object audio video canvas map datalist"
+_BLOCK_TAGS, _SKIPPED_TAGS = frozenset(_BLOCK_NAMES.split()), frozenset(_SKIPPED_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _STRONG = {"b": "**", "strong": "**", "em": "*", "i": "*", "cite": "*", "var": "*", "dfn": "*", "del": "~~", "s": "~~",
            "strike": "~~"}  # fmt: skip
@@ -40,9 +40,9 @@ _SPACE = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\\\n"
 
 
-def one_line(text: str) -> str:
+def inline_text(text: str) -> str:
     """A text within a line of Markdown."""
-    return _escaped(visible(text))
+    return _escape(visible(text))
 
 
 def pieces_of_xml(
@@ -65,7 +65,7 @@ def pieces_of_xml(
     base = next((element.get("href", "") for element in root.iter() if _tag(element) == "base"), "")
     pieces = _Writer(url, base, _shown_test(blocks, is_shown)).blocks(body)
     if title and not any(piece.startswith("# ") for piece in pieces):
-        pieces.insert(0, f"# {_escaped(_folded(title))}")
+        pieces.insert(0, f"# {_escape(_fold(title))}")
     return [without_controls(piece) for piece in pieces]
 
 
@@ -94,11 +94,11 @@ def _tag(element: etree._Element) -> str:
     return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""  # comments have none
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return _SPACE.sub(" ", text).strip(" ")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A literal text within a line."""
     return _MARK.sub(r"\\\g<0>", text)
 
@@ -108,7 +108,7 @@ def _line_start(line: str) -> str:
     return _LINE_MARK.sub(lambda mark: f"{mark[1]}{mark[2]}\\{mark[3]}" if mark[2] else f"{mark[1]}\\{mark[4]}", line)
 
 
-def fenced(code: str, language: str = "") -> str:
+def code_fence(code: str, language: str = "") -> str:
     """Code between fences that it does not hold."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", code)), default=0))
     return f"{fence}{language}\n{code}\n{fence}"
@@ -124,7 +124,7 @@ def _code_span(text: str) -> str:
     return f"{lead}{ticks}{pad}{text.strip(' ')}{pad}{ticks}{trail}"
 
 
-def _marked(text: str, mark: str) -> str:
+def _emphasise(text: str, mark: str) -> str:
     """Emphasis around the text, its blanks outside: `**` before a blank is no mark."""
     inner = text.strip(" \n")
     if not inner or inner.endswith("\\"):
@@ -157,8 +157,8 @@ class _Writer:
     def blocks(self, element: etree._Element, depth: int = 0) -> list[str]:
         """Content of an element, one piece a paragraph, heading, list, table or code."""
         if depth > DEEPEST:
-            text = _folded("".join(_strings(element)))
-            return [_line_start(_escaped(text))] if text and self._is_shown(text) else []
+            text = _fold("".join(_strings(element)))
+            return [_line_start(_escape(text))] if text and self._is_shown(text) else []
         pieces: list[str] = []
         run: list[str] = []
         plain: list[str] = []
@@ -170,16 +170,16 @@ class _Writer:
 
         def add(text: str | None) -> None:
             if text:
-                run.append(_escaped(_SPACE.sub(" ", text)))
+                run.append(_escape(_SPACE.sub(" ", text)))
                 plain.append(text)
 
         add(element.text)
         for child in element:
             tag = _tag(child)
-            if tag in _BLOCK_TAGS or (tag not in _SKIPPED and _holds_blocks(child)):
+            if tag in _BLOCK_TAGS or (tag not in _SKIPPED_TAGS and _holds_blocks(child)):
                 end_run()
                 pieces.extend(self._block(child, tag, depth + 1))
-            elif tag and tag not in _SKIPPED:
+            elif tag and tag not in _SKIPPED_TAGS:
                 run.append(self._inline(child, depth + 1))
                 plain.extend(_strings(child))
             add(child.tail)
@@ -223,14 +223,14 @@ class _Writer:
         code = "".join(_strings(element, as_written=True)).replace("\r\n", "\n").strip("\n")
         if not code.strip() or not self._is_shown(code):
             return []
-        return [fenced(code, _language(element))]
+        return [code_fence(code, _language(element))]
 
     def _list(self, element: etree._Element, tag: str, depth: int) -> list[str]:
         items: list[tuple[str, list[str]]] = []
         number = _number(element.get("start"), 1)
         for child in element:
             name = _tag(child)
-            if not name or name in _SKIPPED:
+            if not name or name in _SKIPPED_TAGS:
                 continue
             if name == "li":
                 number = _number(child.get("value"), number)
@@ -242,7 +242,7 @@ class _Writer:
                 number += 1
         tight = all(len([piece for piece in pieces if not _is_list(piece)]) <= 1 for _, pieces in items)
         gap = "\n" if tight else "\n\n"
-        texts = [mark + _joined(pieces, gap).replace("\n", "\n" + " " * len(mark)) for mark, pieces in items]
+        texts = [mark + _join_pieces(pieces, gap).replace("\n", "\n" + " " * len(mark)) for mark, pieces in items]
         return [re.sub(r"[ \t]+$", "", gap.join(texts), flags=re.M)] if texts else []
 
     def _table(self, element: etree._Element, depth: int) -> list[str]:
@@ -281,12 +281,12 @@ class _Writer:
     # within a line
 
     def _inner(self, element: etree._Element, depth: int) -> str:
-        pieces = [_escaped(_SPACE.sub(" ", element.text or ""))]
+        pieces = [_escape(_SPACE.sub(" ", element.text or ""))]
         for child in element:
             tag = _tag(child)
-            if tag and tag not in _SKIPPED:
+            if tag and tag not in _SKIPPED_TAGS:
                 pieces.append(self._inline(child, depth + 1))
-            pieces.append(_escaped(_SPACE.sub(" ", child.tail or "")))
+            pieces.append(_escape(_SPACE.sub(" ", child.tail or "")))
         return "".join(pieces)
 
     def _inline(self, element: etree._Element, depth: int) -> str:
@@ -296,7 +296,7 @@ class _Writer:
         if tag == "img":
             return self._picture(element)
         if depth > DEEPEST:
-            return _escaped(_SPACE.sub(" ", "".join(_strings(element))))
+            return _escape(_SPACE.sub(" ", "".join(_strings(element))))
         if tag in _CODE and not any(_tag(inner) in ("a", "img", "br") for inner in element.iterdescendants()):
             return _code_span("".join(_strings(element)))
         text = self._inner(element, depth)
@@ -304,7 +304,7 @@ class _Writer:
             return self._link(element, text)
         if tag == "q":
             return f"“{text}”"
-        return _marked(text, _STRONG[tag]) if tag in _STRONG else text
+        return _emphasise(text, _STRONG[tag]) if tag in _STRONG else text
 
     def _link(self, element: etree._Element, text: str) -> str:
         if text.strip(" \\") in _PERMALINK and element.get("href", "").startswith("#"):
@@ -313,7 +313,7 @@ class _Writer:
         address = self._address(written) if written is not None else ""
         if not text.strip() and (written or "").startswith("#"):  # what a heading is linked by
             return text
-        label = text.strip() or _escaped(_folded(element.get("aria-label") or element.get("title") or ""))
+        label = text.strip() or _escape(_fold(element.get("aria-label") or element.get("title") or ""))
         if not address or not label:
             return text
         lead, trail = (" " * text.startswith(" "), " " * text.endswith(" ")) if text.strip() else ("", "")
@@ -324,13 +324,13 @@ class _Writer:
         if not source or source.startswith("data:"):
             source = element.get("data-src", "") or source
         address = "" if source.startswith("data:") else self._address(source) if source else ""
-        alt = _escaped(_folded(element.get("alt", "")))
+        alt = _escape(_fold(element.get("alt", "")))
         return f"![{alt}]({_destination(address)})" if address else alt
 
 
 def _lines(text: str) -> str:
     """Folded, each line without blanks at its ends, and no empty one."""
-    return _BREAK.join(line for written in text.split(_BREAK) if (line := _folded(written)))
+    return _BREAK.join(line for written in text.split(_BREAK) if (line := _fold(written)))
 
 
 def _destination(address: str) -> str:
@@ -354,7 +354,7 @@ def _strings(element: etree._Element, *, as_written: bool = False) -> Iterator[s
         tag = _tag(child)
         if tag == "br":
             yield "\n" if as_written else " "
-        if not tag or tag in _SKIPPED:
+        if not tag or tag in _SKIPPED_TAGS:
             if child.tail:
                 yield child.tail
             continue
@@ -377,7 +377,7 @@ def _table_of(row: etree._Element) -> etree._Element | None:
     return next((above for above in row.iterancestors() if _tag(above) == "table"), None)
 
 
-_NOT_IN_CELLS = _BLOCK_TAGS & {"pre", "ul", "ol", "dl", "table", "blockquote", "hr", "form", *_HEADINGS}
+_CELL_BREAKERS = _BLOCK_TAGS & {"pre", "ul", "ol", "dl", "table", "blockquote", "hr", "form", *_HEADINGS}
 
 
 def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:
@@ -385,7 +385,7 @@ def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:
     has_heads = any(_tag(cell) == "th" for row in cells for cell in row)
     if not has_heads and (len(cells) < 2 or max(map(len, cells), default=0) < 2):
         return True
-    return any(_tag(inner) in _NOT_IN_CELLS for row in cells for cell in row for inner in cell.iterdescendants())
+    return any(_tag(inner) in _CELL_BREAKERS for row in cells for cell in row for inner in cell.iterdescendants())
 
 
 def _language(element: etree._Element) -> str:
@@ -401,7 +401,7 @@ def _language(element: etree._Element) -> str:
     return ""
 
 
-def _joined(pieces: Sequence[str], gap: str) -> str:
+def _join_pieces(pieces: Sequence[str], gap: str) -> str:
     """The pieces of an item. A list that begins with another number than 1 never follows a paragraph at once."""
     text = pieces[0]
     for piece in pieces[1:]:
@@ -424,9 +424,9 @@ def pieces_of_blocks(blocks: Iterable[Block], is_shown: Sequence[bool] | None, t
     shown = list(blocks if is_shown is None else compress(blocks, is_shown))
     pieces = []
     if title and not any(block.kind is BlockKind.HEADING and block.level == 1 for block in shown):
-        pieces.append(f"# {_escaped(_folded(title))}")
+        pieces.append(f"# {_escape(_fold(title))}")
     for block in shown:
-        text = _line_start(_escaped(_folded(block.text)))
+        text = _line_start(_escape(_fold(block.text)))
         match block.kind:
             case BlockKind.TITLE | BlockKind.ALT:
                 continue
@@ -435,7 +435,7 @@ def pieces_of_blocks(blocks: Iterable[Block], is_shown: Sequence[bool] | None, t
             case BlockKind.ITEM:
                 pieces.append(f"- {text}")
             case BlockKind.CODE:
-                pieces.append(fenced(block.text))
+                pieces.append(code_fence(block.text))
             case _:
                 pieces.append(text)
     return [without_controls(piece) for piece in pieces]

@@ -43,14 +43,14 @@ def characters(text: str) -> str:
     return _NO_CHAR.sub("", text)
 
 
-def escaped(text: str) -> str:
+def escape_xml(text: str) -> str:
     """Safe as content and between quotes; white space as references, else a reader folds it (XML 1.0, 3.3.3)."""
     return _SPECIAL.sub(lambda sign: _ENTITIES[sign[0]], characters(text))
 
 
 def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
     """` name="value"` for each, in this order."""
-    return "".join([f' {name}="{escaped(value) if isinstance(value, str) else value}"' for name, value in values])
+    return "".join([f' {name}="{escape_xml(value) if isinstance(value, str) else value}"' for name, value in values])
 
 
 Html = str  # made by the functions and templates here; everything else is escaped on its way in
@@ -110,18 +110,18 @@ def environment(**filters: Callable[..., object]) -> jinja2.Environment:
         "short": short,
         "link": lambda url, name="": Markup(link(url, name)),
         "bar": lambda parts, whole, kind="": Markup(bar(parts, whole, kind)),
-        "paged": lambda table: Markup(paged(table)),
+        "paged": lambda table: Markup(page_table(table)),
         "at_home": at_home,
         "path": lambda url: urlsplit(url).path,
         "reason_words": REASON_WORDS.__getitem__,
-        "spaced": _spaced,
+        "spaced": _spaced_text,
         "cut": lambda text, most: text if len(text) <= most else text[: most - 1] + "…",
     }
     made.filters |= filters
     return made
 
 
-def _spaced(value: str) -> Html:
+def _spaced_text(value: str) -> Html:
     """Any text as HTML, its white space as it is: around a mark it parts words, in code it is what is shown."""
     from markupsafe import Markup
 
@@ -135,7 +135,7 @@ def macros(template: str) -> jinja2.environment.TemplateModule:
     return environment().get_template(template).module
 
 
-def sectioned(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:
+def make_sections(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:
     """(links to the sections, the sections): each (id, heading, content); what has no content is left out."""
     shown = [(name, head, content.strip()) for name, head, content in sections if content.strip()]
     nav = "".join(f'<a href="#{name}">{head}</a>' for name, head, _ in shown)
@@ -181,11 +181,11 @@ def _digest(code: str, around: tuple[str, str]) -> str:
 
 
 # The first rows are HTML, for readers without script and for paper; all rows are beside them as
-# data, which is not parsed until the reader sorts, filters or turns the page (`paged.js`). Text from
+# data, which is not parsed until the reader sorts, filters or turns the page (`page_table.js`). Text from
 # the web is text there too.
 
-SHOWN = 200  # rows of one page of a table, and on paper: some six sheets
-CARRIED = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
+ROWS_PER_PAGE = 200  # rows of one page of a table, and on paper: some six sheets
+MOST_ROWS = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
 Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name); an empty name: the URL itself
 
 
@@ -239,10 +239,10 @@ class PagedTable:
     elsewhere: str = ""  # where the rest is to be had: "`periplus pages` lists all"
 
 
-def paged(table: PagedTable) -> Html:
+def page_table(table: PagedTable) -> Html:
     """The table's HTML; with its data where it has more rows than are shown. Nothing for no rows."""
-    rest = ([column.value(item) for column in table.columns] for item in islice(table.items, CARRIED))
-    first = list(islice(rest, SHOWN))
+    rest = ([column.value(item) for column in table.columns] for item in islice(table.items, MOST_ROWS))
+    first = list(islice(rest, ROWS_PER_PAGE))
     if not first:
         return ""
     head = "".join(f'<th class="{column.classes}">{text(column.head)}</th>' for column in table.columns)
@@ -252,13 +252,13 @@ def paged(table: PagedTable) -> Html:
         f'<div class="scroll"><table id="{table.name}" data-kinds="{kinds}" '
         f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
-    lines = [_written(row) for row in rest]
+    lines = [_json_row(row) for row in rest]
     carried = len(first) + len(lines)
     if lines or table.total > len(first):
         more = f" {text(table.elsewhere)}" if table.elsewhere and table.total > carried else ""
         out += f'<p class="note cut">The first {number(len(first))} of {number(table.total)}.{more}</p>'
     if lines:
-        data = ",\n".join([*map(_written, first), *lines])
+        data = ",\n".join([*map(_json_row, first), *lines])
         elsewhere = f"; {table.elsewhere}" if table.elsewhere else ""
         note = f" of {number(table.total)} (the first {number(carried)} are here{elsewhere})"
         out += (
@@ -291,7 +291,7 @@ def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
     return text(value)
 
 
-def _written(row: Sequence[Cell]) -> str:
+def _json_row(row: Sequence[Cell]) -> str:
     """JSON without `<`, `>` and `&`, which an HTML or XML parser would read."""
     plain = [
         [visible(part) for part in value]
@@ -309,6 +309,6 @@ def _written(row: Sequence[Cell]) -> str:
     )
 
 
-def named(url: str, title: str) -> tuple[str, str]:
+def page_cell(url: str, title: str) -> tuple[str, str]:
     """A page as a cell: its title, or the end of its URL."""
     return url, title or short(url)

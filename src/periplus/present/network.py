@@ -22,7 +22,7 @@ from periplus.present.draw import (
     folder_hues,
     heading,
     legend,
-    scoped,
+    scope_rules,
     short_names,
     text_px,
     write_sheet,
@@ -76,7 +76,7 @@ def network_of(
             figures.fetched or figures.waiting,
             figures.in_units,
         )
-        for figures in shown(results, max_sites)
+        for figures in top_units(results, max_sites)
     ]
     companions = [site for site in results.companions if site.kind in classes][: max(max_sites - len(sites), 0)]
     sites += [
@@ -102,7 +102,7 @@ def network_of(
     )
 
 
-def shown(results: SurveyResults, most: int) -> list[UnitFigures]:
+def top_units(results: SurveyResults, most: int) -> list[UnitFigures]:
     """The target units of most links in and out, in their order."""
     ranked = sorted(results.figures, key=lambda row: (-(row.in_links + row.out_links), row.unit))[:most]
     return sorted(ranked, key=lambda row: row.unit)
@@ -141,7 +141,7 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
     names = short_names([site.short for site in sites], NAME_SIGNS)
     arrows = _strongest(network)
     keys, width = _network_legend(network, int(most), widest, len(arrows))
-    circles, size = Circles.placed(radius, names, network.arrows, (max(width, text_px(about) + 28), TOP))
+    circles, size = Circles.arrange(radius, names, network.arrows, (max(width, text_px(about) + 28), TOP))
     marks = [heading(title, about), *keys]
     for source, target, links in reversed(arrows):
         hint = f"{sites[source].name} to {sites[target].name}: {count_of(links, 'link')}"
@@ -260,7 +260,7 @@ def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], st
     undrawn = len(ego.links) - len(arrows)
     about += f"; {count_of(undrawn, 'link')} among them not drawn" if undrawn else ""
     keys, width = _ego_legend(ego, hues)
-    circles, size = Circles.placed(radius, names, ego.links, (max(width, text_px(about) + 28), EGO_TOP))
+    circles, size = Circles.arrange(radius, names, ego.links, (max(width, text_px(about) + 28), EGO_TOP))
     marks = [caption(14, 22, about, "soft"), *keys]
     for source, target, links in reversed(arrows):
         kind = "own" if 0 in (source, target) else "soft"
@@ -325,7 +325,7 @@ def matrix_rows(results: SurveyResults) -> Iterator[list[int]]:
 
 def matrix_part(results: SurveyResults, most: int) -> tuple[list[str], list[list[int]]]:
     """(short names, matrix) of the `most` sites of most links in and out, in the order of the target set."""
-    chosen = [row.unit for row in shown(results, most)]
+    chosen = [row.unit for row in top_units(results, most)]
     place = np.full(len(results.units), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
     part = np.zeros((len(chosen), len(chosen)), np.int64)
@@ -344,21 +344,21 @@ def write_matrix_csv(results: SurveyResults, out: TextIO) -> None:
 
 
 STEPS = 7  # shades that can be distinguished on a screen
-WITH_NUMBERS = 24  # sites: of more, the cells are too small to be read
-WITH_NAMES = 120  # sites: of more, the picture would be wider than a screen if a line of text had room in a row
+MOST_WITH_NUMBERS = 24  # sites: of more, the cells are too small to be read
+MOST_WITH_NAMES = 120  # sites: of more, the picture would be wider than a screen if a line of text had room in a row
 CELLS = 4, 12, 34  # px: the least side of a cell, the least beside which a name has room, the largest
 MATRIX_NAME_SIGNS = 20
 MATRIX_TOP = 84
 _SHADES = ("#d8e8e5", "#bfdcd9", "#a6cfcd", "#7db8b9", "#529da1", "#2f7f86", "#175b63")
 _DARK_SHADES = ("#1d2d31", "#22404a", "#27555c", "#2f6d72", "#43898c", "#6aabab", "#a5d5d2")
 _MATRIX_STYLE = (
-    scoped(
+    scope_rules(
         "rect:hover { stroke: var(--ink); } text.on { fill: #ffffff; } "
         ".self { fill: none; stroke: var(--soft); stroke-width: .8; stroke-dasharray: 2 2; }"
         + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_SHADES, 1))
     )
     + "@media (prefers-color-scheme: dark) {\n"
-    + scoped(
+    + scope_rules(
         "text.on { fill: #10181a; } "
         + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_DARK_SHADES, 1))
     )
@@ -372,7 +372,7 @@ def write_heat_map(names: Sequence[str], table: Sequence[Sequence[int]], title: 
 
     names: as short as may be. Light and dark as the reader's system. out: UTF-8.
     """
-    size, named = len(names), len(names) <= WITH_NAMES
+    size, named = len(names), len(names) <= MOST_WITH_NAMES
     cell = min(max(1000 // max(size, 1), CELLS[named]), CELLS[2])
     short = short_names(names, MATRIX_NAME_SIGNS) if named else []
     room = max((text_px(name) for name in short), default=-8.0) + 24
@@ -391,7 +391,7 @@ def write_heat_map(names: Sequence[str], table: Sequence[Sequence[int]], title: 
                 hint = f"{names[row]} to {names[end] if row != end else 'itself'}: {number(count)}"
                 step = shade(count, most) if row != end else 0
                 marks.append(_cell(step, (left + end * cell, top + row * cell, cell), visible(hint)))
-                if size <= WITH_NUMBERS:
+                if size <= MOST_WITH_NUMBERS:
                     kind = "small mid" + (" on" if step >= 5 else "" if step else " soft")
                     x, y = left + end * cell + cell / 2, top + row * cell + cell / 2
                     marks.append(caption(x, y + 4, _short(count), kind))

@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from periplus.model.story import DateOrigin, Edition, Entry, Order, PageDate, PortalSite, StoryPage
 from periplus.model.web import SiteKey
-from periplus.present.markup import bar, characters, environment, escaped
-from periplus.present.stories import dated, machine_dated, write_cascade_svg
+from periplus.present.markup import bar, characters, environment, escape_xml
+from periplus.present.stories import format_date, iso_date, write_cascade_svg
 from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
 from periplus.values import JsonObject
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import jinja2
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
-DATED_BY = {
+DATE_WORDS = {
     DateOrigin.JSON_LD: "its JSON-LD",
     DateOrigin.META: "its meta elements",
     DateOrigin.TIME: "its time element",
@@ -37,7 +37,7 @@ DATED_BY = {
     DateOrigin.LAST_MODIFIED: "its server",
     DateOrigin.FIRST_SEEN: "the crawl that found it first",
 }
-ORDERED_BY = {
+ORDER_WORDS = {
     Order.DATES: "by the dates of the pages",
     Order.LINKS: "by links between the sites, if dates are unknown",
     Order.FIRST_SEEN: "by when the crawl found them, without dates or links",
@@ -94,10 +94,10 @@ def period(period_s: float) -> str:
 
 FRONT, STYLE = "index.html", "portal.css"
 ATOM, JSON_FEED, OPML = "feed.atom", "feed.json", "sources.opml"
-SITES_NAMED = 5  # of a story, on a page of many
-KEYWORDS_NAMED = 4  # the same
-SITES_SHOWN, WEEKS_SHOWN, WORDS_SHOWN = 8, 6, 14  # in the margin
-TITLES_NAMED = 3  # of a week, in the list of weeks
+MOST_SITES = 5  # of a story, on a page of many
+MOST_KEYWORDS = 4  # the same
+MARGIN_SITES, MARGIN_WEEKS, MARGIN_WORDS = 8, 6, 14  # in the margin
+MOST_TITLES = 3  # of a week, in the list of weeks
 STRIP_PX = 120, 5  # length of a story's line of time, and how far its marks stay from the ends
 
 
@@ -123,13 +123,13 @@ def picture_path(entry: Entry) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     made = environment(
-        day=_day, dated=dated, machine=machine_dated, delay=delay, week_title=week_title, week_days=week_days,
+        day=_day, dated=format_date, machine=iso_date, delay=delay, week_title=week_title, week_days=week_days,
         period=period, site_name=name_of, story_path=story_path,
         picture_path=picture_path, first_pages=_first_pages, times=_strip, meter=_meter,
     )  # fmt: skip
     made.globals |= {
-        "sites_named": SITES_NAMED, "keywords_named": KEYWORDS_NAMED, "sites_shown": SITES_SHOWN,
-        "titles_named": TITLES_NAMED, "dated_by": DATED_BY, "ordered_by": ORDERED_BY,
+        "sites_named": MOST_SITES, "keywords_named": MOST_KEYWORDS, "sites_shown": MARGIN_SITES,
+        "titles_named": MOST_TITLES, "dated_by": DATE_WORDS, "ordered_by": ORDER_WORDS,
     }  # fmt: skip
     return made
 
@@ -180,8 +180,8 @@ def front_page(edition: Edition) -> tuple[str, str]:
         telling=len({page.site for entry in edition.entries for page in entry.story.pages}),
         more=len(edition.entries) - len(edition.front),
         most=max((site.stories for site in edition.sites), default=1) or 1,
-        words=[spelling[word] for word, _ in times.most_common(WORDS_SHOWN)],
-        weeks=sorted(weeks.items(), reverse=True)[:WEEKS_SHOWN],
+        words=[spelling[word] for word, _ in times.most_common(MARGIN_WORDS)],
+        weeks=sorted(weeks.items(), reverse=True)[:MARGIN_WEEKS],
     )
 
 
@@ -261,7 +261,7 @@ def fed(edition: Edition) -> list[Entry]:
     return sorted(edition.entries, key=lambda entry: (-entry.last_update_s, entry.key))[:ENTRIES_MOST]
 
 
-def _updated(edition: Edition) -> float:
+def _update_time(edition: Edition) -> float:
     """Time of the newest change: a rebuilt feed with the same stories is equal."""
     return max((entry.last_update_s for entry in fed(edition)), default=edition.portal.created)
 
@@ -288,11 +288,11 @@ def atom(edition: Edition) -> str:
 <feed xmlns="http://www.w3.org/2005/Atom">
 <id>{feed_id(edition)}</id>
 <title>{_text(portal.title)}</title>
-{lead}<updated>{iso(_updated(edition))}</updated>
+{lead}<updated>{iso(_update_time(edition))}</updated>
 <author><name>{_text(portal.title)}</name></author>
 <generator>Periplus</generator>
-<link rel="self" type="application/atom+xml" href="{escaped(_address(edition, ATOM))}"/>
-<link rel="alternate" type="text/html" href="{escaped(_address(edition, FRONT))}"/>
+<link rel="self" type="application/atom+xml" href="{escape_xml(_address(edition, ATOM))}"/>
+<link rel="alternate" type="text/html" href="{escape_xml(_address(edition, FRONT))}"/>
 {entries}</feed>
 """
 
@@ -300,11 +300,11 @@ def atom(edition: Edition) -> str:
 def _atom_entry(edition: Edition, entry: Entry) -> str:
     first, *others = entry.story.pages
     related = "".join(
-        f'<link rel="related" href="{escaped(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others
+        f'<link rel="related" href="{escape_xml(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others
     )
     words = "".join(f'<category term="{_text(word)}"/>\n' for word in entry.keywords)
     language = (
-        f' xml:lang="{escaped(first.language)}"'
+        f' xml:lang="{escape_xml(first.language)}"'
         if first.language.replace("-", "").isalnum() and first.language.isascii()
         else ""
     )
@@ -314,8 +314,8 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
 <id>{feed_id(edition, entry.key)}</id>
 <title>{_text(entry.story.title)}</title>
 {published}<updated>{iso(entry.last_update_s)}</updated>
-<link rel="alternate" type="text/html" href="{escaped(_address(edition, story_path(entry)))}"/>
-<link rel="via" href="{escaped(first.url)}" title="{_text(name_of(first.site))}"/>
+<link rel="alternate" type="text/html" href="{escape_xml(_address(edition, story_path(entry)))}"/>
+<link rel="via" href="{escape_xml(first.url)}" title="{_text(name_of(first.site))}"/>
 {related}{words}{_enclosure(edition, entry)}<summary>{_text(_summary(entry))}</summary>
 </entry>
 """
@@ -324,7 +324,7 @@ def _atom_entry(edition: Edition, entry: Entry) -> str:
 def _enclosure(edition: Edition, entry: Entry) -> str:
     if not entry.picture:
         return ""
-    address, kind = escaped(_address(edition, picture_path(entry))), picture_type(entry.picture)
+    address, kind = escape_xml(_address(edition, picture_path(entry))), picture_type(entry.picture)
     return (
         f'<link rel="enclosure" type="image/{kind}" length="{len(entry.picture)}" href="{address}" '
         f'title="{_text(entry.alt)}"/>\n'
@@ -337,7 +337,7 @@ def _summary(entry: Entry) -> str:
 
 
 def _text(value: str) -> str:
-    return escaped(visible(value))
+    return escape_xml(visible(value))
 
 
 def json_feed(edition: Edition) -> str:
@@ -374,7 +374,7 @@ def _item(edition: Edition, entry: Entry) -> JsonObject:
         item["language"] = _plain(first.language)
     item["_periplus"] = {
         "pages": [
-            {"url": page.url, "site": page.site, "date": machine_dated(page.date), "dated_by": page.date.source.value}
+            {"url": page.url, "site": page.site, "date": iso_date(page.date), "dated_by": page.date.source.value}
             for page in entry.story.pages
         ]
     }
@@ -388,7 +388,7 @@ def _plain(value: str) -> str:
 def opml(edition: Edition) -> str:
     """The sources: sites with a feed as subscriptions, the rest as links."""
     outlines = "".join(map(_outline, edition.sites))
-    made = format_datetime(datetime.fromtimestamp(_updated(edition), UTC), usegmt=True)
+    made = format_datetime(datetime.fromtimestamp(_update_time(edition), UTC), usegmt=True)
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <opml version="2.0">
 <head><title>{_text(edition.portal.title)}: sources</title><dateModified>{made}</dateModified><docs>http://opml.org/spec2.opml</docs></head>
@@ -401,8 +401,8 @@ def opml(edition: Edition) -> str:
 def _outline(site: PortalSite) -> str:
     name, words = _text(name_of(site.key)), _text(site.title or name_of(site.key))
     if not site.feeds:
-        return f'<outline type="link" text="{words}" url="{escaped(site.home)}"/>\n'
+        return f'<outline type="link" text="{words}" url="{escape_xml(site.home)}"/>\n'
     return (
-        f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escaped(site.feeds[0])}" '
-        f'htmlUrl="{escaped(site.home)}"/>\n'
+        f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escape_xml(site.feeds[0])}" '
+        f'htmlUrl="{escape_xml(site.home)}"/>\n'
     )

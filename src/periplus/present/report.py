@@ -27,13 +27,22 @@ from periplus.model.results import (
 from periplus.model.visit import State, urls_by_state
 from periplus.present.curves import write_trends
 from periplus.present.map_files import child_names
-from periplus.present.markup import HtmlColumn, PagedTable, document, html_columns, macros, named, sectioned, text
+from periplus.present.markup import (
+    HtmlColumn,
+    PagedTable,
+    document,
+    html_columns,
+    macros,
+    make_sections,
+    page_cell,
+    text,
+)
 from periplus.present.text import grounds_of, like_of
 from periplus.present.wording import REASON_WORDS, count_of, labels
 
 FIRST = 5  # kinds of issues named on the first page
 SEVERITY_WORDS = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTICE: "notices"}
-BROKEN_IN_FULL = 50  # broken URLs listed with every page that links there; further ones are rows of a table
+MOST_BROKEN_URLS = 50  # broken URLs listed with every page that links there; further ones are rows of a table
 
 
 def site_report(data: ReportData) -> str:
@@ -48,7 +57,7 @@ def site_report(data: ReportData) -> str:
     shares = [(state, urls_in(data, state)) for state in State]
     counts = [count for state in State for count in data.counts if count.state is state]
     places = _places(data.tree, data.pages) if data.tree else None
-    broken_rows = _dead_rows(data, origin) if data.broken_urls > BROKEN_IN_FULL else None
+    broken_rows = _dead_rows(data, origin) if data.broken_urls > MOST_BROKEN_URLS else None
     widest = max((depth.fetched + depth.discovered for depth in data.depths), default=0)
     kinds = [
         ("Hosts", "host", data.hosts),
@@ -64,7 +73,7 @@ def site_report(data: ReportData) -> str:
         ("urls", "State of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
-        ("broken", "Broken links", html.broken(data.broken[:BROKEN_IN_FULL], failure, broken_rows)),
+        ("broken", "Broken links", html.broken(data.broken[:MOST_BROKEN_URLS], failure, broken_rows)),
         ("redirects", "Redirects", html.rows(_redirect_rows(data, origin))),
         ("duplicates", "Duplicates", html.duplicates(data.duplicates, data.notes, grounds_of, like_of)),
         ("sizes", "Sizes", html.sizes(data.sizes, _heaviest_rows(data, origin))),
@@ -85,7 +94,7 @@ def site_report(data: ReportData) -> str:
         ("clicks deep", max(len(data.depths) - 1, 0), ""),
     ]
     host = text(start.netloc or data.about.start)
-    nav, body = sectioned(sections)
+    nav, body = make_sections(sections)
     head = f"<h1>{host}</h1>\n{html.head(data, fetched, figures)}\n{nav}"
     return document(f"{host}: crawl report", head, body, foot=html.foot(data.about))
 
@@ -104,7 +113,7 @@ def sites_page(data: SitesReport) -> str:
         ("issues", "All findings", html.rows(_shared_rows(shared))),
         ("notes", "Not checked", html.notes(data.notes)),
     ]
-    nav, body = sectioned(sections)
+    nav, body = make_sections(sections)
     title = f"{count_of(len(data.sites), 'site')}: crawl report"
     fetched = sum(urls_in(site, State.FETCHED) for site in data.sites)
     head = f"<h1>{title}</h1>\n{html.head(data, fetched, figures_of(data))}\n{nav}"
@@ -314,7 +323,7 @@ def _heaviest_rows(data: ReportData, origin: str) -> PagedTable:
         behind its links: linked_bytes bytes wide
     """,
         {
-            "page": lambda page: named(page.url, page.title),
+            "page": lambda page: page_cell(page.url, page.title),
             "bytes": lambda page: sum(page.pulled),
             "images": lambda page: page.pulled[images],
         },
@@ -365,7 +374,7 @@ def _page_rows(data: ReportData, origin: str) -> PagedTable:
         score: score n
     """,
         {
-            "page": lambda page: named(pages.url[page], pages.title[page]),
+            "page": lambda page: page_cell(pages.url[page], pages.title[page]),
             "depth": lambda page: int(pages.depth[page]) if pages.depth[page] >= 0 else "–",
             "inlinks": lambda page: int(pages.inlinks[page]),
             "outlinks": lambda page: int(pages.outlinks[page]),

@@ -71,7 +71,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
         "grades": [(one.field.value, one.letter, f"{one.score} of 100") for one in data.grades],
         "repair": [_kind(group) for group in gravest(data.groups)],
         "kinds": [_kind(group) | _causes(group, address) for group in data.groups],
-        "broken": [_broken(dead, address) for dead in data.broken[:DEAD]],
+        "broken": [_broken_link(dead, address) for dead in data.broken[:DEAD]],
         "left": _left(data.broken_urls - min(DEAD, len(data.broken)), "periplus links --broken"),
         "notes": [visible(note) for note in data.notes],
         "sites": [],
@@ -133,7 +133,7 @@ def _first(fault: Fault, address: Callable[[str], str]) -> str:
     return address(first_address(fault)) if first_address(fault) != fault.cause else ""
 
 
-def _broken(dead: BrokenLink, address: Callable[[str], str]) -> JsonObject:
+def _broken_link(dead: BrokenLink, address: Callable[[str], str]) -> JsonObject:
     return {
         "url": address(dead.target), "what": failure(dead), "pages": count_of(dead.pages, "page"),
         "first": address(dead.holders[0].url) if dead.holders else "",

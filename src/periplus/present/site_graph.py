@@ -27,7 +27,7 @@ from periplus.present.draw import (
     label_spots,
     legend,
     page_link,
-    placed,
+    place_circles,
     px,
     short_names,
     write_sheet,
@@ -43,10 +43,10 @@ ROUNDS = 90  # after 60, branches of a manual of 5,000 pages still overlapped
 NEAR = 2.2  # STEPs within which circles push one another away
 LEADING = 3  # links of a page that pull, beside that to its place in the map: those to pages that few others link to
 PARTS = 60  # folders with their own place; the pages of smaller folders share one
-NAMED = 60  # names in a file
+MOST_LABELS = 60  # names in a file
 NAME_SIGNS = 28
 LEAST_R, MOST_R = 3.0, 16.0  # of circles
-OTHERS = "other folders"
+OTHER_FOLDERS = "other folders"
 
 
 @frozen
@@ -78,7 +78,7 @@ def site_graph(facts: PageColumns, graph: LinkGraph, site_map: SiteMap, under: s
     """
     every = np.array([page for page in range(len(facts.url)) if facts.url[page].startswith(under)], np.int64)
     if len(every) > MOST and not under:
-        return _of_folders(facts, graph, every)
+        return _folder_graph(facts, graph, every)
     chosen = np.sort(every[np.argsort(-facts.rank[every], kind="stable")][:MOST])
     place = np.full(len(facts.url), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
@@ -91,7 +91,7 @@ def site_graph(facts: PageColumns, graph: LinkGraph, site_map: SiteMap, under: s
     nodes = _Nodes(
         urls, labels(urls, titles), _parts(urls), parent, [1] * len(urls), facts.rank[chosen],
     )  # fmt: skip
-    return _drawn(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place))
+    return _draw(under or urls[0] if urls else under, about, nodes, _leading_links(graph, place))
 
 
 class _Nodes(NamedTuple):
@@ -105,13 +105,13 @@ class _Nodes(NamedTuple):
     weight: Floats  # the meaning of their areas
 
 
-def _drawn(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bool = False) -> SiteGraph:
+def _draw(title: str, about: str, nodes: _Nodes, links: Ints, *, of_folders: bool = False) -> SiteGraph:
     words, part = nodes.parts
-    places = (*_laid(part, words, nodes.parent, links, nodes.weight), _radii(nodes.weight))
+    places = (*_lay_out(part, words, nodes.parent, links, nodes.weight), _radii(nodes.weight))
     sums = Counter[str]()
     for at, many in zip(part.tolist(), nodes.pages, strict=True):
         sums[words[at]] += many
-    hues = folder_hues(Counter({word: many for word, many in sums.items() if word not in ("/", OTHERS)}))
+    hues = folder_hues(Counter({word: many for word, many in sums.items() if word not in ("/", OTHER_FOLDERS)}))
     x, y, r = (tuple(round(value, 1) for value in column.tolist()) for column in places)
     return SiteGraph(
         urlsplit(title).netloc or title, about, of_folders, tuple(words),
@@ -127,7 +127,7 @@ def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[l
     for word, many in zip(own, weights or [1] * len(own), strict=True):
         sums[word] += many
     words = sorted(sums, key=lambda word: (-sums[word], word))
-    words = [*words[:PARTS], OTHERS] if len(words) > PARTS else words
+    words = [*words[:PARTS], OTHER_FOLDERS] if len(words) > PARTS else words
     places = {word: at for at, word in enumerate(words)}
     return words, np.array([places.get(word, len(words) - 1) for word in own], np.int64)
 
@@ -155,7 +155,7 @@ def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
     return np.stack((place[sources[rows]], place[targets[rows]]), axis=1)
 
 
-def _laid(part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: Floats) -> tuple[Floats, Floats]:
+def _lay_out(part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: Floats) -> tuple[Floats, Floats]:
     """Position of each circle: linked folders side by side, and linked pages together within each folder."""
     count = len(part)
     if not count:
@@ -169,7 +169,7 @@ def _laid(part: Ints, parts: Sequence[str], parent: Ints, links: Ints, weight: F
     ends, many = np.unique(across, axis=0, return_counts=True) if len(across) else (across, np.zeros(0))
     boxes = np.stack((reach, reach), axis=1)
     # drawn together: the room that names need between single circles is none that folders need
-    centres = apart(placed(boxes, ends[:, 0], ends[:, 1], np.log1p(many)) * CLOSER, boxes * 0.95)
+    centres = apart(place_circles(boxes, ends[:, 0], ends[:, 1], np.log1p(many)) * CLOSER, boxes * 0.95)
     position = centres[part] + _spirals(part, weight)
     for turn in range(ROUNDS if count > 1 else 0):
         position = position + _moves(position, pairs, centres[part], 1 - turn / ROUNDS)
@@ -211,7 +211,7 @@ def _moves(position: Floats, pairs: Ints, centres: Floats, heat: float) -> Float
     return moves
 
 
-def _of_folders(facts: PageColumns, graph: LinkGraph, every: Ints) -> SiteGraph:
+def _folder_graph(facts: PageColumns, graph: LinkGraph, every: Ints) -> SiteGraph:
     """The folders of a large site, of as many steps as are not too many."""
     urls = [str(facts.url[page]) for page in every.tolist()]
     for steps in range(1, 12):
@@ -236,7 +236,7 @@ def _of_folders(facts: PageColumns, graph: LinkGraph, every: Ints) -> SiteGraph:
     pages, roots = [sums[word] for word in words], [origin + word for word in words]
     about = f"{count_of(len(words), 'folder')} of {count_of(len(every), 'page')}; a folder leads to its pages"
     nodes = _Nodes(roots, words, _parts(roots, pages), above, pages, np.array(pages, np.float64))
-    return _drawn(roots[0], about, nodes, pairs.reshape(-1, 2), of_folders=True)
+    return _draw(roots[0], about, nodes, pairs.reshape(-1, 2), of_folders=True)
 
 
 def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
@@ -268,7 +268,7 @@ def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
     for one, url in enumerate(graph.url):
         circle = element("circle", graph.hues[graph.part[one]], cx=float(x[one]), cy=float(y[one]), r=graph.r[one])
         marks.append(page_link(url, circle, graph.name[one]))
-    order = np.argsort(-r, kind="stable")[:NAMED].tolist()
+    order = np.argsort(-r, kind="stable")[:MOST_LABELS].tolist()
     names = short_names([graph.name[one] for one in order], NAME_SIGNS)
     circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
     for spot in label_spots(circles, range(len(order)), (width, 84), every=False):

@@ -13,7 +13,7 @@ from periplus.model.web import SiteKey
 from periplus.present.draw import (
     Key,
     caption,
-    clipped,
+    clip,
     element,
     heading,
     legend,
@@ -31,8 +31,8 @@ ORDER_WORDS = {
     Order.LINKS: "by dates and the direction of links",
     Order.FIRST_SEEN: "partly by the time of discovery",
 }
-SITES_NAMED = 4  # of a story in the list
-DIGESTS_NAMED = 5
+MOST_SITES = 4  # of a story in the list
+MOST_DIGESTS = 5
 _DAY_S = 86_400.0
 
 
@@ -47,7 +47,7 @@ def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
     dated = ", ".join(f"{source.value} {number(pages)}" for source, pages in stories.dated)
     yield fit(f"dated by {dated}", width).rstrip()
     for place, story in enumerate(shown, 1):
-        sites = ", ".join(story.sites[:SITES_NAMED]) + (", ..." if len(story.sites) > SITES_NAMED else "")
+        sites = ", ".join(story.sites[:MOST_SITES]) + (", ..." if len(story.sites) > MOST_SITES else "")
         yield ""
         yield f"{place:>3}  {fit(visible(story.title), width - 5)}".rstrip()
         yield f"     {fit(f'{_extent(story)}, {_when(story)}: {visible(sites)}', width - 5)}".rstrip()
@@ -56,8 +56,8 @@ def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
         yield f"     and {count_of(len(stories.stories) - len(shown), 'more story', 'more stories')}: -n -1 shows all"
     if stories.digests:
         yield ""
-        named = ", ".join(visible(url) for url in stories.digests[:DIGESTS_NAMED])
-        more = f" and {number(len(stories.digests) - DIGESTS_NAMED)} more" if stories.digests[DIGESTS_NAMED:] else ""
+        named = ", ".join(visible(url) for url in stories.digests[:MOST_DIGESTS])
+        more = f" and {number(len(stories.digests) - MOST_DIGESTS)} more" if stories.digests[MOST_DIGESTS:] else ""
         yield f"Left out because they cover several stories: {named}{more}"
 
 
@@ -65,12 +65,12 @@ def _extent(story: Story) -> str:
     return f"{count_of(len(story.sites), 'site')}, {count_of(len(story.pages), 'page')}"
 
 
-def dated(date: PageDate, day: str = "%d %B %Y", time: str = ", %H:%M") -> str:
+def format_date(date: PageDate, day: str = "%d %B %Y", time: str = ", %H:%M") -> str:
     """`5 May 2026`, with the time where it is known; in UTC."""
     return utc(date.when, day if date.whole_day else day + time)
 
 
-def machine_dated(date: PageDate) -> str:
+def iso_date(date: PageDate) -> str:
     """The same for programs, as ISO 8601 has it: `2026-05-05`, or with the time."""
     return iso(date.when)[:10] if date.whole_day else iso(date.when)
 
@@ -130,7 +130,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
             "disordered_links": story.disordered,
             "pages": [
                 {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
-                    "date": machine_dated(page.date),
+                    "date": iso_date(page.date),
                  "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
                 for page in story.pages
             ],
@@ -172,15 +172,15 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
             "url": page.url,
             "site": page.site,
             "title": page.title,
-            "date": machine_dated(page.date),
+            "date": iso_date(page.date),
             "by": page.date.source,
         }
         for page in entry.story.pages
     ]
     return {
         "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
-        "published": machine_dated(entry.story.pages[0].date),
-        "updated": machine_dated(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
+        "published": iso_date(entry.story.pages[0].date),
+        "updated": iso_date(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
         "sentence": entry.sentence,
         "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
         "pages": pages, "links": list(entry.story.links),
@@ -227,8 +227,10 @@ def write_cascade_svg(story: Story, out: TextIO) -> None:
         for after, page in zip(late, story.pages, strict=True)
     ]
     sites = [visible(page.site) for page in story.pages]
-    about = f"{_extent(story)}, from {dated(story.pages[0].date, time=_CLOCK)}, ordered {ORDER_WORDS[story.order]}"
-    marks = [heading(clipped(story.title, 92), about), *_axis(late[-1], height), *_lanes(story.sites)]
+    about = (
+        f"{_extent(story)}, from {format_date(story.pages[0].date, time=_CLOCK)}, ordered {ORDER_WORDS[story.order]}"
+    )
+    marks = [heading(clip(story.title, 92), about), *_axis(late[-1], height), *_lanes(story.sites)]
     for later, earlier, share in story.near:
         hint = f"{sites[later]} has {share:.0%} of {sites[earlier]}"
         marks.append(_arc(spots[later], spots[earlier], _COPY, hint))
@@ -277,7 +279,7 @@ def _arc(start: complex, end: complex, kind: str, hint: str) -> str:
 def _dot(story: Story, place: int, spot: complex) -> str:
     page = story.pages[place]
     late = f"{delay(page.date, story.pages[0].date)}, " if place else ""
-    when = f"{late}{dated(page.date, time=_CLOCK)}, dated by {page.date.source.value}"
+    when = f"{late}{format_date(page.date, time=_CLOCK)}, dated by {page.date.source.value}"
     hint = f"{visible(page.title)}\n{visible(page.url)}\n{when}"
     dot = element("circle", _KINDS[page.order], cx=spot.real, cy=spot.imag, r=5 if place else 7)
     return page_link(page.url, dot, hint)

@@ -16,7 +16,7 @@ from periplus.model.webometrics import CampaignProgress, SurveyResults
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_svg
 from periplus.present.harvest import completeness_text, round_robin_text
-from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, sectioned, text
+from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row
@@ -328,7 +328,7 @@ def survey_report(results: SurveyResults) -> str:
         (f"external {harvest.item}s found", harvest.richness.observed),
     ]
     empty = [results.units[record.unit].name for record in method.units if record.state]
-    nav, body = sectioned(sections)
+    nav, body = make_sections(sections)
     title, foot = text(method.title), html.foot(caption, method.created)
     head = f"<h1>{title}</h1>\n{html.head(caption, figures, empty)}\n{nav}"
     return document(title, head, body, foot=foot, rules=_STYLE)

@@ -19,9 +19,9 @@ WIDEST = 100  # columns: one endless URL in the sample shall not push every othe
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _CELL_TYPES = frozenset({int, str, type(None)})
 CSV_ROWS = 500  # written at once
-CELLS_AT_HAND = 50_000  # some 10 MB
+MOST_CELLS = 50_000  # some 10 MB
 # full-width characters too: Japanese spreadsheets treat them alike
-_COMPUTED = frozenset("=+-@\t\r\n＝＋－＠")
+_FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format: str, out: TextIO) -> None:
@@ -33,7 +33,7 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
     text (UTF-8), newline="".
     """
     if format == "table":
-        _write_aligned(columns, rows, out)
+        _write_columns(columns, rows, out)
     elif format == "csv":
         _write_csv(columns, rows, out)
     elif format == "jsonl":
@@ -53,7 +53,7 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
-def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+def align(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
     """Lines of short tables: columns two blanks apart, each as wide as its widest text; right: those to be right."""
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -95,12 +95,12 @@ class _Cells(dict[object, str]):
     """Values as texts of a CSV, each converted once: a table of links repeats most values."""
 
     def __missing__(self, value: object) -> str:
-        if type(value) is str and value.isascii() and value[:1] not in _COMPUTED:  # a third of the time
+        if type(value) is str and value.isascii() and value[:1] not in _FORMULA_STARTS:  # a third of the time
             text = value
         else:
             text = "" if value is None else str(harmless(_plain(value)))
         cell = '"{}"'.format(text.replace('"', '""')) if _is_quoted(text) else text
-        if len(self) >= CELLS_AT_HAND:
+        if len(self) >= MOST_CELLS:
             self.clear()
         self[value] = cell
         return cell
@@ -116,20 +116,20 @@ def harmless(value: object) -> object:
     """
     if isinstance(value, list):
         value = " ".join(map(str, value))
-    if isinstance(value, str) and value[:1] in _COMPUTED and value:
+    if isinstance(value, str) and value[:1] in _FORMULA_STARTS and value:
         return "'" + value
     return value
 
 
-def _write_aligned(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
+def _write_columns(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
     rest = iter(rows)
     sample = list(islice(rest, SAMPLE_ROWS))
     numeric = [bool(sample) and all(_is_number(row[place]) for row in sample) for place in range(len(columns))]
-    texts = [[_shown(value) for value in row] for row in sample]
+    texts = [[_cell_text(value) for value in row] for row in sample]
     widths = [
         min(WIDEST, max([cells(name), *(cells(row[place]) for row in texts)])) for place, name in enumerate(columns)
     ]
-    further = ([_shown(value) for value in row] for row in rest)
+    further = ([_cell_text(value) for value in row] for row in rest)
     for row in chain((columns, ["-" * width for width in widths]), texts, further):
         out.write(_line(row, widths, numeric) + "\n")
 
@@ -138,7 +138,7 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(_plain(value), int | float) and not isinstance(value, bool))
 
 
-def _shown(value: object) -> str:
+def _cell_text(value: object) -> str:
     plain = _plain(value)
     if plain is None:
         return ""

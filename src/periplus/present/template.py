@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from periplus.model.duplicates import MarkedBlock, MarkedPage, SiteTemplates, TemplatePage
 from periplus.model.page import Part
 from periplus.present.markup import Html, document, macros, text
-from periplus.present.tables import aligned
+from periplus.present.tables import align
 from periplus.present.wording import count_of, fit, number, short, size, visible
 from periplus.values import JsonObject
 
@@ -42,7 +42,7 @@ def template_lines(site: SiteTemplates, *, width: int = 100, most: int = 20) -> 
         counts = (number(len(template.pages)), f"{template.share:.0%}", size(mean))
         rows.append((f"  {place}", *counts, visible(template.pages[0].url)))
     yield from ([""] if rows else [])
-    yield from (fit(line, width).rstrip() for line in aligned(rows, range(4)))
+    yield from (fit(line, width).rstrip() for line in align(rows, range(4)))
     if site.others:
         yield ""
         yield f"Pages without a template: {number(len(site.others))}"
@@ -85,7 +85,7 @@ INDEX = "index.html"
 _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
-class Shown(NamedTuple):
+class IndexEntry(NamedTuple):
     """A page that was written, for the index."""
 
     page: TemplatePage
@@ -115,7 +115,7 @@ def _is_navigation(block: MarkedBlock) -> bool:
     return not any(run.part is Part.CONTENT and run.text.strip() for run in block.runs)
 
 
-def template_index(site: SiteTemplates, shown: Sequence[Shown]) -> str:
+def template_index(site: SiteTemplates, shown: Sequence[IndexEntry]) -> str:
     """The templates with their sizes, and the pages that were written."""
     html: Any = macros("marks.html")
     title = text(f"{site.site}: templates")

@@ -12,7 +12,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Ground, Likeness
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import TellingWord, Topic
-from periplus.present.tables import aligned, json_text, write_table
+from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, number, size, visible
 from periplus.values import JsonObject, frozen
 
@@ -61,7 +61,7 @@ Rows = Sequence[Mapping[str, Any]]  # of periplus.analyse.engines.stages.StageRe
 def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
     """A line a stage."""
     yield f"Engine {engine}: {why}."
-    yield from aligned(
+    yield from align(
         [
             (
                 f"  {row['stage']}",
@@ -121,9 +121,9 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
         yield "description", page.description or ""
         yield "heading", page.h1 or ""
         yield "describes", page.types or ""
-        yield "author", _with_source(page.author, page.author_source)
-        yield "published", _with_source(page.date_published, page.date_published_source)
-        yield "modified", _with_source(page.date_modified, page.date_modified_source)
+        yield "author", _add_source(page.author, page.author_source)
+        yield "published", _add_source(page.date_published, page.date_published_source)
+        yield "modified", _add_source(page.date_modified, page.date_modified_source)
         yield "language", _language(page.declared_language or "", page.language or "")
         yield "charset", _charset(page.charset or "", page.charset_source or "", page.other_charset or "")
         yield "rendered", "in a browser; `--as source` gives the bytes as received" if page.rendered else ""
@@ -139,7 +139,7 @@ def _facts(page: PageSummary) -> Iterator[tuple[str, str]]:
     yield "links", f"from {count_of(page.inlinks, 'page')}, to {count_of(page.outlinks, 'URL')}"
 
 
-def _with_source(value: str | None, source: str | None) -> str:
+def _add_source(value: str | None, source: str | None) -> str:
     return f"{value} ({source})" if value else ""
 
 
@@ -211,14 +211,14 @@ LIKE_WORDS = {
     Likeness.FOLDED: "same letters",
     Likeness.NEAR: "alike",
 }
-_IN_FULL = {
+_FULL_NAMES = {
     Likeness.BYTES: "the same bytes",
     Likeness.WORDS: "the same text in another encoding or markup",
     Likeness.FOLDED: "the same except diacritics and case",
     Likeness.NEAR: "nearly the same",
 }
 COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
-GROUPS_TO_PAGES = 10  # groups shown for each page shown of a group
+GROUPS_PER_PAGE = 10  # groups shown for each page shown of a group
 _LIKE_CELLS = 15
 
 
@@ -237,7 +237,7 @@ def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
     """A summary, then group after group. most: pages of a group that are named, and a tenth of the groups; -1: all."""
     yield _summary(duplicates)
     yield from (f"Note: {note}" for note in duplicates.notes)
-    groups = duplicates.groups if most < 0 else duplicates.groups[: most * GROUPS_TO_PAGES]
+    groups = duplicates.groups if most < 0 else duplicates.groups[: most * GROUPS_PER_PAGE]
     for group in groups:
         yield ""
         yield f"{visible(group.url)}{_duplicate_charset(group.charset)}"
@@ -246,7 +246,7 @@ def duplicate_lines(duplicates: Duplicates, *, most: int = 10) -> Iterator[str]:
         for page in shown:
             yield f"  {fit(like_of(page), _LIKE_CELLS)} {visible(page.url)}{_duplicate_charset(page.charset)}"
         if rest := group.pages[len(shown) :]:
-            yield f"  and {number(len(rest))} more: {_counted(rest, LIKE_WORDS)}; --most -1 names all"
+            yield f"  and {number(len(rest))} more: {_likeness_counts(rest, LIKE_WORDS)}; --most -1 names all"
     if len(groups) < len(duplicates.groups):
         yield ""
         yield f"And {count_of(len(duplicates.groups) - len(groups), 'more group')}; --most -1 shows all."
@@ -257,7 +257,7 @@ def _summary(duplicates: Duplicates) -> str:
     if not duplicates.groups:
         return f"No two of {count_of(duplicates.pages, 'page')}{where} have the same content."
     pages = [page for group in duplicates.groups for page in group.pages]
-    kinds, total = _counted(pages, _IN_FULL), len(pages)
+    kinds, total = _likeness_counts(pages, _FULL_NAMES), len(pages)
     others = count_of(len(duplicates.groups), "other page")
     return (
         f"{number(total)} of {count_of(duplicates.pages, 'page')}{where} "
@@ -265,7 +265,7 @@ def _summary(duplicates: Duplicates) -> str:
     )
 
 
-def _counted(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
+def _likeness_counts(pages: Sequence[Duplicate], words: Mapping[Likeness, str]) -> str:
     """Numbers of pages by similarity to their representative."""
     counts = Counter(page.like for page in pages)
     return ", ".join(f"{number(counts[like])} {like_words}" for like, like_words in words.items() if counts[like])
@@ -320,7 +320,7 @@ def _figure(value: int, before: int | None, one: str, many: str) -> str:
 
 
 LINE_CELLS = 100
-WORDS_SHOWN = 20
+MOST_WORDS = 20
 
 
 def topic_lines(topic: Topic) -> Iterator[str]:
@@ -354,7 +354,7 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     ):
         if words:
             yield from wrap(
-                f"{side}: " + ", ".join(visible(word.word) for word in words[:WORDS_SHOWN]),
+                f"{side}: " + ", ".join(visible(word.word) for word in words[:MOST_WORDS]),
                 LINE_CELLS,
                 initial_indent="  ",
                 subsequent_indent="    ",

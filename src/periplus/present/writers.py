@@ -55,7 +55,7 @@ def writers() -> Mapping[str, Writer]:
     return WRITERS | {name: writer for name, writer in added.items() if name not in WRITERS}
 
 
-def writer_named(ending: str) -> Writer:
+def find_writer(ending: str) -> Writer:
     """Raises UsageError for an ending that no writer has."""
     if ending not in writers():
         raise UsageError(f"there is no file format {ending!r}: choose {', '.join(writers())}")

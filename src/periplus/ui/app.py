@@ -10,12 +10,12 @@ from starlette.routing import Route
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.ui import rendering
 from periplus.ui.routes import routes
-from periplus.ui.safety import LOGIN, Guard, NotAllowed, log_in, serve_until_stopped
-from periplus.ui.state import AppState, BeingCopied, state_of
+from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, run_server
+from periplus.ui.state import AppState, CopyPending, state_of
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS: dict[type[PeriplusError], int] = {
-    NotAllowed: 403,
+    RoleError: 403,
     NoCollection: 404,
     UsageError: 400,
     StoreError: 503,
@@ -25,7 +25,7 @@ _STATUS: dict[type[PeriplusError], int] = {
 def application(state: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
     ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static), *routes()]
-    app = Starlette(routes=ours, exception_handlers={PeriplusError: _refused, 404: _missing})
+    app = Starlette(routes=ours, exception_handlers={PeriplusError: _error_response, 404: _missing})
     app.state.periplus = state
     return Guard(app, state.locks)
 
@@ -49,14 +49,14 @@ async def _login(request: Request) -> Response:
     return rendering.answer(request, "login.html", {"title": "Log in", "wrong": False})
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def _error_response(request: Request, error: Exception) -> Response:
     """Why a request cannot be granted, in a sentence."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     # the collection's screens stay cached
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
     values = {"title": "Request failed", "status": status, "name": name, "detail": str(error)}
-    if isinstance(error, BeingCopied) and request.method == "GET" and not rendering.wants_json(request):
+    if isinstance(error, CopyPending) and request.method == "GET" and not rendering.wants_json(request):
         return rendering.answer(request, "waiting.html", values | {"title": "Being copied"})
     return rendering.answer(request, "error.html", values, status)
 
@@ -68,4 +68,4 @@ def _missing(request: Request, error: Exception) -> Response:
 
 def serve(state: AppState, port: int) -> bool:
     """Serves until Ctrl-C. False: it could not begin, most often because the port is taken."""
-    return serve_until_stopped(application(state), state.locks.host, port)
+    return run_server(application(state), state.locks.host, port)

@@ -22,7 +22,7 @@ from periplus.present.text import plan_lines
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, place_of, state_of
-from periplus.ui.tables import RESERVED, SCREENS
+from periplus.ui.tables import RESERVED_NAMES, SCREENS
 from periplus.urls.canonical import url_id
 
 MOST_PAGES = 3_000  # at once: their keys fit into a form; more than a table shows on a page
@@ -85,7 +85,7 @@ def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[Ur
         *(url_id(Url(url)) for url in request.query_params.getlist("url")),
     ]
     if asked.get("all") == "pages":
-        reserved = {*RESERVED, *CHOICES, "all", "page", "deleted"}
+        reserved = {*RESERVED_NAMES, *CHOICES, "all", "page", "deleted"}
         given = tuple((column, text) for column, text in asked.items() if column not in reserved and text)
         query = TableQuery((*SCREENS["pages"].fixed, *given), asked.get("q", "").strip(), (), 0, MOST_PAGES + 1)
         rows = state_of(request).browser.page(folder, "pages", query, ("url",)).rows

@@ -61,7 +61,7 @@ def whole_number(low: int, high: int) -> Schema:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
-def one_of(*words: str) -> Schema:
+def enum(*words: str) -> Schema:
     return {"type": "string", "enum": list(words)}
 
 
@@ -77,7 +77,7 @@ PROBLEM_SCHEMA: Schema = {  # RFC 9457
 _PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the collection cannot be read now"}
 
 
-def described(screens: Sequence[Screen], choices: Mapping[str, Sequence[str]], *, locked: bool) -> Schema:
+def describe(screens: Sequence[Screen], choices: Mapping[str, Sequence[str]], *, locked: bool) -> Schema:
     """The description. choices: values of a part of a path, by its name; locked: whether a login is required."""
     schemas: dict[str, Schema] = {"Problem": PROBLEM_SCHEMA}
     paths = {screen.path: {"get": _operation(screen, choices, schemas)} for screen in screens}
@@ -100,11 +100,11 @@ def _operation(screen: Screen, choices: Mapping[str, Sequence[str]], schemas: di
             "name": name,
             "in": "path",
             "required": True,
-            "schema": one_of(*words) if (words := choices.get(name)) else TEXT,
+            "schema": enum(*words) if (words := choices.get(name)) else TEXT,
         }
         for name in _PART.findall(screen.path)
     ]
-    asks = {"format!": (one_of("json"), "or the header Accept: application/json"), **screen.parameters}
+    asks = {"format!": (enum("json"), "or the header Accept: application/json"), **screen.parameters}
     parameters += [
         {
             "name": name.rstrip("!"), "in": "query", "required": name.endswith("!"), "schema": schema,
@@ -171,11 +171,11 @@ def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [member.value for member in kind]}
     if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
-        return _named(kind, schemas)
+        return _reference(kind, schemas)
     return {}  # arrays and the like: any JSON value
 
 
-def _named(kind: type, schemas: dict[str, Schema]) -> Schema:
+def _reference(kind: type, schemas: dict[str, Schema]) -> Schema:
     if kind.__name__ not in schemas:
         schemas[kind.__name__] = {}  # for types that contain themselves
         hints = typing.get_type_hints(kind)

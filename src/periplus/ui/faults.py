@@ -16,7 +16,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.state import folder_of, now, place_of, state_of
 from periplus.ui.tables import WAIT_S, waiting
 
-SHOWN = 200  # pages of a cause; the table of issues has all
+MOST_PAGES = 200  # pages of a cause; the table of issues has all
 COLUMNS = ("url", "detail", "related", "anchor", "position", "line", "column")  # of an issue
 WORDS_CHARS = 2_000
 NAME_CHARS = 100
@@ -29,7 +29,7 @@ def fault(request: Request) -> Response:
     code, cause = asked.get("code", ""), asked.get("cause", "")
     if not rendering.wants_json(request) and not browser.prepare_audit(folder, WAIT_S):
         return waiting(request, name, "A fault")
-    noted = browser.fault(folder, code, cause, SHOWN)
+    noted = browser.fault(folder, code, cause, MOST_PAGES)
     if noted is None:
         raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be repaired")
     kind, one = issue_kinds()[code], noted.fault

@@ -74,7 +74,7 @@ def _svg(around: Around, asked: Mapping[str, str] | None = None) -> str:
     out = io.StringIO()
     others = {key: text for key, text in (asked or {}).items() if key not in ("node", "format")}
     link = None if asked is None else (lambda url: "?" + urlencode({"node": url} | others))
-    write_ego_svg(drawn(around), around.limit, out, link=link)
+    write_ego_svg(draw_ego(around), around.limit, out, link=link)
     return out.getvalue()
 
 
@@ -245,7 +245,7 @@ def _part(url: str, grouping: Grouping, home: str) -> str:
     return "other sites" if grouping is Grouping.PAGE else _site(url) if grouping is Grouping.DIRECTORY else "sites"
 
 
-def drawn(around: Around) -> Ego:
+def draw_ego(around: Around) -> Ego:
     """As values for a drawing."""
     nodes = []
     for node, rank in zip(around.nodes, around.ranks, strict=True):

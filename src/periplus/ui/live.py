@@ -37,7 +37,7 @@ from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.start import allows_private, offered, renewal
+from periplus.ui.start import allows_private, offered_consents, renewal
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
 from periplus.ui.watching import Moment
 
@@ -47,7 +47,7 @@ WAIT_S = 0.5  # for what takes long; it goes on, and comes by the stream
 ALIVE_S = 15  # updates without change after which a comment keeps the connection alive
 
 
-def pushed(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
+def push(request: Request, key: str, make: Callable[[Request], str]) -> StreamingResponse:
     """The moving part of the screen that `key` names, as the user's role sees it, whole each time that it changed."""
     key = f"{key} for {request.scope['periplus']['role']}"
     return StreamingResponse(_stream(request, key, make), media_type="text/event-stream")
@@ -108,7 +108,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
             else "Its first job " + ("begins." if job.state in OPEN else "ended without it.")
         )
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (),
-            "failure": job.note if job.state is JobState.FAILED else "", "consents": offered(state), "read": 0,
+            "failure": job.note if job.state is JobState.FAILED else "", "consents": offered_consents(state), "read": 0,
             "overview": None}  # fmt: skip
     moment = state.watchers.look(folder)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
@@ -118,7 +118,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
-        "failure": moment.note if moment.state == "failed" else "", "consents": offered(state), "read": read,
+        "failure": moment.note if moment.state == "failed" else "", "consents": offered_consents(state), "read": read,
         "overview": overview, "left_out": left_out(moment), "waiting": waiting(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
@@ -167,12 +167,12 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
     ]  # fmt: skip
 
 
-def settings(request: Request, refused: rendering.Refused | None = None) -> Response:
+def settings(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """Settings of the collection with their sources, limits, and deletion."""
     name, folder, place = place_of(request)
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
-    groups = setting_groups(state.settings_files(folder), local=not state.locks.others_can_ask)
+    groups = setting_groups(state.settings_files(folder), local=not state.locks.is_shared)
     shown: dict[str, object] = {"title": "Settings", "name": name, "groups": groups, "file": str(file)}
     if not rendering.wants_json(request):
         of_login = refused is not None and "login_name" in refused[0]
@@ -181,10 +181,10 @@ def settings(request: Request, refused: rendering.Refused | None = None) -> Resp
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
 
-def _segments(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
+def _segments(state: AppState, folder: Path, refused: rendering.RefusedForm | None) -> dict[str, object]:
     """The rules of segments as they are written, and how many URLs each has; or why what was written cannot be."""
     path = folder / SETTINGS_FILE
-    rules = segments_written(_written(path))
+    rules = segments_written(_read_text(path))
     made: dict[str, object] = {"rules": rules, "segments": {}, "fault": ""}
     if refused:
         return made | {"rules": refused[0].get("rules", ""), "fault": refused[1]}
@@ -206,18 +206,18 @@ def name_segments(request: Request) -> Response:
     return rendering.to_screen(name, "settings#segments")
 
 
-def _written(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return path.read_text("utf-8") if path.is_file() else ""
 
 
-def _logins(state: AppState, folder: Path, refused: rendering.Refused | None) -> dict[str, object]:
+def _logins(state: AppState, folder: Path, refused: rendering.RefusedForm | None) -> dict[str, object]:
     """The logins that crawls of the collection use, without their secrets; what a refused form had, and why."""
     tables = read_tables(folder / SETTINGS_FILE)
     used = tables.get("settings", {}).get("login", [])
     logins = {name: table.get("form") or " ".join(table.get("hosts", [])) for name, table in _login_tables(tables)}
     return {
         "logins": {name: {"at": at, "used": name in used} for name, at in logins.items()},
-        "login_here": not state.locks.others_can_ask,
+        "login_here": not state.locks.is_shared,
         "login_given": refused[0] if refused else {},
         "login_fault": refused[1] if refused else "",
     }
@@ -242,12 +242,12 @@ def sign_in(request: Request) -> Response:
                 f"[login.{login}] into the "
                 "periplus.toml where crawls are started"
             )
-        if state_of(request).locks.others_can_ask:
+        if state_of(request).locks.is_shared:
             raise UsageError(f"other machines can connect to this server: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
             login_of(table, login, "this login", folder, is_public=True)
-        replace_text(path, with_login(_written(path), login, table))
+        replace_text(path, with_login(_read_text(path), login, table))
     except UsageError as error:
         return settings(request, (form, str(error)))
     return rendering.to_screen(name, "settings#login")
@@ -256,11 +256,11 @@ def sign_in(request: Request) -> Response:
 def events(request: Request) -> Response:
     """The moving part of the screen, whole and numbered, each time that it changed."""
     _values(request)  # refuses what is not there before the stream begins
-    return pushed(request, f"live {request.path_params['name']}", _moving)
+    return push(request, f"live {request.path_params['name']}", _moving)
 
 
 def _moving(request: Request) -> str:
-    return rendering.rendered(request, "live_part.html", _values(request))
+    return rendering.render(request, "live_part.html", _values(request))
 
 
 def jobs_about(state: AppState, name: str, is_about: Callable[[JobOrder], bool]) -> list[Job]:
@@ -301,7 +301,7 @@ def resume(request: Request) -> Response:
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = consents or any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not homes.home_of(place).resume(now()):
-        order = resume_order(_last_crawl(state, name, folder), form, local=not state.locks.others_can_ask)
+        order = resume_order(_last_crawl(state, name, folder), form, local=not state.locks.is_shared)
         if is_changed:
             state.stop_jobs(name)
         state.add_job(_allowing(order) if consents else order)

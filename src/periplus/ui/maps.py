@@ -29,10 +29,10 @@ from periplus.values import frozen
 
 NODES = 400  # of a tree at first; it opens branch by branch
 MOST_NODES = 5_000  # 3 MB of HTML
-BESIDE = 12  # siblings and pages below that are named
-FOUND = 200  # pages named that have a text
+MOST_SIBLINGS = 12  # siblings and pages below that are named
+MOST_MATCHES = 200  # pages named that have a text
 MEASURES = ("rank", "size", "pages")
-SHOWN = {
+VALUE_WORDS = {
     "pages": "pages in the branch",
     "size": "bytes in the branch",
     "score": "score of the page, 0 to 100",
@@ -68,7 +68,7 @@ def site_map(request: Request) -> Response:
     asked = request.query_params
     sites, site = site_of(request)
     nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
-    shown = [value for value in asked.getlist("show") if value in SHOWN] or list(USUAL)
+    shown = [value for value in asked.getlist("show") if value in VALUE_WORDS] or list(USUAL)
     by_folder = asked.get("tree") == "folders"
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     values: dict[str, object] = {
@@ -77,8 +77,8 @@ def site_map(request: Request) -> Response:
         "colours": COLOURS if dict(facts.further).get("segment") else (),
         "places": list(folder_lines(site, nodes) if by_folder else lines(site.tree(max_nodes=nodes), facts)),
         "by_folder": by_folder,
-        "results": list(_matches(facts, asked.get("find", "").strip())), "most": FOUND,
-        "choices": SHOWN, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
+        "results": list(_matches(facts, asked.get("find", "").strip())), "most": MOST_MATCHES,
+        "choices": VALUE_WORDS, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
     return rendering.answer(request, "map.html", values)
 
@@ -124,7 +124,7 @@ def folder_lines(shown: Site, nodes: int) -> Iterator[TreeLine]:
 def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
     """The tree in the order of its lines; a chain of a thousand pages is no deeper call than one."""
     yield replace(_place(tree, facts, _names((tree,), facts, "")[0]), step="open")
-    stack = [iter(_named(tree.children, facts, facts.title[tree.page]))]
+    stack = [iter(_name_nodes(tree.children, facts, facts.title[tree.page]))]
     while stack:
         line = next(stack[-1], None)
         if line is None:
@@ -135,10 +135,10 @@ def lines(tree: MapNode, facts: PageColumns) -> Iterator[TreeLine]:
         place = _place(node, facts, label)
         yield place
         if node.children:
-            stack.append(iter(_named(node.children, facts, facts.title[node.page])))
+            stack.append(iter(_name_nodes(node.children, facts, facts.title[node.page])))
 
 
-def _named(nodes: Sequence[MapNode], facts: PageColumns, parent: str) -> list[tuple[MapNode, str]]:
+def _name_nodes(nodes: Sequence[MapNode], facts: PageColumns, parent: str) -> list[tuple[MapNode, str]]:
     return list(zip(nodes, _names(nodes, facts, parent), strict=True))
 
 
@@ -175,7 +175,7 @@ def _matches(facts: PageColumns, text: str) -> Iterator[TreeLine]:
     hits = [
         page for page in range(len(facts.url)) if low in facts.url[page].lower() or low in facts.title[page].lower()
     ]
-    for page in sorted(hits, key=lambda page: -facts.rank[page])[:FOUND]:
+    for page in sorted(hits, key=lambda page: -facts.rank[page])[:MOST_MATCHES]:
         one = facts.page(page)
         yield TreeLine(
             "leaf",
@@ -191,7 +191,7 @@ def _matches(facts: PageColumns, text: str) -> Iterator[TreeLine]:
 
 def picture(request: Request) -> Response:
     """The map as areas, as an image."""
-    return rendering.drawing(_written(request, "svg"))
+    return rendering.drawing(_write_map(request, "svg"))
 
 
 def file(request: Request) -> Response:
@@ -199,14 +199,14 @@ def file(request: Request) -> Response:
     ending = request.path_params["ending"]
     if ending not in FILES:
         raise UsageError(f"there is no such file of a map: choose {', '.join(FILES)}")
-    content = _written(request, ending)
+    content = _write_map(request, ending)
     return rendering.drawing(content, f"{request.path_params['name']}-map.{ending}")
 
 
 FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
 
 
-def _written(request: Request, ending: str) -> str | bytes:
+def _write_map(request: Request, ending: str) -> str | bytes:
     _, site = site_of(request)
     text, data = io.StringIO(newline=""), io.BytesIO()
     match ending:
@@ -268,7 +268,8 @@ def place_of(site: Site, url: Url) -> MapPlace | None:
     beside = np.flatnonzero(parent == parent[page]) if len(way) > 1 else np.zeros(0, np.int64)
     below = np.flatnonzero(parent == page)
     best = [
-        group[np.argsort(-rank[group], kind="stable")][:BESIDE].tolist() for group in (beside[beside != page], below)
+        group[np.argsort(-rank[group], kind="stable")][:MOST_SIBLINGS].tolist()
+        for group in (beside[beside != page], below)
     ]
     return MapPlace(
         str(site.key), len(site.site_map.order), int(site.site_map.depth[page]), float(rank[page]),

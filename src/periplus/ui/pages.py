@@ -25,7 +25,7 @@ from periplus.model.web import Url
 from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
-from periplus.ui.state import folder_of, named_in, now, state_of
+from periplus.ui.state import folder_of, name_and_folder, now, state_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import JsonObject, frozen
@@ -45,7 +45,7 @@ LINKS = 300  # of each direction that are named
 BLOCKS = 3_000
 SOURCE_CHARS = 300_000
 READ_S = 10.0
-PULLED = ("image", "style", "script", "font", "media", "frame", "embed")
+RESOURCE_KINDS = ("image", "style", "script", "font", "media", "frame", "embed")
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "times", "target_reason", "target_status")
 
 
@@ -71,7 +71,7 @@ def page(request: Request) -> Response:
             "views": {key: word for key, word in VIEWS.items() if _has(one, key)},
         }
         line, parts = whole(asked, "line", 0, 0, 10_000_000), asked.getlist("parts")
-        values |= _of_view(collection, one, view, line, parts)
+        values |= _view_values(collection, one, view, line, parts)
     if view in ("", "place"):
         values |= _place(request, one.url, wait=view == "place")
     if view == "visits":
@@ -79,7 +79,7 @@ def page(request: Request) -> Response:
     return rendering.answer(request, "page.html", values)
 
 
-def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> JsonObject:
+def _view_values(collection: Collection, page: Page, view: str, line: int, parts: Sequence[str]) -> JsonObject:
     """Values that a view adds, or why nothing was stored."""
     try:
         if view == "blocks":
@@ -100,7 +100,7 @@ def _of_view(collection: Collection, page: Page, view: str, line: int, parts: Se
     if view in ("visits", "place", "screenshot"):
         return {}
     outlinks = collection.links(source=page.url, limit=LINKS, columns=LINK_COLUMNS).to_dicts()
-    pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in PULLED)
+    pulled = Counter(str(link["kind"]) for link in outlinks if link["kind"] in RESOURCE_KINDS)
     return {
         "inlinks": list(page.inlinks(LINKS)),
         "outlinks": outlinks,
@@ -114,7 +114,7 @@ def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
     _, folder = folder_of(request)
     maps, site = state_of(request).maps, str(site_key(url))
     try:
-        made = maps.of(folder, site) if wait else maps.at_hand(folder, site)
+        made = maps.of(folder, site) if wait else maps.cached_site(folder, site)
     except UsageError as error:
         return {"place": None, "no_place": str(error)}
     place = place_of(made, url) if made else None
@@ -142,7 +142,7 @@ def _has(page: Page, view: str) -> bool:
 
 def _source(page: Page, content: bytes, line: int) -> JsonObject:
     """line: that is marked, from 1; 0: none."""
-    text = decoded(content, page.row.charset or "")
+    text = decode(content, page.row.charset or "")
     ends = [0, *(end.end() for end in islice(_LINE_END.finditer(text[:SOURCE_CHARS]), line))]
     start, end = (ends[line - 1], [*ends, SOURCE_CHARS][line]) if 0 < line <= len(ends) else (SOURCE_CHARS,) * 2
     return {
@@ -155,7 +155,7 @@ def _source(page: Page, content: bytes, line: int) -> JsonObject:
     }
 
 
-def decoded(content: bytes, charset: str) -> str:
+def decode(content: bytes, charset: str) -> str:
     """For eyes: in its encoding, or in UTF-8 where Python has no such encoding."""
     try:
         return content.decode(charset or "utf-8", "replace")
@@ -176,16 +176,16 @@ def _raw(page: Page, view: str) -> Response:
 
 # A page of the web on our own origin: no script, no form, no frame, nothing from elsewhere. It keeps the origin, else
 # its own parts would be a stranger's; without scripts nothing can use that.
-AS_IT_WAS = (
+COPY_POLICY = (
     "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
 )
-_SHOWN = re.compile(
+_INLINE_TYPES = re.compile(
     r"(image|font)/[\w.+-]+|text/(css|html|plain)|application/(xhtml\+xml|octet-stream|(x-)?font-[\w.-]+)", re.ASCII
 )
 
 
-def as_it_was(request: Request) -> Response:
+def page_copy(request: Request) -> Response:
     """A stored page, or a part of a page, for the browser; 404 for anything else."""
     _, folder = folder_of(request)
     if not (url := request.query_params.get("url", "")):
@@ -200,9 +200,9 @@ def as_it_was(request: Request) -> Response:
         if (target := one.leads_to()) is not None:
             return RedirectResponse(place_of(target, ""), 303)
         content, media_type = one.as_it_was(place_of)
-    if not _SHOWN.fullmatch(media_type):
+    if not _INLINE_TYPES.fullmatch(media_type):
         raise UsageError(f"{media_type} is not shown: download it from the view Source of the page")
-    headers = {"content-security-policy": AS_IT_WAS}
+    headers = {"content-security-policy": COPY_POLICY}
     charset = "; charset=utf-8" if media_type.startswith("text/") and media_type != "text/plain" else ""
     return Response(content, headers=headers | {"content-type": media_type + charset})
 
@@ -228,21 +228,21 @@ class PageSearch:
     indexing: bool = False  # goes on beside this answer, which lacks what is not searchable yet
 
 
-def in_one(request: Request) -> Response:
-    name, folder = named_in(request)
+def search_collection(request: Request) -> Response:
+    name, folder = name_and_folder(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
     like = request.query_params.get("like", "").strip()[:2000]
-    answers = [_searched(request, name, {"": folder}, at, like)] if query or like else []
+    answers = [_search(request, name, {"": folder}, at, like)] if query or like else []
     return _answer(request, answers, {"name": name, "at": at, "per": HITS, "like": like})
 
 
-def in_all(request: Request) -> Response:
+def search_all(request: Request) -> Response:
     """The pages of all collections in one order; what cannot be read is named."""
     at = whole(request.query_params, "at", 1, 1, 1000)
-    return _answer(request, _all_searched(request, at) if _query(request) else [], {"at": at, "per": HITS})
+    return _answer(request, _search_all(request, at) if _query(request) else [], {"at": at, "per": HITS})
 
 
-def _all_searched(request: Request, at: int) -> list[PageSearch]:
+def _search_all(request: Request, at: int) -> list[PageSearch]:
     shown = state_of(request).places
     folders, faults = shown.collections(), list[PageSearch]()
     for name, folder in list(folders.items()):
@@ -252,7 +252,7 @@ def _all_searched(request: Request, at: int) -> list[PageSearch]:
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
             del folders[name]
-    return [_searched(request, "", folders, at), *faults] if folders else faults
+    return [_search(request, "", folders, at), *faults] if folders else faults
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
@@ -266,7 +266,7 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _searched(request: Request, name: str, folders: Mapping[str, Path], at: int, like: str = "") -> PageSearch:
+def _search(request: Request, name: str, folders: Mapping[str, Path], at: int, like: str = "") -> PageSearch:
     """Results of several collections, by their names, merged. like: a page for similarity by the collection's vectors;
     empty: words only.
     """

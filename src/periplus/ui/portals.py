@@ -27,9 +27,9 @@ from periplus.ui.safety import files_of, form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.values import JsonObject
 
-PER = 20  # entries a page
+PER_PAGE = 20  # entries a page
 SITES = 60  # named on the screen; the table has all
-PICKED = "pick-"  # fields of a form that name chosen entries
+PICK_PREFIX = "pick-"  # fields of a form that name chosen entries
 # A portal holds words of the web: no script, no form, nothing from elsewhere. It keeps our origin, else its own style
 # sheet would be a stranger's.
 PREVIEW = (
@@ -38,7 +38,7 @@ PREVIEW = (
 )
 
 
-def portals(request: Request, refused: rendering.Refused | None = None) -> Response:
+def portals(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     state = state_of(request)
     name, folder = folder_of(request)
@@ -91,14 +91,15 @@ def review(request: Request) -> Response:
         "built": one.built, "run": one.run,
         "covered": one.covered, "lacks": one.lacks, "decided": one.decided, "kind": kind, "counts": counts,
         "total": len(entries), "at": at,
-        "entries": entries[(at - 1) * PER : at * PER], "sites": one.sites[:SITES], "sites_in_all": len(one.sites),
+        "entries": entries[(at - 1) * PER_PAGE : at * PER_PAGE],
+        "sites": one.sites[:SITES], "sites_in_all": len(one.sites),
         "jobs": jobs_about(state, name, lambda order: _is_about(order, chosen)),
         "schedules": _schedules(state, folder, chosen),
     }  # fmt: skip
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     more = {
-        "pages": (len(entries) + PER - 1) // PER, "periods": list(PERIODS), "kinds": KINDS,
+        "pages": (len(entries) + PER_PAGE - 1) // PER_PAGE, "periods": list(PERIODS), "kinds": KINDS,
         "published": frozenset(published_files(folder / work.PORTAL_FOLDER / chosen)), "topics": topic_names(folder),
         "every": next((word for word, seconds in PERIODS.items() if seconds == one.portal.period_s), ""),
     }  # fmt: skip
@@ -123,7 +124,11 @@ def _text(entry: ReviewEntry) -> str:
 def _at(text: str, entries: int) -> int:
     """The page from 1; one beyond the last is the last, for entries go when they are decided on."""
     return max(
-        1, min(int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1, (entries + PER - 1) // PER)
+        1,
+        min(
+            int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1,
+            (entries + PER_PAGE - 1) // PER_PAGE,
+        ),
     )
 
 
@@ -146,7 +151,9 @@ def decide(request: Request) -> Response:
     if verb not in work.VERBS:
         raise UsageError(f"unknown action {verb[:50]!r}: choose {', '.join(work.VERBS)}")
     picked = (
-        [form[verb]] if form.get(verb) else [field.removeprefix(PICKED) for field in form if field.startswith(PICKED)]
+        [form[verb]]
+        if form.get(verb)
+        else [field.removeprefix(PICK_PREFIX) for field in form if field.startswith(PICK_PREFIX)]
     )
     if not picked:
         raise UsageError("no entry is selected")
@@ -158,7 +165,7 @@ def decide(request: Request) -> Response:
     return rendering.to_screen(name, f"portal/{chosen}{after}")
 
 
-def entry(request: Request, refused: rendering.Refused | None = None) -> Response:
+def entry(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
     name, folder = folder_of(request)
     one = review_of(folder, request.path_params["portal"])
@@ -269,7 +276,7 @@ def preview(request: Request) -> Response:
     return FileResponse(out / path, media_type=media_type, headers={**policy, "cache-control": "no-store"})
 
 
-def packed(request: Request) -> Response:
+def download(request: Request) -> Response:
     """All files of the portal as it was built last, to be put on any web server."""
     name, folder = folder_of(request)
     chosen = work.find_portal(folder, request.path_params["portal"])

@@ -43,7 +43,7 @@ class Maps:
     def __init__(self) -> None:
         self._sites: LruCache[_Key, Site] = LruCache(MAPS)
 
-    def at_hand(self, folder: Path, site: str) -> Site | None:
+    def cached_site(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
         with reading.open_reader(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
@@ -97,7 +97,7 @@ LINKS = 50_000  # links shown at once: filter further, or use `periplus survey l
 
 
 @frozen
-class Counted:
+class CountedSurvey:
     """A survey's results as they were counted. key: what they follow from; made: when."""
 
     key: _Key
@@ -116,7 +116,7 @@ class LazyTable:
     rows: Callable[[], Iterable[Sequence[object]]]
 
 
-def result_table(counted: Counted, name: str) -> LazyTable:
+def result_table(counted: CountedSurvey, name: str) -> LazyTable:
     """One of `present.survey_report`. Raises UsageError for another name."""
     table, rows = survey_table(counted.results, name)
     return LazyTable(table, counted.key, lambda: rows)
@@ -142,14 +142,14 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
 class Surveys:
     """The latest surveys that were looked at. For many threads; one is counted at a time."""
 
-    _counted: LruCache[_Key, Counted] = field(default_factory=lambda: LruCache(SURVEYS))
+    _counted: LruCache[_Key, CountedSurvey] = field(default_factory=lambda: LruCache(SURVEYS))
     # the last that were read: of a million pages they take half a gigabyte
     _rows: LruCache[_Key, SurveyRows] = field(default_factory=lambda: LruCache(1))
     _tables: LruCache[_Key, reading.Connection] = field(
         default_factory=lambda: LruCache(TABLES, reading.Connection.close)
     )
 
-    def of(self, folder: Path, order: SurveyOrder) -> Counted:
+    def of(self, folder: Path, order: SurveyOrder) -> CountedSurvey:
         """Results of the survey in folder, counted by order; title and item are the survey's own.
 
         Raises UsageError, NoCollection, StoreError.
@@ -171,19 +171,19 @@ class Surveys:
             figures = results(replace(rows, marks=marks), order, time.time())
             good_s = max(AGAIN_S, (time.monotonic() - began) / SHARE)
             return self._counted.put(
-                key, Counted((*key, version), figures, marks, time.time(), time.monotonic() + good_s)
+                key, CountedSurvey((*key, version), figures, marks, time.time(), time.monotonic() + good_s)
             )
 
     def page(self, lazy: LazyTable, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError."""
         with self._tables.lock:
-            return read_page(self._stored(lazy), lazy.table, query, columns)
+            return read_page(self._store_table(lazy), lazy.table, query, columns)
 
     def write(self, lazy: LazyTable, query: TableQuery, format: str, path: Path) -> None:
         """Every row that answers, as a file. Raises UsageError."""
         with self._tables.lock:
-            write_table(self._stored(lazy), lazy.table, query, format, path)
+            write_table(self._store_table(lazy), lazy.table, query, format, path)
 
-    def _stored(self, lazy: LazyTable) -> reading.Connection:
+    def _store_table(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
         return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))

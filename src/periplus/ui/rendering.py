@@ -29,7 +29,7 @@ from periplus.ui.users import Role
 from periplus.urls.canonical import url_id
 
 PROBLEM = "application/problem+json"  # RFC 9457
-Refused = tuple[Mapping[str, str], str]  # a form that was sent, to be mended, and why
+RefusedForm = tuple[Mapping[str, str], str]  # a form that was sent, to be mended, and why
 # for what we draw of a site's own words
 SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
 MEDIA = {  # by the ending of a file
@@ -119,7 +119,7 @@ def _environment() -> jinja2.Environment:
         "iso": wording.iso, "short": wording.short,
         "reason": lambda name: wording.REASON_WORDS.get(Reason(name), name) if name in list(Reason) else name,
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
-        "cut": cut, "page_key": page_key, "path": path_of, "job_remedy": wording.job_remedy, "filled": filled,
+        "cut": cut, "page_key": page_key, "path": path_of, "job_remedy": wording.job_remedy, "filled": filled_fields,
     }  # fmt: skip
     made.globals |= {
         "version": VERSION,
@@ -134,7 +134,7 @@ def page_key(url: str) -> str:
     return f"{url_id(Url(url)) & (1 << 64) - 1:016x}" if url.startswith(("http://", "https://")) else ""
 
 
-def filled(form: Mapping[str, str], prefix: str = "") -> list[str]:
+def filled_fields(form: Mapping[str, str], prefix: str = "") -> list[str]:
     """Names of a form's filled fields with this prefix."""
     return [name for name, text in form.items() if name.startswith(prefix) and text.strip()]
 
@@ -216,7 +216,7 @@ def answer(request: Request, template: str, values: Mapping[str, object], status
     if wants_json(request):
         body = json.dumps(plain(values), ensure_ascii=False).encode("utf-8", "replace")
         return Response(body, status, media_type=PROBLEM if template == "error.html" else "application/json")
-    return HTMLResponse(rendered(request, template, values).encode("utf-8", "replace"), status)
+    return HTMLResponse(render(request, template, values).encode("utf-8", "replace"), status)
 
 
 def answer_form(
@@ -224,7 +224,7 @@ def answer_form(
     template: str,
     values: Mapping[str, object],
     line: Callable[[Mapping[str, str]], str],
-    refused: Refused | None = None,
+    refused: RefusedForm | None = None,
 ) -> Response:
     """A screen with a form as the address fills it, with the commands that this means, or why it means nothing.
 
@@ -239,7 +239,7 @@ def answer_form(
         return answer(request, template, {**values, "line": "", "fault": str(error)})
 
 
-def rendered(request: Request, template: str, values: Mapping[str, object]) -> str:
+def render(request: Request, template: str, values: Mapping[str, object]) -> str:
     """A template with what every page has.
 
     nonce: of scripts; csrf_token: of forms; here: the path; asked: the address's parameters;

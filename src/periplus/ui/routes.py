@@ -31,7 +31,7 @@ from periplus.ui import (
     tables,
     topics,
 )
-from periplus.ui.description import TEXT, Handler, Screen, described, one_of, whole_number
+from periplus.ui.description import TEXT, Handler, Screen, describe, enum, whole_number
 from periplus.ui.safety import needing
 from periplus.ui.state import state_of
 from periplus.ui.users import Role
@@ -49,7 +49,7 @@ _START = (
     {"collections": list[start.CollectionRow], "total": start.CollectionRow, "in_all": int,
         "states": dict[str, int], "chosen": dict[str, str], "periods": list[str], "line": str, "fault": str,
         "every": str, "works": bool, "base": str, "open_jobs": int},
-    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (one_of(*PERIODS), "how often"),
+    {"url": (TEXT, "start URLs; `line` is the command that fetches them"), "every": (enum(*PERIODS), "how often"),
         "named": (TEXT, "only collections with this in the name"), "state": (TEXT, "only in this state"),
         "sort": (TEXT, "a column; - reverses the order")},
 )  # fmt: skip
@@ -59,7 +59,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("/new", *_START, take=start.begin, take_role=Role.WORK),
     Screen("/jobs", start.jobs, {"jobs": list[start.JobRow], "schedules": _ROWS, "works": bool, "base": str,
         "collections": list[str]}),
-    Screen("/search", pages.in_all, {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
+    Screen("/search", pages.search_all,
+        {"query": str, "results": list[pages.PageSearch], "at": int, "per": int}, _WORDS),
     Screen(_C + "/live", live.live, {"name": str, "missing": str, "figures": list[tuple[str, int, str]],
         "failure": str, "read": int, "overview": Overview | None}),
     Screen(_C + "/settings", live.settings, {"name": str, "file": str}),
@@ -80,7 +81,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen(
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
-        {"url!": (TEXT, "the page"), "view": (one_of(*pages.VIEWS), "what to show of the page"),
+        {"url!": (TEXT, "the page"), "view": (enum(*pages.VIEWS), "what to show of the page"),
             "line": (whole_number(1, 10_000_000), "line of the source to highlight")},
     ),
     Screen(
@@ -91,7 +92,7 @@ SCREENS: tuple[Screen, ...] = (
         take=faults.decide,
     ),
     Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses"),
-        "tree": (one_of("links", "folders"), "what hangs below what")}),
+        "tree": (enum("links", "folders"), "what hangs below what")}),
     Screen(
         _C + "/site", site.site,
         {"name": str, "site": str, "sites": list[str], "under": str},
@@ -100,7 +101,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen(_C + "/graph", graph.graph, {"name": str, "request": graph.NeighbourRequest, "graph": graph.Around | None},
         {"node": (TEXT, "page, directory or site in the centre")}),
     Screen(
-        _C + "/search", pages.in_one,
+        _C + "/search", pages.search_collection,
         {"name": str, "query": str, "results": list[pages.PageSearch], "at": int, "per": int},
         _WORDS | {"at": (whole_number(1, 1000), "number of the page of hits")},
     ),
@@ -162,7 +163,7 @@ FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send 
 }
 FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/events": live.events,
-    _C + "/as-it-was": pages.as_it_was,
+    _C + "/as-it-was": pages.page_copy,
     _C + "/map.{ending}": maps.file,
     _C + "/picture.svg": maps.picture,
     _C + "/site.json": site.values,
@@ -176,7 +177,7 @@ FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/survey/file/{what}.{ending}": surveys.file,
     _TOPIC + "/events": topics.events,
     _TOPIC + "/harvest.svg": topics.harvest,
-    _PORTAL + "/files.zip": portals.packed,
+    _PORTAL + "/files.zip": portals.download,
     _PORTAL + "/picture": portals.entry_picture,
     _PORTAL + "/site/{path:path}": portals.preview,
     _C + "/story.svg": stories.picture,
@@ -193,7 +194,7 @@ def description(request: Request) -> Response:
     """The OpenAPI description."""
     state = state_of(request)
     choices = {"name": list(state.places.collections()), "table": list(tables.SCREENS)}
-    return JSONResponse(described(SCREENS, choices, locked=state.locks.are_shut))
+    return JSONResponse(describe(SCREENS, choices, locked=state.locks.are_shut))
 
 
 def routes() -> list[Route]:

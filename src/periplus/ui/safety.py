@@ -50,7 +50,7 @@ _PARTS: Any = {"MAX_MEMORY_FILE_SIZE": FILE_BYTES}  # nothing is written to disk
 METHODS = frozenset({"GET", "HEAD", "POST"})
 
 
-class NotAllowed(UsageError):
+class RoleError(UsageError):
     """A user's role does not let them do this."""
 
 
@@ -89,7 +89,7 @@ class Locks:
         return bool(self.token or self.users.all())
 
     @property
-    def others_can_ask(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether requests may come from other people or machines: every guard of what only the owner of this machine
         may do asks this. True with a token, users, a further name (a proxy), or an address that is not loopback.
         """
@@ -248,18 +248,18 @@ class Guard:
             "role": None,
         }
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 set_headers(MutableHeaders(scope=message), nonce)
             await send(message)
 
-        outcome = await self._check(scope, Request(scope, receive))
+        outcome = await self._read_body(scope, Request(scope, receive))
         if isinstance(outcome, bytes):
-            await self._app(scope, _replay_body(outcome, receive), send_guarded)
+            await self._app(scope, _replay_body(outcome, receive), send_with_headers)
         else:
-            await outcome(scope, receive, send_guarded)
+            await outcome(scope, receive, send_with_headers)
 
-    async def _check(self, scope: Scope, request: Request) -> bytes | Response:
+    async def _read_body(self, scope: Scope, request: Request) -> bytes | Response:
         """The body of a request, or the response that refuses it."""
         return self._refusal(scope) or await self._form(scope, request)
 
@@ -287,7 +287,7 @@ class Guard:
         return RedirectResponse(LOGIN, 303) if scope["method"] == "GET" else PlainTextResponse("Log in first.", 403)
 
     async def _form(self, scope: Scope, request: Request) -> bytes | Response:
-        """Reads a POST's form for the screens. Returns as `_check`."""
+        """Reads a POST's form for the screens. Returns as `_read_body`."""
         if scope["method"] != "POST":
             return b""
         headers = Headers(scope=scope)
@@ -363,7 +363,7 @@ def needing(role: Role, handler: Callable[[Request], Response]) -> Callable[[Req
     def answer(request: Request) -> Response:
         own = request.scope["periplus"]["role"]
         if own is None or not own.allows(role):
-            raise NotAllowed(f"this takes the role {role}; yours is {own or 'none'}. An administrator may change it.")
+            raise RoleError(f"this takes the role {role}; yours is {own or 'none'}. An administrator may change it.")
         return handler(request)
 
     return answer
@@ -406,7 +406,7 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
 STOP_S = 2  # for open answers when the server stops: streams never end on their own
 
 
-def serve_until_stopped(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
+def run_server(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
     """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
 
     False: it could not begin, most often because the port is taken.

@@ -64,27 +64,27 @@ COLUMNS = (  # of the list: what it is ordered by, the word for it, and its clas
 )  # fmt: skip
 
 
-def ordered(rows: Iterable[CollectionRow], sort: str) -> list[CollectionRow]:
+def sort_rows(rows: Iterable[CollectionRow], sort: str) -> list[CollectionRow]:
     """The rows by one of `_ORDERS`, - before it turns it round; by name where it is no such word."""
     by_name = sorted(rows, key=_ORDERS["name"])
     order = _ORDERS.get(sort.removeprefix("-"), _ORDERS["name"])
     return sorted(by_name, key=order, reverse=sort.startswith("-"))
 
 
-def summed(rows: Sequence[CollectionRow]) -> CollectionRow:
+def sum_rows(rows: Sequence[CollectionRow]) -> CollectionRow:
     """All rows as one; last: of the latest run."""
     sums = {name: sum(getattr(row, name) for row in rows) for name in _SUMS}
     return CollectionRow("", **sums, last=max((row.last for row in rows), default=0.0))
 
 
-def start(request: Request, refused: rendering.Refused | None = None) -> Response:
+def start(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """The list of collections and the form; with a form in the address, the command that it means."""
     state = state_of(request)
     with state.queue() as queue:
         open_jobs = queue.open_jobs()
     files = state.settings_files()
     presets = read_presets(files)
-    local = not state.locks.others_can_ask
+    local = not state.locks.is_shared
     rows = [_row(name, state.places.place(folder)) for name, folder in state.places.collections().items()]
     chosen = {name: text for name in ("named", "state", "sort") if (text := request.query_params.get(name, ""))}
     shown = [
@@ -95,12 +95,12 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
     ]
     values = {
         "title": "Collections",
-        "collections": ordered(shown, chosen.get("sort", "")),
-        "total": summed(shown), "in_all": len(rows), "chosen": chosen,
-        "states": Counter(row.state or NO_RUN for row in ordered(rows, "state") if not row.fault),
+        "collections": sort_rows(shown, chosen.get("sort", "")),
+        "total": sum_rows(shown), "in_all": len(rows), "chosen": chosen,
+        "states": Counter(row.state or NO_RUN for row in sort_rows(rows, "state") if not row.fault),
         "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
-        "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered(state),
+        "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered_consents(state),
         "settings_presets": list(presets.values()),
     }  # fmt: skip
     if not rendering.wants_json(request):
@@ -118,16 +118,14 @@ def start(request: Request, refused: rendering.Refused | None = None) -> Respons
     )
 
 
-def offered(state: AppState) -> dict[str, str]:
+def offered_consents(state: AppState) -> dict[str, str]:
     """Consents of this server: for private addresses only if no other machine can connect."""
-    return {
-        name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.others_can_ask
-    }
+    return {name: words for name, words in CONSENTS.items() if name != "consent_private" or not state.locks.is_shared}
 
 
 def allows_private(state: AppState, form: Mapping[str, str]) -> bool:
     """Whether a form consents to private addresses. Raises UsageError where others can ask this server."""
-    if form.get("consent_private") and state.locks.others_can_ask:
+    if form.get("consent_private") and state.locks.is_shared:
         raise UsageError(
             "private addresses are allowed only if the server listens on this machine alone: else write "
             "allow_private = true into the periplus.toml beside the collections, or into the collection's own"
@@ -140,7 +138,7 @@ def begin(request: Request) -> Response:
     state, form = state_of(request), form_of(request)
     try:
         allows_private(state, form)
-        job = job_request(form, read_presets(state.settings_files()), local=not state.locks.others_can_ask)
+        job = job_request(form, read_presets(state.settings_files()), local=not state.locks.is_shared)
         if job.campaign is not None:
             survey.create(state.places.base / job.folder, job.campaign)
     except UsageError as error:
@@ -158,7 +156,7 @@ def save_preset(request: Request) -> Response:
     path = state.places.base / SETTINGS_FILE
     try:
         name = form.get("preset_name", "").strip()
-        values = everyday_values(form) | setting_values(form, local=not state.locks.others_can_ask)
+        values = everyday_values(form) | setting_values(form, local=not state.locks.is_shared)
         text = with_preset(path.read_text("utf-8") if path.is_file() else "", name, values)
         draft = path.with_suffix(".part")
         draft.write_text(text, "utf-8")
@@ -173,12 +171,12 @@ def save_preset(request: Request) -> Response:
 def _row(name: str, place: Path | str) -> CollectionRow:
     try:
         with open_collection(place, time_limit_s=READ_S) as collection:
-            return _of_status(name, collection.status(0))
+            return _status_row(name, collection.status(0))
     except PeriplusError as error:
         return CollectionRow(name, fault=str(error))
 
 
-def _of_status(name: str, status: Status) -> CollectionRow:
+def _status_row(name: str, status: Status) -> CollectionRow:
     run = status.runs[-1] if status.runs else None
     counts = urls_by_state(status.counts)
     last = (run.ended or run.started) if run else 0.0
@@ -196,7 +194,7 @@ def _of_status(name: str, status: Status) -> CollectionRow:
     )
 
 
-SHOWN = 100
+MOST_JOBS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +210,7 @@ class JobRow:
 def jobs(request: Request) -> Response:
     state = state_of(request)
     with state.queue() as queue:
-        latest, schedules = queue.jobs(most=SHOWN), queue.schedules()
+        latest, schedules = queue.jobs(most=MOST_JOBS), queue.schedules()
     names = list(state.places.collections())
     rows = [
         {

@@ -36,14 +36,14 @@ from periplus.values import frozen
 _log = logging.getLogger(__name__)
 DATABASE = "collection.db"
 OPEN = (JobState.QUEUED, JobState.RUNNING)
-JOBS_LOOKED_AT = 200
-LAYOUTS_REMEMBERED = 4  # of ten thousand pages each takes 10 MB
-PARTS_REMEMBERED = 50  # of screens that are watched
-COPIES_REMEMBERED = 1_000  # that they were made
+RECENT_JOBS = 200
+CACHED_LAYOUTS = 4  # of ten thousand pages each takes 10 MB
+CACHED_PARTS = 50  # of screens that are watched
+CACHED_COPIES = 1_000  # that they were made
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 
 
-class BeingCopied(StoreError):
+class CopyPending(StoreError):
     """The copy of a collection in a database is not there yet: screens wait for it."""
 
 
@@ -60,7 +60,7 @@ class Places:
     folders: tuple[Path, ...]
     single: tuple[Path, ...] = ()
     stored: Mapping[Path, str] = field(default_factory=dict)
-    copies: Background[str, Path] = field(default_factory=lambda: Background(COPIES_REMEMBERED))
+    copies: Background[str, Path] = field(default_factory=lambda: Background(CACHED_COPIES))
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, sorted by name. Equal names get a number."""
@@ -81,7 +81,7 @@ class Places:
         """
         address = self.stored.get(folder)
         if address and self.copies.of(address, lambda: folder_of_place(address), COPY_WAIT_S) is None:
-            raise BeingCopied(
+            raise CopyPending(
                 "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
                 "collections, need none where readers share an index."
             )
@@ -153,8 +153,8 @@ class AppState:
     surveys: Surveys = field(default_factory=Surveys)
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
     labelling: Sessions = field(default_factory=Sessions)
-    layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(LAYOUTS_REMEMBERED))
-    parts: LruCache[str, MovingPart] = field(default_factory=lambda: LruCache(PARTS_REMEMBERED))
+    layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(CACHED_LAYOUTS))
+    parts: LruCache[str, MovingPart] = field(default_factory=lambda: LruCache(CACHED_PARTS))
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:
@@ -194,7 +194,7 @@ class AppState:
     def jobs_of(self, name: str) -> list[Job]:
         """The collection's jobs among the last JOBS_LOOKED_AT, the latest first."""
         with self.queue() as queue:
-            jobs = queue.jobs(most=JOBS_LOOKED_AT)
+            jobs = queue.jobs(most=RECENT_JOBS)
         folder = self.places.collections().get(name)
         word = self.folder_word(folder) if folder else name + SUFFIX
         return [job for job in jobs if works_on(job, name, folder) or word in job.order.command]
@@ -230,7 +230,7 @@ def folder_of(request: Request) -> tuple[str, Path]:
     return name, folder
 
 
-def named_in(request: Request) -> tuple[str, Path]:
+def name_and_folder(request: Request) -> tuple[str, Path]:
     """The same, of a collection in a database whether its copy is made or not. Raises NoCollection."""
     name = request.path_params["name"]
     return name, state_of(request).places.folder(name)
@@ -241,7 +241,7 @@ def place_of(request: Request) -> tuple[str, Path, Path | str]:
 
     Raises NoCollection, and as `Places.read`.
     """
-    (name, folder), places = named_in(request), state_of(request).places
+    (name, folder), places = name_and_folder(request), state_of(request).places
     return name, places.read(folder), places.place(folder)
 
 

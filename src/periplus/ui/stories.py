@@ -24,13 +24,13 @@ from periplus.present.influence import (
     write_influence_csv,
     write_influence_json,
 )
-from periplus.present.stories import ORDER_WORDS, dated, delay, write_cascade_svg
+from periplus.present.stories import ORDER_WORDS, delay, format_date, write_cascade_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
 from periplus.values import JsonObject
 
-SHOWN = 30  # stories on the screen; the table has all
+MOST_STORIES = 30  # stories on the screen; the table has all
 SITES = 20  # sites chosen by default
 SITES_MOST = 200
 ENTRIES_MOST = 20_000  # (story, site) of which a choice is made while one waits: a second
@@ -48,9 +48,9 @@ def stories(request: Request) -> Response:
     }  # fmt: skip
     if latest is not None:
         values |= {
-            "stories": [_row(number, story) for number, story in enumerate(latest.stories[:SHOWN], 1)],
+            "stories": [_row(number, story) for number, story in enumerate(latest.stories[:MOST_STORIES], 1)],
             "stories_in_all": len(latest.stories),
-            "pages": latest.pages, "sites": len(latest.posts), "digests": list(latest.digests[:SHOWN]),
+            "pages": latest.pages, "sites": len(latest.posts), "digests": list(latest.digests[:MOST_STORIES]),
             **_reading(latest, request.query_params),
         }  # fmt: skip
     return rendering.answer(request, "stories.html", values)
@@ -84,7 +84,7 @@ def _reading(stories: Stories, asked: Mapping[str, str]) -> JsonObject:
         "chosen": [],
     }
     try:
-        cascades, chosen = _chosen(stories, objective, most)
+        cascades, chosen = _choose_sites(stories, objective, most)
     except UsageError as error:
         return values | {"no_choice": str(error)}
     rows = [
@@ -104,7 +104,7 @@ def _objective(asked: Mapping[str, str]) -> tuple[Objective, int]:
     return Objective(choice(asked, "objective", list(Objective), Objective.DL)), whole(asked, "k", SITES, 1, SITES_MOST)
 
 
-def _chosen(stories: Stories, objective: Objective, most: int) -> tuple[Cascades, Influence]:
+def _choose_sites(stories: Stories, objective: Objective, most: int) -> tuple[Cascades, Influence]:
     """Raises UsageError where there is nothing to choose by, or so much that one would wait."""
     entries = sum(len(one.sites) for one in stories.stories)
     if not stories.stories:
@@ -125,7 +125,7 @@ def influence_file(request: Request) -> Response:
     if latest is None:
         raise UsageError("stories were not computed yet")
     objective, most = _objective(request.query_params)
-    cascades, chosen = _chosen(latest, objective, most)
+    cascades, chosen = _choose_sites(latest, objective, most)
     out, file = io.StringIO(newline=""), f"{name}-influence.{ending}"
     match ending:
         case "svg":
@@ -150,7 +150,7 @@ def story(request: Request) -> Response:
     rows = [
         {
             "url": page.url, "site": page.site, "title": page.title, "date": page.date.when,
-            "dated": dated(page.date, "%d %b %Y", " %H:%M"),
+            "dated": format_date(page.date, "%d %b %Y", " %H:%M"),
             "dated_by": page.date.source.value,
             "after": delay(page.date, first) if place else "", "links_to": cited[place] + 1 if place in cited else None,
             "copies": copied[place][0] + 1 if place in copied else None,

@@ -49,19 +49,19 @@ from periplus.present.survey_report import HEAT_SITES
 from periplus.schedule.survey import within_of
 from periplus.settings import SUFFIX
 from periplus.ui import rendering
-from periplus.ui.live import pushed
-from periplus.ui.remembered import LINKS, Counted, LazyTable, link_table, result_table, standing_table
-from periplus.ui.rendering import Refused
+from periplus.ui.live import push
+from periplus.ui.remembered import LINKS, CountedSurvey, LazyTable, link_table, result_table, standing_table
+from periplus.ui.rendering import RefusedForm
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
-from periplus.ui.tables import columns_of, page_values, query_of, sent
+from periplus.ui.tables import columns_of, page_values, query_of, send_file
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
 from periplus.values import JsonObject, Pairs, frozen
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # shown while they change; the table has all
-CHOSEN = "site:"  # what a ticked site's field is called, with its prefixes
+SITE_FIELD = "site:"  # what a ticked site's field is called, with its prefixes
 
 
 @frozen
@@ -83,7 +83,7 @@ class SurveyRow:
 FORM: JsonObject = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
 
 
-def surveys(request: Request, refused: Refused | None = None) -> Response:
+def surveys(request: Request, refused: RefusedForm | None = None) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     state = state_of(request)
     places = {name: state.places.place(folder) for name, folder in state.places.collections().items()}
@@ -152,7 +152,7 @@ def create(request: Request) -> Response:
     return rendering.to_screen(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey")
 
 
-def survey(request: Request, refused: Refused | None = None) -> Response:
+def survey(request: Request, refused: RefusedForm | None = None) -> Response:
     """Progress of the survey; for a collection without a survey, the form that creates it."""
     name, folder = folder_of(request)
     word = state_of(request).folder_word(folder)
@@ -230,10 +230,10 @@ def _best(sites: tuple[SiteProgress, ...]) -> list[JsonObject]:
 def events(request: Request) -> Response:
     """The moving part, each time that it changed."""
     values(request)  # refuses what is not there before the stream begins
-    return pushed(
+    return push(
         request,
         f"survey {request.path_params['name']}",
-        lambda asking: rendering.rendered(asking, "survey_part.html", values(asking)),
+        lambda asking: rendering.render(asking, "survey_part.html", values(asking)),
     )
 
 
@@ -251,7 +251,7 @@ def change(request: Request) -> Response:
         case "decide":
             status = SiteStatus(choice(form, "status", list(SiteStatus), None))
             start = form.get("start", "").strip()
-            decide(place, chosen(form), status, form.get("tags", "").split(), start=start, now=now())
+            decide(place, chosen_prefixes(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
             raise UsageError(f"unknown action {what[:50]!r}")
     homes.folder_of(place)  # the local copy of a database gets it too
@@ -266,9 +266,11 @@ def _stop(state: AppState, name: str, folder: Path, place: Path | str) -> None:
         api_survey.stop(place)
 
 
-def chosen(form: Mapping[str, str]) -> list[str]:
+def chosen_prefixes(form: Mapping[str, str]) -> list[str]:
     """Prefixes of the ticked sites and of the typed ones."""
-    ticked = [prefix for field in form if field.startswith(CHOSEN) for prefix in field.removeprefix(CHOSEN).split()]
+    ticked = [
+        prefix for field in form if field.startswith(SITE_FIELD) for prefix in field.removeprefix(SITE_FIELD).split()
+    ]
     return [*ticked, *form.get("others", "").split()]
 
 
@@ -283,9 +285,9 @@ def _back(form: Mapping[str, str]) -> str:
 COUNTING = ("model", "met_by", "strong_least", "strong_share", "back_least")  # in the address: how is counted
 LINKING = ("kind", "of", "on", "to", "words")  # and which links are looked at
 MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SITES
-MARKED = 200  # decisions that are listed
+MOST_MARKS = 200  # decisions that are listed
 NETWORK_SITES = 200
-TICKED = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
+TICK_COLUMNS = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
 HEADS = {  # labels of columns with unclear names
     "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
     "back": "links back to", "in_links": "links in", "in_units": "from sites", "out_links": "links out",
@@ -401,7 +403,7 @@ def view(request: Request) -> Response:
     return rendering.answer(request, "survey_view.html", values)
 
 
-def _table(request: Request, name: str, counted: Counted | None = None) -> LazyTable:
+def _table(request: Request, name: str, counted: CountedSurvey | None = None) -> LazyTable:
     """A table by its name. Raises UsageError."""
     _, folder = folder_of(request)
     state, asked = state_of(request), request.query_params
@@ -416,7 +418,7 @@ def _table(request: Request, name: str, counted: Counted | None = None) -> LazyT
 def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> JsonObject:
     """A page of a table, as table screens have it."""
     query, at = _query(request)
-    names, ticked = columns_of(request.query_params) or columns, TICKED.get(table.table.name)
+    names, ticked = columns_of(request.query_params) or columns, TICK_COLUMNS.get(table.table.name)
     page = state_of(request).surveys.page(table, query, (*names, ticked) if ticked else names)
     ticks = [row[-1] for row in page.rows] if ticked else []
     if ticked:
@@ -432,7 +434,7 @@ def _query(request: Request) -> tuple[TableQuery, int]:
     return query_of({name: text for name, text in request.query_params.items() if name not in (*COUNTING, *LINKING)})
 
 
-def _figures(shown: str, counted: Counted) -> JsonObject:
+def _figures(shown: str, counted: CountedSurvey) -> JsonObject:
     """Values of a view beside its table."""
     results = counted.results
     match shown:
@@ -440,7 +442,7 @@ def _figures(shown: str, counted: Counted) -> JsonObject:
             kinds = Counter(site.kind for site in results.companions)
             return {
                 "classes": {kind.value: kinds[kind] for kind in CompanionClass},
-                "decided": _decided(counted.marks),
+                "decided": _decisions(counted.marks),
                 "gains": _gains(results.companions),
             }
         case "indicators":
@@ -468,12 +470,12 @@ def _figures(shown: str, counted: Counted) -> JsonObject:
     return {}
 
 
-def _decided(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
+def _decisions(marks: Mapping[str, SiteMark]) -> list[SiteMark]:
     """The user's notes on sites, with excluded sites, which are in no list."""
     return sorted(
         (mark for mark in marks.values() if mark.status is not SiteStatus.DISCOVERED),
         key=lambda mark: (mark.status.value, mark.prefix),
-    )[:MARKED]
+    )[:MOST_MARKS]
 
 
 def _gains(companions: tuple[CompanionSite, ...]) -> list[JsonObject]:
@@ -487,7 +489,7 @@ def _gains(companions: tuple[CompanionSite, ...]) -> list[JsonObject]:
         }
         for site in companions
         if site.gain is not None
-    ][:MARKED]
+    ][:MOST_MARKS]
 
 
 def table_file(request: Request) -> Response:
@@ -495,7 +497,9 @@ def table_file(request: Request) -> Response:
     name, ending = request.path_params["table"], request.path_params["ending"]
     table, (query, _) = _table(request, name), _query(request)
     surveys = state_of(request).surveys
-    return sent(f"{request.path_params['name']}-{name}", ending, lambda path: surveys.write(table, query, ending, path))
+    return send_file(
+        f"{request.path_params['name']}-{name}", ending, lambda path: surveys.write(table, query, ending, path)
+    )
 
 
 def picture(request: Request) -> Response:

@@ -19,15 +19,15 @@ from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
 from periplus.jobs.presets import whole
 from periplus.model.tables import ColumnKind
-from periplus.present.writers import writer_named, writers
+from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
 from periplus.values import JsonObject, Pairs, frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
-RESERVED = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
+RESERVED_NAMES = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
 LEADS = ("code", "cause")  # of a fault: its own screen is named by them
-AUDITED = ("faults", "issues")  # tables that take an audit
+AUDIT_TABLES = ("faults", "issues")  # tables that take an audit
 WAIT_S = 0.6  # for one; the screen is then shown as it comes
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
@@ -83,7 +83,7 @@ SCREENS = {
 }
 
 
-OF_ONE = {  # tables of a topic or portal, with its name
+NAMED_TABLES = {  # tables of a topic or portal, with its name
     "judged": TableScreen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
     "words": TableScreen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
     "entries": TableScreen(
@@ -106,16 +106,16 @@ def table(request: Request) -> Response:
     name, folder = folder_of(request)
     shown, _, ending = request.path_params["table"].partition(".")
     screen, asked, browser = screen_of(shown), dict(request.query_params), state_of(request).browser
-    if not ending and (short := shortened(request.query_params)) is not None:
+    if not ending and (short := short_query(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
     usual = tuple(condition for condition in screen.usual if condition[0] not in asked)
     query, at = query_of(asked, (*screen.fixed, *usual))
     is_shown = not ending and not rendering.wants_json(request)
-    if screen.table in AUDITED and is_shown and not browser.prepare_audit(folder, WAIT_S):
+    if screen.table in AUDIT_TABLES and is_shown and not browser.prepare_audit(folder, WAIT_S):
         return waiting(request, name, screen.title)
     if ending:
         file = f"{name}-{shown}"
-        return sent(file, ending, lambda path: browser.write(folder, screen.table, query, ending, path))
+        return send_file(file, ending, lambda path: browser.write(folder, screen.table, query, ending, path))
     columns = columns_of(asked) or screen.columns
     unseen = tuple(column for column in LEADS if column not in columns) if screen.table == "faults" else ()
     page, leads = of_screen(name, browser.page(folder, screen.table, query, (*columns, *unseen)), len(columns))
@@ -174,13 +174,15 @@ def columns_of(asked: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part for part in asked.get("columns", "").split(",") if part)
 
 
-def shortened(asked: QueryParams) -> dict[str, str] | None:
+def short_query(asked: QueryParams) -> dict[str, str] | None:
     """The short address of a form's query: `where=title&is=~a` becomes `title=~a`, columns one parameter; None: it is
     short already.
     """
     if "where" not in asked and len(asked.getlist("columns")) < 2:
         return None
-    chosen = {asked["where"]: asked.get("is", "").strip()} if asked.get("where", "") not in (*RESERVED, "") else {}
+    chosen = (
+        {asked["where"]: asked.get("is", "").strip()} if asked.get("where", "") not in (*RESERVED_NAMES, "") else {}
+    )
     others = {name: text for name, text in asked.items() if name not in ("where", "is", "at")}
     return others | chosen | ({"columns": ",".join(asked.getlist("columns"))} if "columns" in asked else {})
 
@@ -188,8 +190,8 @@ def shortened(asked: QueryParams) -> dict[str, str] | None:
 def screen_of(shown: str) -> TableScreen:
     """A table by its name in the address; `judged:films` is the table of a topic. Raises NoCollection."""
     kind, _, which = shown.partition(":")
-    if kind in OF_ONE:
-        return replace(OF_ONE[kind], title=f"{OF_ONE[kind].title}: {which}", table=shown)
+    if kind in NAMED_TABLES:
+        return replace(NAMED_TABLES[kind], title=f"{NAMED_TABLES[kind].title}: {which}", table=shown)
     if shown not in SCREENS:
         raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
     return SCREENS[shown]
@@ -202,18 +204,18 @@ def tells(facet: TableFacet, asked: Mapping[str, str]) -> bool:
 
 def query_of(asked: Mapping[str, str], fixed: Pairs = ()) -> tuple[TableQuery, int]:
     """(what is asked of a table, the page's number from 1). Raises UsageError."""
-    given = tuple((column, text) for column, text in asked.items() if column not in RESERVED and text)
+    given = tuple((column, text) for column, text in asked.items() if column not in RESERVED_NAMES and text)
     per, at = whole(asked, "per", ROWS[0], 1, ROWS[-1]), whole(asked, "at", 1, 1, 10_000_000)
     sort = tuple(part for part in asked.get("sort", "").split(",") if part)
     return TableQuery((*fixed, *given), asked.get("q", "").strip(), sort, (at - 1) * per, per), at
 
 
-def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
+def send_file(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     """A table as a file: written beside, and sent as it is whole.
 
     Raises UsageError for an ending that no writer has.
     """
-    media_type = writer_named(ending).media_type
+    media_type = find_writer(ending).media_type
     with tempfile.NamedTemporaryFile(prefix="periplus-", suffix=f".{ending}", delete=False) as file:
         path = Path(file.name)
     with contextlib.ExitStack() as unfinished:
@@ -228,7 +230,7 @@ def sent(name: str, ending: str, write: Callable[[Path], None]) -> Response:
     )
 
 
-SHOWN = 100  # entries of a list; the JSON has all
+MOST_ENTRIES = 100  # entries of a list; the JSON has all
 READ_S = 60.0
 
 
@@ -244,4 +246,4 @@ def compare(request: Request) -> Response:
             values["comparison"] = collection.diff(before, after, site=asked.get("site", ""))
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
-    return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": SHOWN})
+    return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": MOST_ENTRIES})

@@ -22,14 +22,14 @@ from periplus.model.web import Url
 from periplus.present.curves import write_harvest_svg
 from periplus.present.text import topic_values
 from periplus.ui import rendering
-from periplus.ui.live import jobs_about, pushed
+from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, place_of, state_of
 from periplus.values import JsonObject, frozen
 
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
 BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads in some seconds
-GIVEN = 8  # answers of a session that are shown
+HISTORY = 8  # answers of a session that are shown
 READ_S = 5.0
 ANSWERS = {"yes": True, "no": False}
 
@@ -48,7 +48,7 @@ class TopicRow:
     fault: str = ""
 
 
-def topics(request: Request, refused: rendering.Refused | None = None) -> Response:
+def topics(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     state = state_of(request)
     name, folder = folder_of(request)
@@ -116,12 +116,12 @@ def topic(request: Request) -> Response:
         "labels": len(stored_labels(folder, chosen)),
         "for_it": [word for word in telling if word.weight > 0][:BEST],
         "against": [word for word in telling if word.weight < 0][:BEST],
-        "starts": list(starts), "line": line, **_judged(folder, chosen), **_moving_values(request),
+        "starts": list(starts), "line": line, **_last_judgement(folder, chosen), **_moving_values(request),
     }  # fmt: skip
     return rendering.answer(request, "topic.html", values)
 
 
-def _judged(folder: Path, topic: str) -> JsonObject:
+def _last_judgement(folder: Path, topic: str) -> JsonObject:
     """The last judgement: time, number of pages, the best; and whether the topic was retrained since."""
     when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
@@ -161,11 +161,11 @@ def _moving_values(request: Request) -> JsonObject:
 def events(request: Request) -> Response:
     """The topic's jobs and its harvest, pushed each time that they changed."""
     topic_of(folder_of(request)[1], request.path_params["topic"])  # refuses what is not there before the stream begins
-    return pushed(request, f"topic {request.path_params['topic']} of {request.path_params['name']}", _moving)
+    return push(request, f"topic {request.path_params['topic']} of {request.path_params['name']}", _moving)
 
 
 def _moving(request: Request) -> str:
-    return rendering.rendered(request, "topic_part.html", _moving_values(request))
+    return rendering.render(request, "topic_part.html", _moving_values(request))
 
 
 def harvest(request: Request) -> Response:
@@ -214,7 +214,7 @@ def label(request: Request) -> Response:
             "scores": report and report.scores, "f_interval": report and report.f_interval,
             "answers": session.answers,
             "left": session.left,
-            "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.history[:GIVEN]],
+            "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.history[:HISTORY]],
         }  # fmt: skip
     labels = stored_labels(folder, chosen)
     values |= {"labels_total": len(labels), "labels_positive": sum(example.positive for example in labels)}
@@ -244,11 +244,11 @@ def answer(request: Request) -> Response:
     name, folder, place = place_of(request)
     chosen, form = request.path_params["topic"], form_of(request)
     with state_of(request).labelling.of(folder, chosen, place) as session:
-        _answered(session, form.get("what", ""), form.get("page", ""))
+        _take_answer(session, form.get("what", ""), form.get("page", ""))
     return rendering.to_screen(name, f"topic/{chosen}/label")
 
 
-def _answered(session: Labelling, what: str, url: str) -> None:
+def _take_answer(session: Labelling, what: str, url: str) -> None:
     page = session.current_page()
     if what == "undo":
         session.undo()

@@ -74,7 +74,7 @@ class Users:
             return ()
         stamp = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         if stamp != self._stamp:
-            self._secret, self._read = _parsed(self.folder / FILE)
+            self._secret, self._read = _parse(self.folder / FILE)
             self._stamp = stamp
         return self._read
 
@@ -135,7 +135,7 @@ def _matching(users: Sequence[User], given: str, attribute: str) -> User | None:
     return match
 
 
-def _parsed(path: Path) -> tuple[str, tuple[User, ...]]:
+def _parse(path: Path) -> tuple[str, tuple[User, ...]]:
     try:
         content = json.loads(path.read_text("utf-8"))
         users = tuple(replace(User(**row), role=Role(row["role"])) for row in content["users"])

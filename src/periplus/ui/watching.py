@@ -26,7 +26,7 @@ from periplus.values import frozen
 
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # counted separately, some 5 MB; pages of further branches count for their parent
-SHOWN = 40  # more is no overview
+MOST_NODES = 40  # more is no overview
 FOLDERS = 24  # that a picture names
 
 Key = tuple[str, ...]  # host and steps of the path
@@ -93,7 +93,7 @@ class Growth:
                 if new:
                     self.grown[key] += 1
 
-    def tree(self, most: int = SHOWN) -> Tree:
+    def tree(self, most: int = MOST_NODES) -> Tree:
         """The present tree; starts the next update."""
         # a branch holds no more than what it grows on
         best = heapq.nsmallest(most, self.pages, key=lambda key: (-self.pages[key], len(key), key))
@@ -151,7 +151,7 @@ RATE_S = 10.0  # over which pages per second are averaged
 NEWEST = 12
 TREE_URLS = 300_000  # URLs; of larger collections, pages of earlier runs are not read for the tree: 0.5 s, once a run
 HOSTS = 12
-REMEMBERED = 50  # collections that are watched at once
+CACHED_WATCHES = 50  # collections that are watched at once
 
 
 @frozen
@@ -233,7 +233,7 @@ class Watchers:
     """Reads collections for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: LruCache[Path, _Watch] = LruCache(REMEMBERED)
+        self._watches: LruCache[Path, _Watch] = LruCache(CACHED_WATCHES)
 
     def look(self, folder: Path) -> Moment:
         """The collection's moment, not older than LOOK_S. Raises NoCollection, StoreError."""
@@ -269,7 +269,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     made = Moment(
         0, status, state, note, rate, elapsed_s, watch.asked, behind, tuple(types), newest, errors, watch.growth.tree()
     )
-    return _numbered(made, watch.moment)
+    return _number(made, watch.moment)
 
 
 def _take_new(watch: _Watch, read: Callable[[int], list[RecentVisit]]) -> bool:
@@ -285,7 +285,7 @@ def _take_new(watch: _Watch, read: Callable[[int], list[RecentVisit]]) -> bool:
     return True
 
 
-def _numbered(made: Moment, before: Moment | None) -> Moment:
+def _number(made: Moment, before: Moment | None) -> Moment:
     """With the number before where nothing changed, else with the next."""
     if before is None:
         return replace(made, seq=1)
@@ -298,7 +298,7 @@ def _numbered(made: Moment, before: Moment | None) -> Moment:
 SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
 LEAST_S = 1.0  # so long each look is shown
 CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
-SURVEY_REMEMBERED = 20  # campaigns that are watched at once: 8 bytes a link each
+CACHED_SURVEYS = 20  # campaigns that are watched at once: 8 bytes a link each
 
 
 @frozen
@@ -327,7 +327,7 @@ class SurveyWatchers:
     """Reads surveys for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: LruCache[Path, _SurveyWatch] = LruCache(SURVEY_REMEMBERED)
+        self._watches: LruCache[Path, _SurveyWatch] = LruCache(CACHED_SURVEYS)
 
     def look(self, folder: Path) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
