@@ -1,4 +1,4 @@
-"""A portal's pages and feeds: well formed, whole, safe with any text, the same for the same edition."""
+"""Pages and feeds of a portal: well formed, complete, safe with hostile text, reproducible."""
 
 import json
 import posixpath
@@ -41,7 +41,7 @@ def test_every_page_picture_and_feed_is_well_formed(path):
     tree(FILES, path)
 
 
-def test_pages_load_their_style_and_pictures_and_nothing_else():
+def test_pages_load_only_their_style_and_pictures():
     for path in PAGES:
         page = tree(FILES, path)
         loaded = [
@@ -56,7 +56,7 @@ def test_pages_load_their_style_and_pictures_and_nothing_else():
     assert b"@import" not in FILES["portal.css"]
 
 
-def test_every_link_within_the_portal_leads_to_a_file_and_to_a_place_in_it():
+def test_every_internal_link_has_a_file_and_an_anchor():
     for path in PAGES:
         for address in tree(FILES, path).xpath("//@href | //@src"):
             parts = urlsplit(address)
@@ -68,7 +68,7 @@ def test_every_link_within_the_portal_leads_to_a_file_and_to_a_place_in_it():
                 assert tree(FILES, target).xpath(f"//*[@id='{parts.fragment}']"), f"{path} leads to {address}"
 
 
-def test_a_story_leads_to_all_of_its_pages_in_order_to_its_picture_and_tells_its_run():
+def test_a_story_page_has_its_sources_in_order_its_picture_and_its_run():
     page = tree(FILES, "story/aaaaaaa2.html")
     assert [link for link in page.xpath("//@href") if link.startswith("https://")] == [
         found.url for found in BUOY.pages
@@ -80,7 +80,7 @@ def test_a_story_leads_to_all_of_its_pages_in_order_to_its_picture_and_tells_its
     assert "links to gazette.example" in text
 
 
-def test_hostile_text_stays_text():
+def test_hostile_text_is_escaped():
     files = portal_files(hostile_edition())
     for path, content in files.items():
         if path.endswith((".html", ".atom", ".opml", ".svg")):
@@ -93,32 +93,32 @@ def test_hostile_text_stays_text():
                 for address in found.xpath("//@href")
                 if address.startswith("javascript:") and path.endswith("html")
             ], path
-        assert b"\xe2\x80\xae" not in content  # no override of the direction of writing
+        assert b"\xe2\x80\xae" not in content  # no right-to-left override
         assert b"\x07" not in content
     assert json.loads(files["feed.json"])["title"].startswith("Ann & <b")
 
 
-def test_the_same_edition_gives_the_same_bytes_and_another_moment_changes_two_pages_only():
+def test_an_edition_is_reproducible_and_a_later_time_changes_only_two_pages():
     assert portal_files(edition()) == FILES
     later = portal_files(edition(made=NOW + DAY))
     assert sorted(path for path in FILES if later[path] != FILES[path]) == ["about.html", "index.html"]
-    assert list(FILES)[-1] == "index.html"  # written last: whatever it leads to is there
+    assert list(FILES)[-1] == "index.html"  # written last, after all pages that it links to
 
 
-def test_an_empty_edition_says_why():
+def test_an_empty_edition_gives_the_reason():
     files = portal_files(edition(entries=(), waiting=(entry(FERRY, "aaaaaaa3", 1.0),), sites=()))
     assert "1 story waits for the editor" in files["index.html"].decode()
     for path in files:
         if path.endswith(("html", "atom", "opml")):
             tree(files, path)
-    assert not [path for path in files if path.startswith("story/")]  # what waits is nowhere
+    assert not [path for path in files if path.startswith("story/")]  # waiting stories are not published
 
 
-def test_what_the_edition_lacks_stands_on_the_page_about_it():
+def test_missing_parts_of_an_edition_are_listed_on_its_about_page():
     assert "no keywords" in portal_files(edition(lacks=("2 stories have no keywords.",)))["about.html"].decode()
 
 
-def test_rfc4287_a_feed_and_its_entries_have_what_they_must():
+def test_rfc4287_a_feed_and_its_entries_have_the_required_elements():
     feed = tree(FILES, "feed.atom")
     assert feed.tag == f"{ATOM}feed"
     for element in (feed, *feed.iter(f"{ATOM}entry")):
@@ -151,11 +151,11 @@ def test_feeds_of_a_portal_with_an_address_are_absolute_and_keep_their_ids():
     assert items["items"][0]["url"] == "https://lights.example/news/story/aaaaaaa3.html"
     assert items["feed_url"] == "https://lights.example/news/feed.json"
     assert [one.text for one in feed.iter(f"{ATOM}id")] == [
-        one.text for one in tree(FILES, "feed.atom").iter(f"{ATOM}id")
+        element.text for element in tree(FILES, "feed.atom").iter(f"{ATOM}id")
     ]
 
 
-def test_json_feed_1_1_has_what_it_must():
+def test_json_feed_1_1_has_the_required_fields():
     feed = json.loads(FILES["feed.json"])
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
     assert feed["title"]
@@ -177,23 +177,23 @@ def test_opml_2_0_lists_feeds_as_subscriptions_and_other_sites_as_links():
     assert outlines[1] == {"type": "link", "text": "North Pilot", "url": "https://north-pilot.example/"}
 
 
-def test_the_archive_has_a_page_for_each_week_and_turns_to_the_next():
+def test_the_archive_has_linked_pages_per_week():
     assert [path for path in PAGES if re.match("archive/2", path)] == ["archive/2026-W19.html", "archive/2026-W20.html"]
     assert "2026-W20.html" in " ".join(tree(FILES, "archive/2026-W19.html").xpath("//@href"))
     assert b"4 to 10 May 2026" in FILES["archive/2026-W19.html"]
 
 
 @pytest.mark.parametrize(
-    ("hours", "whole_day", "said"),
+    ("hours", "whole_day", "text"),
     [(0, False, "at once"), (0.5, False, "+30 min"), (5, False, "+5 h"), (100, False, "+4 d"), (-2, False, "-2 h"),
                                      (5, True, "same day"), (30, True, "+1 d")]
 )  # fmt: skip
-def test_how_much_later(hours, whole_day, said):
+def test_a_delay_is_written_in_words(hours, whole_day, text):
     first = PageDate(NOW - NOW % DAY, DateOrigin.META, whole_day)
-    assert delay(first, PageDate(first.when + hours * 3600, DateOrigin.META)) == said
+    assert delay(first, PageDate(first.when + hours * 3600, DateOrigin.META)) == text
 
 
-def test_weeks_periods_and_sites_are_said_plainly():
+def test_weeks_periods_and_sites_are_written_in_words():
     assert (week_title("2026-W01"), week_days("2026-W01")) == ("Week 1, 2026", "29 December 2025 to 4 January 2026")
     assert [period(seconds) for seconds in (3600, 7200, 86_400, 7 * 86_400, 5400)] == [
         "every hour",
@@ -209,7 +209,7 @@ def test_weeks_periods_and_sites_are_said_plainly():
     ]
 
 
-def test_texts_keep_their_language():
+def test_texts_have_their_language():
     page = told("a.example", "x", "Zimní jablka", NOW, language="cs")
     files = portal_files(
         edition(entry(replace(FERRY, pages=(page, *FERRY.pages[1:])), "aaaaaaa3", 1.0, "Sadaři otevřeli sklepy."))
@@ -218,7 +218,7 @@ def test_texts_keep_their_language():
     assert tree(files, "feed.atom").find(f"{ATOM}entry").get("{http://www.w3.org/XML/1998/namespace}lang") == "cs"
 
 
-def test_a_date_without_hour_has_none_anywhere():
+def test_a_date_without_hour_is_shown_without_hour():
     day = DAY * (NOW // DAY)
     pages = (told("a.example", "x", "A", day, whole_day=True), told("b.example", "x", "B", day, whole_day=True))
     files = portal_files(edition(entry(replace(BUOY, pages=pages, links=(), near=()), "aaaaaaa2", 1.0)))

@@ -1,4 +1,4 @@
-"""An editor's own words and a picture on an entry: stored with the portal, on its pages, in its feeds."""
+"""An editor's text and picture of an entry: stored with the portal, on its pages, in its feeds."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ def words(folder):
     return portal_rows.words_of(reading.connect(folder), "coast").get(KEY)
 
 
-def test_what_is_not_changed_stays_and_what_is_empty_goes(folder):
+def test_unchanged_fields_are_kept_and_empty_fields_removed(folder):
     assert portals.edit(folder, PORTAL, "aaaa", portals.Edit("It is back.", PNG, "A buoy"), NOW) == KEY
     assert words(folder) == ("It is back.", PNG, "A buoy")
     assert portals.review_of(folder, "coast").decided
@@ -62,7 +62,7 @@ def test_what_is_not_changed_stays_and_what_is_empty_goes(folder):
         (KEY, portals.Edit(picture=PNG + b"\0" * portals.PICTURE_BYTES, alt="A buoy"), "2 MB"),
     ],
 )
-def test_what_is_refused_is_not_stored(folder, subject, changes, why):
+def test_an_invalid_edit_is_refused_and_not_stored(folder, subject, changes, why):
     with pytest.raises(UsageError, match=why):
         portals.edit(folder, PORTAL, subject, changes, NOW)
     assert words(folder) is None
@@ -72,11 +72,11 @@ def test_what_is_refused_is_not_stored(folder, subject, changes, why):
     ("begin", "kind"),
     [(PNG, "png"), (b"\xff\xd8\xff\xe0", "jpeg"), (b"GIF89a", "gif"), (b"RIFF....WEBPVP8 ", "webp"), (b"<svg", "")],
 )
-def test_pictures_are_told_by_their_first_bytes(begin, kind):
+def test_the_type_of_a_picture_is_detected_from_its_first_bytes(begin, kind):
     assert picture_type(begin) == kind
 
 
-def test_words_and_picture_stand_on_pages_and_in_feeds():
+def test_text_and_picture_are_on_pages_and_in_feeds():
     shown = replace(
         entry(BUOY, KEY, 2.0, "Its chain broke."), words='Back <b> & "safe".', picture=PNG, alt='A "buoy" & a <ship>'
     )
@@ -99,7 +99,7 @@ def test_words_and_picture_stand_on_pages_and_in_feeds():
     ]
 
 
-def test_the_command_reads_a_file_and_no_address(folder, tmp_path):
+def test_the_command_reads_a_picture_from_a_file_and_not_from_a_url(folder, tmp_path):
     file = tmp_path / "buoy.png"
     file.write_bytes(PNG)
     given = [

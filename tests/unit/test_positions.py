@@ -1,4 +1,4 @@
-"""Lines and columns of issues: counted in the source as decoded, of the tag that each is about."""
+"""Lines and columns of issues: the position of the tag in the decoded source."""
 
 import inspect
 import json
@@ -38,7 +38,7 @@ def places(source, *issues, media_type="text/html", charset="utf-8"):
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_end_as_they_end_everywhere(newline):
+def test_every_kind_of_line_end_counts(newline):
     source = newline.join(["<!DOCTYPE html>", "<title>x</title>", "", "\tž𝄞 <a", " href=/gone>y</a>"])
     assert places(source, issue("broken-link", GONE)) == [(4, 5)]
 
@@ -50,7 +50,7 @@ def test_columns_count_the_characters_of_the_decoded_source(charset):
     assert places(mark + source.encode(charset), issue("broken-resource", GONE), charset=charset) == [(2, 361)]
 
 
-def test_a_byte_order_mark_is_no_character():
+def test_a_byte_order_mark_is_not_counted():
     assert places(b"\xef\xbb\xbf<a href=/gone>", issue("broken-link", GONE)) == [(1, 1)]
 
 
@@ -76,22 +76,22 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("tags", "one"), LINKS, ids=[tags for tags, _ in LINKS])
-def test_the_tag_is_the_place(tags, one):
+def test_the_position_is_that_of_the_tag(tags, one):
     source = f"<html lang=en>\n<title>x</title><h2>y</h2>\n  {tags}"
     [(line, column)] = places(source, one)
     last = tags.rindex("<", 0, -5) if tags.startswith(("<base", "<a href=/ok><img", "<svg")) else 0
     assert (line, column) == (3, 3 + last)
 
 
-def test_what_is_missing_is_missing_from_an_element():
+def test_a_missing_element_has_the_position_of_its_parent():
     source = "<!DOCTYPE html>\n<html>\n <head></head>\n  <body>"
     codes = ["title-missing", "viewport-missing", "language-missing", "h1-missing", "main-missing"]
     assert places(source, *map(issue, codes)) == [(3, 2), (3, 2), (2, 1), (4, 3), (4, 3)]
-    assert places("<p>x", *map(issue, codes)) == [None] * 5  # elements that nobody wrote
+    assert places("<p>x", *map(issue, codes)) == [None] * 5  # elements that are not in the source
     assert places("<h1>x</h1>\n<h1>y</h1>", issue("h1-several")) == [(2, 1)]
 
 
-def test_of_several_links_to_one_place_the_right_one_is_named():
+def test_the_right_one_of_several_links_to_a_target_is_found():
     source = (
         '<nav><a href="/gone">Menu</a></nav>\n<main><a href="/gone">Text</a>\n<a href="/gone">Other</a>'
         "<article><header><a href=/gone>Head</a></header></article></main>\n<a href=/gone#there>Place</a>"
@@ -109,7 +109,7 @@ def test_of_several_links_to_one_place_the_right_one_is_named():
     assert [place and place[0] for place in places(source, *asked)] == [1, 2, 3, 3, 4, None, None, None]
 
 
-def test_links_of_style_sheets_and_markdown_stand_where_they_are_written():
+def test_links_in_css_and_markdown_have_positions():
     sheet = "/* url(/ok) */\nbody { background: url('/gone') }"
     assert places(sheet, issue("broken-resource", GONE), media_type="text/css") == [(2, 25)]
     text = "# Title\n\nGo [there](/gone-away) or [here](/gone).\n"
@@ -118,7 +118,7 @@ def test_links_of_style_sheets_and_markdown_stand_where_they_are_written():
 
 
 @given(st.text(alphabet="<a b=\"'/>\n\r\tž𝄞!-&;ph1titlescript", max_size=120))
-def test_a_position_is_that_of_a_tag_of_the_source(text):
+def test_every_position_is_that_of_a_tag(text):
     lines = re.split(r"\r\n|\r|\n", text)
     for element in html.select(html.parse_with_positions(text), "*"):
         if place := html.position(element):
@@ -131,7 +131,7 @@ def folder(tmp_path):
     return stored(tmp_path / "e.periplus", site, [HOME])
 
 
-def test_positions_are_looked_up_in_kept_pages_and_stand_in_every_form(folder):
+def test_positions_of_stored_pages_are_in_every_output_format(folder):
     lists = {}
     for form in ("jsonl", "gcc", "sarif", "table"):
         run = CliRunner().invoke(main, ["check", "--offline", "-q", "-c", str(folder), "-f", form])
@@ -155,7 +155,7 @@ def test_positions_are_looked_up_in_kept_pages_and_stand_in_every_form(folder):
     assert all(run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"] for one in run["results"])
 
 
-def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypatch):
+def test_a_page_is_read_once_for_all_its_issues(folder, monkeypatch):
     monkeypatch.setattr(positions, "_PAGES", 1)
     read = []
     monkeypatch.setattr(positions, "_source", lambda connection, contents, url: read.append(url))
@@ -165,25 +165,25 @@ def test_a_page_is_read_once_for_a_list_of_issues_however_long(folder, monkeypat
     assert read == pages
 
 
-def test_a_page_with_notes_on_its_header_alone_is_not_read(folder, monkeypatch):
+def test_a_page_with_issues_of_its_header_only_is_not_read(folder, monkeypatch):
     assert set(re.findall(r'StaticNote\("([a-z-]+)"', inspect.getsource(header_checks))) == HEADER_CODES
     monkeypatch.setattr(positions, "_source", None)
     issues = [issue(code) for code in sorted(HEADER_CODES)]
     assert issues_with_positions(folder, issues) == issues
 
 
-def test_what_is_never_looked_up_has_no_place():
+def test_kinds_of_issues_of_whole_pages_have_no_position():
     noted = set(re.findall(r'"([a-z-]+)"', inspect.getsource(static_checks)))
     assert not positions.WHOLE_PAGE_CODES & (noted | positions_in_source.ISSUE_SELECTORS.keys())
     assert not [code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is SharedCause.TARGET]
 
 
-def test_pages_that_were_not_kept_have_no_positions(folder):
+def test_pages_that_are_not_stored_have_no_positions(folder):
     gone = Issue("broken-link", Severity.ERROR, "https://e.org/never", related=GONE)
     assert issues_with_positions(folder, [gone]) == [gone]
 
 
-def test_files_are_named_as_editors_open_them():
+def test_positions_are_written_in_formats_of_editors():
     one = Issue("title-long", Severity.NOTICE, "a b/é#.html", "70 characters", line=3, column=9)
     assert place_of(one) == "a b/é#.html:3:9"
     assert list(gcc([one], issue_kinds())) == ["a b/é#.html:3:9: note: Long titles: 70 characters [title-long]"]

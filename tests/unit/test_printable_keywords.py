@@ -1,4 +1,4 @@
-"""Which keywords an editor would print."""
+"""Keywords that are fit for display."""
 
 import json
 from importlib.resources import files
@@ -41,7 +41,7 @@ from periplus.analyse.keywords.printable import frame_texts, is_heading, is_prin
         ("Sunday", ""),
     ],
 )
-def test_days_counts_and_words_of_the_frame_are_not_printed(keyword, language):
+def test_dates_counts_and_template_words_are_not_printable(keyword, language):
     assert not is_printable(keyword, language)
 
 
@@ -59,11 +59,11 @@ def test_days_counts_and_words_of_the_frame_are_not_printed(keyword, language):
         ("灯台", "ja"),
     ],
 )
-def test_what_says_something_is_printed(keyword, language):
+def test_meaningful_keywords_are_printable(keyword, language):
     assert is_printable(keyword, language)
 
 
-def test_there_are_words_for_each_language_with_function_words():
+def test_every_language_with_function_words_has_unprintable_words():
     folder = files("periplus.analyse.keywords")
     lists = [
         json.loads((folder / name).read_text("utf-8")) for name in ("function_words.json", "unprintable_words.json")
@@ -71,7 +71,7 @@ def test_there_are_words_for_each_language_with_function_words():
     assert lists[0].keys() == lists[1].keys()
 
 
-def test_a_frame_is_what_half_of_the_pages_repeat():
+def test_texts_of_half_of_the_pages_are_template_texts():
     pages = [["Home", "one", "By us"], ["Home", "two", "By us"], ["Home", "three"], ["four", "four"]]
     assert frame_texts(pages) == {"Home", "By us"}
     assert frame_texts(pages[:2]) == frozenset()
@@ -89,5 +89,5 @@ def test_a_frame_is_what_half_of_the_pages_repeat():
         ("figure skating", "en", False),
     ],
 )
-def test_a_heading_names_only_a_part_of_a_document(keyword, language, heading):
+def test_names_of_parts_of_a_document_are_headings(keyword, language, heading):
     assert is_heading(keyword, language) == heading

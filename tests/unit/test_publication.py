@@ -1,4 +1,4 @@
-"""document.publication: who wrote a page and when, where it says so, and what is none of it."""
+"""Author and dates of a page, with their source."""
 
 import json
 
@@ -31,14 +31,14 @@ ARTICLE = {
 }
 
 
-def test_json_ld_says_all_three_with_the_zone_that_it_names() -> None:
+def test_json_ld_has_author_and_both_dates_with_time_zone() -> None:
     assert of(script(ARTICLE)) == (
         "Ann Lee; Bo Dee", "json-ld", "2024-03-01T23:30:00-05:00", "json-ld", "2024-03-02T08:00:00Z", "json-ld",
         "NewsArticle; Person",
     )  # fmt: skip
 
 
-def test_an_author_that_is_described_elsewhere_on_the_page_is_looked_up() -> None:
+def test_an_author_that_is_referenced_by_id_is_looked_up() -> None:
     graph = [{"@type": "Article", "author": {"@id": "#a"}}, {"@id": "#a", "@type": "Person", "name": "Ann Lee"}]
     assert of(script({"@graph": graph})).author == "Ann Lee"
 
@@ -61,7 +61,7 @@ def test_authors_are_named_without_the_words_around_them(body: str, name: str, s
     assert of(body)[:2] == (name, source)
 
 
-def test_who_bears_the_sites_name_is_the_author_only_where_nobody_else_is() -> None:
+def test_the_sites_name_is_the_author_only_without_another_author() -> None:
     site = '<meta property="og:site_name" content="Town News"><meta name="author" content="Town News">'
     assert of(site).author == "Town News"
     assert of(site + '<p class="author">Ann Lee</p>')[:2] == ("Ann Lee", "class")
@@ -92,13 +92,13 @@ def test_a_byline_near_the_heading_is_read() -> None:
         ('<meta name="date" content="1970-01-01">', "", ""),
     ],
 )  # fmt: skip
-def test_the_date_of_publication_with_its_source(body: str, date: str, source: str) -> None:
+def test_the_date_of_publication_has_its_source(body: str, date: str, source: str) -> None:
     page = publication_of(parse(body.encode()), "https://e.org/a", "", "", "de", 1_800_000_000.0)
     assert page[2:4] == (date, source)
 
 
-def test_ours_the_day_in_the_address_counts_where_machines_name_another() -> None:
-    """Of what is published near midnight they often have the day of UTC."""
+def test_ours_the_day_in_the_url_precedes_machine_readable_dates() -> None:
+    """Machine-readable dates of pages published around midnight often have the UTC day."""
     body = '<meta property="article:published_time" content="2024-03-02T01:30:00+00:00">'
     assert of(body, "https://e.org/2024/03/01/a")[2:4] == ("2024-03-01", "url")
     assert of(body, "https://e.org/2024/03/02/a")[2:4] == ("2024-03-02T01:30:00Z", "meta")
@@ -114,18 +114,18 @@ def test_ours_the_day_in_the_address_counts_where_machines_name_another() -> Non
         ("A heading of the page\n" + "It was said in the spring of that year, on 1 March 2024, " * 9, "", ""),
     ],
 )
-def test_words_of_the_text_say_which_date_it_is(text: str, published: str, modified: str) -> None:
+def test_labels_in_the_text_distinguish_published_and_modified(text: str, published: str, modified: str) -> None:
     page = of(MARKED, heading="A heading of the page", text=text, language="de")
     assert (page.date_published, page.date_modified) == (published, modified)
 
 
-def test_ours_the_text_of_a_page_that_marks_nothing_is_left_alone() -> None:
-    """Manuals are full of years, and 97 of 100 of their pages mark nothing."""
+def test_ours_the_text_of_a_page_without_markup_is_not_searched() -> None:
+    """Manuals are full of years, and 97 % of their pages have no such markup."""
     assert of("<p>x", heading="A heading of the page", text="A heading of the page\n1 March 2024") == NO_PUBLICATION
 
 
-def test_types_of_what_a_page_describes_stand_once_without_their_vocabulary() -> None:
-    """The first of a page that has nothing else; the second beside author and dates."""
+def test_types_of_described_items_are_listed_once_without_vocabulary() -> None:
+    """On a page with nothing else, and beside author and dates."""
     items = '<div itemscope itemtype="http://schema.org/Product"><b itemscope itemtype="https://schema.org/Offer">1</b></div>'
     assert of(items) == Publication(types="Product; Offer")
     things = {"@graph": [ARTICLE | {"@type": ["NewsArticle", "schema:Report"]}, {"@type": "Person"}]}
@@ -134,11 +134,11 @@ def test_types_of_what_a_page_describes_stand_once_without_their_vocabulary() ->
 
 
 @pytest.mark.parametrize("body", ["", "<p>x", '<script type="application/ld+json">[[[', "<time>", "<p class=date>20"])
-def test_a_page_that_says_nothing_has_nothing(body: str) -> None:
+def test_a_page_without_markup_has_no_publication(body: str) -> None:
     assert of(body) == NO_PUBLICATION
 
 
-def test_the_answers_own_date_bounds_those_of_its_page_and_last_modified_is_none() -> None:
+def test_dates_after_the_response_are_ignored_and_last_modified_is_not_used() -> None:
     fields = (("content-type", "text/html"), ("date", "Fri, 01 Mar 2024 10:00:00 GMT"))
     changed = ("last-modified", "Thu, 01 Feb 2024 10:00:00 GMT")
     for content, expected in (("2024-03-02", "2024-03-02"), ("2024-03-09", "")):

@@ -1,4 +1,4 @@
-"""A command that is silent for two seconds shows on the terminal that it works; its output has lines of its own."""
+"""The activity line of a command that prints nothing for two seconds; its output has lines of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Where silence lasts no time."""
+    """A terminal with an activity line from the start."""
     monkeypatch.setattr(progress, "SILENCE_S", 0.0)
     monkeypatch.setattr(progress, "PULSE_EVERY_S", 0.001)
     return Terminal()
@@ -34,7 +34,7 @@ def terminal(monkeypatch):
 
 @contextlib.contextmanager
 def pulse(terminal: io.StringIO, command: str) -> Iterator[None]:
-    """A command's pulse where standard output and standard error are both of one terminal, or of none."""
+    """The activity line of a command whose standard output and error are this stream."""
     with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
         with Pulse(lambda: command):
             yield
@@ -49,12 +49,12 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def shown(terminal: Terminal) -> str:
-    """What is left to read: a line that is cleared is gone."""
+    """The visible text, without cleared lines."""
     lines = terminal.getvalue().split("\n")
     return "\n".join(line.rpartition("\x1b[K")[2] for line in lines)
 
 
-def test_the_command_and_then_its_work_are_named_and_the_line_goes(terminal):
+def test_the_line_shows_command_and_progress_and_is_cleared(terminal):
     with pulse(terminal, "report"):
         until(lambda: "report · " in terminal.getvalue())
         Watch()("reading pages", 3, 40)
@@ -63,7 +63,7 @@ def test_the_command_and_then_its_work_are_named_and_the_line_goes(terminal):
     assert shown(terminal) == "report.html\n"
 
 
-def test_nothing_is_drawn_after_a_question(terminal):
+def test_no_line_is_drawn_after_a_prompt(terminal):
     with pulse(terminal, "delete"):
         click.echo("Delete it? [y/N]: ", nl=False, err=True)
         before = terminal.getvalue()
@@ -73,13 +73,13 @@ def test_nothing_is_drawn_after_a_question(terminal):
         until(lambda: "delete · " in terminal.getvalue()[len(before) :])
 
 
-def test_a_command_that_waits_is_silent(terminal):
+def test_a_waiting_command_has_no_line(terminal):
     with pulse(terminal, ""):
         time.sleep(0.05)
     assert terminal.getvalue() == ""
 
 
-def test_bytes_that_are_written_past_it_end_it(terminal):
+def test_output_of_bytes_ends_the_line(terminal):
     terminal.buffer = io.BytesIO()
     with pulse(terminal, "links"):
         until(lambda: "links · " in terminal.getvalue())
@@ -91,7 +91,7 @@ def test_bytes_that_are_written_past_it_end_it(terminal):
     assert shown(terminal) == "done\n"
 
 
-def test_no_terminal_sees_nothing_of_it():
+def test_there_is_no_line_without_a_terminal():
     plain = io.StringIO()
     with pulse(plain, "report"):
         assert sys.stderr is plain

@@ -1,4 +1,4 @@
-"""The references say what commands and settings say of themselves."""
+"""The generated references of commands and settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def secret():
     """Not for the reference."""
 
 
-def test_every_command_is_walked_with_its_full_name():
+def test_every_command_is_listed_with_its_full_name():
     assert [path for path, _ in reference.commands(tool, "tool")] == [
         "tool",
         "tool dig",
@@ -44,7 +44,7 @@ def test_every_command_is_walked_with_its_full_name():
     ]
 
 
-def test_a_command_stands_with_its_help():
+def test_a_command_has_its_help():
     text = reference.cli_reference(tool, "tool")
     assert "## tool dig\n" in text
     assert "Usage: tool dig [OPTIONS]" in text
@@ -52,25 +52,25 @@ def test_a_command_stands_with_its_help():
     assert "Not for the reference" not in text
 
 
-def test_the_terminal_does_not_matter(monkeypatch):
+def test_the_reference_does_not_depend_on_the_terminal(monkeypatch):
     before = reference.cli_reference(tool)
     monkeypatch.setenv("COLUMNS", "40")
     assert reference.cli_reference(tool) == before
 
 
 @pytest.mark.parametrize("row", list(settings.rows()), ids=lambda row: row.name)
-def test_every_setting_stands_with_its_sentence(row):
+def test_every_setting_has_its_description(row):
     line = next(line for line in reference.settings_reference().splitlines() if line.startswith(f"| `{row.name}` |"))
     assert row.sentence.replace("|", "\\|") in line
 
 
-def test_numbers_are_written_out():
+def test_numbers_and_ranges_are_written_in_full():
     text = reference.settings_reference()
     assert "1024 to 4294967296" in text
     assert "| `insecure` | `false` | - | `true`, `false` |" in text
 
 
-def test_stale_until_written(tmp_path):
+def test_references_are_stale_until_written(tmp_path):
     assert len(reference.stale(tmp_path, tool)) == 6
     reference.write(tmp_path, tool)
     assert reference.stale(tmp_path, tool) == []

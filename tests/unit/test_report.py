@@ -1,4 +1,4 @@
-"""The report that a site's owner reads."""
+"""The HTML and PDF report of a site."""
 
 import base64
 import hashlib
@@ -107,7 +107,7 @@ def words(element):
     return " ".join(element.text_content().split())
 
 
-def test_nothing_is_loaded_and_nothing_runs():
+def test_the_report_loads_nothing_and_runs_no_script():
     page = read()
     assert page.xpath("//script | //img | //iframe | //object | //embed | //link | //form | //base") == []
     assert not [
@@ -123,7 +123,7 @@ def test_nothing_is_loaded_and_nothing_runs():
     assert page.xpath("//meta[@http-equiv]/@content") == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
-def test_crawled_text_stays_text():
+def test_crawled_text_is_escaped():
     source = site_report(data_of())
     assert "<script" not in source
     assert "\x1b" not in source
@@ -140,7 +140,7 @@ def test_only_web_addresses_become_links():
     assert "javascript:alert(1)" in words(page.xpath("//section[@id='redirects']")[0])
 
 
-def test_every_link_of_the_contents_leads_to_a_section():
+def test_every_link_of_the_table_of_contents_has_a_section():
     page = read()
     assert page.xpath("//nav/a/@href") == [f"#{name}" for name in page.xpath("//section/@id")]
     assert len(page.xpath("//section")) == 12
@@ -153,20 +153,20 @@ def test_the_map_is_a_tree_with_totals():
     assert "disallowed by robots.txt" in words(home.xpath("details/ul/li")[0])
 
 
-def test_a_dead_link_names_its_pages_and_words():
+def test_a_broken_link_has_its_pages_and_anchor_texts():
     [section] = read().xpath("//section[@id='broken']")
     assert words(section.xpath(".//span")[0]) == "not found, status 404"
     assert len(section.xpath(".//li")) == 2
     assert section.xpath(".//li//q")[0].text.startswith("</style>")
 
 
-def test_a_list_that_is_cut_says_what_is_missing():
+def test_a_cut_list_counts_the_missing_entries():
     assert "And 3 more groups" in words(
         read(duplicates=data_of().duplicates * (markup.SHOWN + 3)).xpath("//section[@id='duplicates']")[0]
     )
 
 
-def test_a_dead_link_of_every_page_is_folded_and_counted():
+def test_a_broken_link_on_every_page_is_folded_and_counted():
     holders = (Holder(HOME, "Home", "words"),) * 50
     [section] = read(broken=(BrokenLink("https://e.org/gone", Reason.UNREACHABLE, 0, holders, 60),)).xpath(
         "//section[@id='broken']"
@@ -176,7 +176,7 @@ def test_a_dead_link_of_every_page_is_folded_and_counted():
     assert "And 10 more pages." in words(section)
 
 
-def test_many_broken_urls_are_rows_of_a_table():
+def test_many_broken_urls_are_a_table():
     dead = tuple(
         BrokenLink(f"https://e.org/{n}", Reason.NOT_FOUND, 404, (Holder(HOME, "", "here"),), 1)
         for n in range(BROKEN_IN_FULL + 1)
@@ -186,7 +186,7 @@ def test_many_broken_urls_are_rows_of_a_table():
     assert "of 5,000" in words(section)
 
 
-def test_what_to_repair_first_says_what_why_and_what_to_do():
+def test_the_first_repairs_have_problem_reason_and_remedy():
     [action] = read().xpath("//section[@id='repair']//li[@class='error']")
     assert words(action).startswith("Broken links 1")
     assert "Correct or remove the link." in words(action)
@@ -194,8 +194,8 @@ def test_what_to_repair_first_says_what_why_and_what_to_do():
     assert read().xpath("//details[@id='issue-broken-link']")
 
 
-def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup():
-    """Rows beyond the first page, `</script>` among them, and the one script that the policy lets run."""
+def test_further_rows_of_a_long_table_are_escaped_data():
+    """They may contain `</script>`. The policy allows only our script."""
     chains = tuple(
         RedirectChain(f"https://e.org/{n}</script><b>", HOME, HOME, 301, 1, False, n) for n in range(markup.SHOWN + 50)
     )
@@ -213,7 +213,7 @@ def test_a_long_table_carries_its_rows_as_data_that_no_parser_takes_for_markup()
     assert "The first 200 of 250." in words(page.xpath("//section[@id='redirects']")[0])
 
 
-def test_a_crawl_that_fetched_nothing_says_so_first():
+def test_a_crawl_without_pages_is_reported_first():
     page = read(
         counts=(StateTally(STATE_OF[Reason.UNREACHABLE], Reason.UNREACHABLE, 1),), tree=None, ranked=(), depths=()
     )
@@ -221,12 +221,12 @@ def test_a_crawl_that_fetched_nothing_says_so_first():
     assert "there is no map" in words(page.xpath("//section[@id='map']")[0])
 
 
-def test_a_run_under_way_is_called_so():
+def test_an_unfinished_run_is_marked():
     assert "not finished" in words(read().xpath("//header")[0])
     assert "Finished 2 January 1970, 00:00 UTC" in words(read(finished=86400.0).xpath("//header")[0])
 
 
-def test_sections_without_content_are_left_out():
+def test_sections_without_content_are_omitted():
     nothing = (
         "counts",
         "broken",
@@ -253,8 +253,8 @@ def test_a_very_deep_map_is_written_without_recursion():
     assert site_report(data_of(tree=tree, groups=())).count("<details") == 3000
 
 
-def test_the_report_is_a_pdf_whose_text_is_what_the_web_said(tmp_path):
-    """Markup of the sheet's language in titles and addresses stays text; causes have line and column."""
+def test_the_pdf_report_prints_crawled_text_as_text(tmp_path):
+    """Typst markup in titles and URLs is escaped. Causes have line and column."""
     site = {
         "https://e.org/": page("Home #panic() *x* $y$", "/gone", "/a"),
         "https://e.org/a": page('A "quoted" \\ <b>', "/gone"),

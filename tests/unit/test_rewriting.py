@@ -1,4 +1,4 @@
-"""URLs changed in HTML and CSS; all else stays as it was written."""
+"""Rewriting of URLs in HTML, XML and CSS without other changes."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ CHARSET = '<meta charset="utf-8">'
 
 
 def marked(url):
-    """Every URL but fragments and other schemes, between brackets."""
+    """The URL in brackets; None for fragments and other schemes."""
     return None if url.startswith(("#", "mailto:", "data:")) else f"[{url}]"
 
 
@@ -56,16 +56,16 @@ def html(text, **options):
         ("<a href=x", "<a href=x"),
     ],
 )
-def test_urls_in_html(text, changed):
+def test_urls_in_html_are_rewritten(text, changed):
     assert html(text)[0] == changed
 
 
-def test_the_first_base_counts_for_all_and_goes():
+def test_the_first_base_applies_and_all_are_removed():
     changed, base = html("<a href=x><base target=_top><base href='/b/'><base href=c>")
     assert (changed, base) == ('<a href="[x]"><base target=_top><base ><base >', "/b/")
 
 
-def test_what_a_file_cannot_obey_goes():
+def test_policies_and_integrity_are_removed():
     changed, _ = html(
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'self'\">"
         '<link rel=stylesheet href=s integrity="sha256-x" crossorigin>'
@@ -94,7 +94,7 @@ def test_what_a_file_cannot_obey_goes():
         ),
     ],
 )
-def test_the_charset_stands_before_all_that_a_browser_may_run_or_show(text, changed):
+def test_the_charset_comes_before_scripts_and_content(text, changed):
     assert rewritten_html(text, lambda base: marked) == changed
     policy = '<meta http-equiv="Content-Security-Policy" content="a &#x27;b&#x27;">'
     assert rewritten_html(text, lambda base: marked, "a 'b'") == changed.replace(CHARSET, CHARSET + policy, 1)
@@ -111,12 +111,12 @@ def test_the_charset_stands_before_all_that_a_browser_may_run_or_show(text, chan
         ("<p title='see javascript: it'>", "<p title='see javascript: it'>"),
     ],
 )
-def test_scripts_go_where_they_are_not_wanted(text, changed):
+def test_scripts_can_be_removed(text, changed):
     assert html(text, with_scripts=False)[0] == changed
     assert html(text)[0] != changed or text == changed
 
 
-def test_a_page_does_not_go_to_the_web_by_itself():
+def test_a_rewritten_page_does_not_connect_to_the_web():
     text = '<link rel="x preconnect" href=//b><meta http-equiv=refresh content="0;url=http://b/"><iframe src=//b>'
     changed = (
         '<link rel="x preconnect" ><meta http-equiv="x-refresh" content="0; url=http://b/"><iframe data-src="//b">'
@@ -147,18 +147,18 @@ SPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:h="http://www.w3.org/1999/xht
         ("<x xmlns='urn:x'><script onload='1'/></x>", '<x xmlns="urn:x"><script onload="1"/></x>'),
     ],
 )  # fmt: skip
-def test_svg_keeps_no_script(text, changed):
+def test_scripts_in_svg_are_removed(text, changed):
     assert xml(f"<svg {SPACES}>{text}</svg>") == f"<svg {SPACES}>{changed}</svg>"
 
 
 @pytest.mark.parametrize(
     "text", ["<image href='http://b/x'/>", "<style>@import 'http://b';</style>", r"<g style='fill:u\72l(/b)'/>"]
 )
-def test_svg_asks_the_web_for_nothing(text):
+def test_svg_loads_nothing_from_the_web(text):
     assert "b" not in rewritten_xml(f"<svg {SPACES}>{text}</svg>", lambda base: lambda url: None).decode()[170:]
 
 
-def test_entities_of_a_document_hide_no_script():
+def test_entities_cannot_hide_a_script():
     text = f"""<?xml version="1.0" encoding="utf-16"?>
         <!DOCTYPE svg [<!ENTITY s "<script>a</script>"><!ENTITY j "javascript:a">
         <!ENTITY n "http://www.w3.org/2000/svg"><!ATTLIST g onload CDATA "a()">]>
@@ -167,15 +167,15 @@ def test_entities_of_a_document_hide_no_script():
 
 
 @pytest.mark.parametrize("text", ["", "no XML", "<!DOCTYPE svg>", f"<script {SPACES}>a</script>", "\x00<svg/>"])
-def test_of_what_is_no_document_nothing_stays(text):
+def test_invalid_xml_becomes_empty(text):
     assert rewritten_xml(text, lambda base: marked) == b""
 
 
-def test_xml_that_is_cut_or_broken_is_written_whole():
+def test_truncated_xml_is_completed():
     assert xml(f"<svg {SPACES}><g><a href='x' onclick='a()'>t") == f'<svg {SPACES}><g><a href="[x]">t</a></g></svg>'
 
 
-def test_xhtml_has_its_policy_before_all_else():
+def test_the_policy_comes_first_in_xhtml():
     space = 'xmlns="http://www.w3.org/1999/xhtml"'
     text = f'<html {space}><base href="/b/"/><script>a</script><p><a href="x&amp;y">t</a></p></html>'
     policy = '<meta http-equiv="Content-Security-Policy" content="p"/>'
@@ -196,12 +196,12 @@ def test_xhtml_has_its_policy_before_all_else():
         ("a{b:url()}", "a{b:url()}"),
     ],
 )
-def test_urls_in_css(sheet, changed):
+def test_urls_in_css_are_rewritten(sheet, changed):
     assert rewritten_css(sheet, marked) == changed
 
 
 @given(st.text(st.sampled_from("<>!-/\"'= abhrefscriptyl\n&;("), max_size=60))
-def test_nothing_changed_is_the_same_text(text):
+def test_without_changes_the_text_is_the_same(text):
     assert rewritten_css(text, lambda url: None) == text
     page = rewritten_html(text, lambda base: lambda url: None)
     assert page.replace(CHARSET, "", 1) == text or "base" in text or "meta" in text
@@ -211,7 +211,7 @@ def test_nothing_changed_is_the_same_text(text):
     "text", ["<a ", '<a x="', "<!--", "<!-- -", "<a x=y ", "<script>", "<![CDATA[", "<a>", "<a></b>"]
 )
 def test_hostile_pages_take_linear_time(text):
-    """A million characters, in some seconds at the very most."""
+    """A million characters take at most a few seconds."""
     rewritten_html(text * (1_000_000 // len(text)), lambda base: marked, "p", with_scripts=False)
     rewritten_xml(text * (1_000_000 // len(text)), lambda base: marked)
     rewritten_css("url(" * 100_000 + '"' * 100_000 + "/*" * 100_000, marked)

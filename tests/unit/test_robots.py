@@ -1,4 +1,4 @@
-"""RFC 9309 on the text of robots.txt, rule by rule; then our own choices."""
+"""robots.txt files by RFC 9309, rule by rule, and our own choices."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def decided(text, path, token="periplus"):
 # 2.2.1 The User-Agent Line
 
 
-def test_rfc9309_2_2_1_groups_of_one_agent_are_merged():
+def test_rfc9309_2_2_1_groups_of_the_same_agent_are_merged():
     text = "user-agent: ExampleBot\ndisallow: /foo\ndisallow: /bar\n\nuser-agent: ExampleBot\ndisallow: /baz\n"
     assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz", "/qux")] == [
         False,
@@ -27,23 +27,23 @@ def test_rfc9309_2_2_1_groups_of_one_agent_are_merged():
     ]
 
 
-def test_rfc9309_2_2_1_star_holds_when_no_group_names_us():
+def test_rfc9309_2_2_1_star_applies_if_no_group_names_us():
     text = "user-agent: *\ndisallow: /foo\ndisallow: /bar\n\nuser-agent: BazBot\ndisallow: /baz\n"
     assert [allowed(text, path, "ExampleBot") for path in ("/foo", "/bar", "/baz")] == [False, False, True]
     assert [allowed(text, path, "BazBot") for path in ("/foo", "/bar", "/baz")] == [True, True, False]
 
 
-def test_rfc9309_2_2_1_no_group_no_rules():
+def test_rfc9309_2_2_1_without_a_group_there_are_no_rules():
     assert allowed("user-agent: other\ndisallow: /", "/x")
     assert allowed("", "/x")
 
 
-def test_rfc9309_2_2_1_tokens_match_whatever_their_case():
+def test_rfc9309_2_2_1_tokens_match_case_insensitively():
     assert not allowed("USER-AGENT: PeriPlus\nDISALLOW: /x", "/x", "periplus")
     assert not allowed("user-agent: periplus\ndisallow: /x", "/x", "PERIPLUS")
 
 
-def test_rfc9309_2_2_1_a_group_may_name_several_agents():
+def test_rfc9309_2_2_1_a_group_can_name_several_agents():
     text = "user-agent: a\nuser-agent: periplus\n\nuser-agent: b\ndisallow: /x"
     assert [allowed(text, "/x", token) for token in ("a", "periplus", "b", "c")] == [False, False, False, True]
 
@@ -69,7 +69,7 @@ def test_rfc9309_2_2_2_allow_wins_a_tie():
         assert allowed(text, "/pp")
 
 
-def test_rfc9309_2_2_2_case_of_paths_counts():
+def test_rfc9309_2_2_2_paths_are_case_sensitive():
     assert allowed("user-agent: *\ndisallow: /X", "/x")
 
 
@@ -106,7 +106,7 @@ def test_rfc9309_2_2_2_rules_outside_a_group_are_ignored():
         ("/*%2F", "/x?y=%2F"),
     ],
 )
-def test_rfc9309_2_2_2_escapes_are_compared_by_what_they_mean(pattern, path):
+def test_rfc9309_2_2_2_escapes_are_decoded_for_comparison(pattern, path):
     assert not allowed(f"user-agent: *\ndisallow: {pattern}", path)
     assert allowed(f"user-agent: *\nallow: {pattern}\ndisallow: /", path)
 
@@ -116,7 +116,7 @@ def test_rfc9309_2_2_2_reserved_characters_are_not_their_escapes():
     assert allowed("user-agent: *\ndisallow: /a%2Fb", "/a/b")
 
 
-def test_heritrix_floor_bug_a_neighbour_does_not_hide_a_prefix():
+def test_a_neighbouring_rule_does_not_hide_a_prefix_as_in_heritrix():
     text = "user-agent: *\ndisallow: /a\ndisallow: /ab\ndisallow: /abc/d\ndisallow: /ab/x"
     assert [allowed(text, path) for path in ("/ac", "/abd", "/abc/e", "/b", "/")] == [False, False, False, True, True]
 
@@ -157,7 +157,7 @@ def test_heritrix_floor_bug_a_neighbour_does_not_hide_a_prefix():
         ("/*?", "/x?y", True),
     ],
 )
-def test_rfc9309_2_2_3_special_characters(pattern, path, matches):
+def test_rfc9309_2_2_3_star_and_dollar_are_special(pattern, path, matches):
     assert allowed(f"user-agent: *\ndisallow: {pattern}", path) is not matches
 
 
@@ -173,7 +173,7 @@ def test_rfc9309_2_2_4_other_records_do_not_end_a_group():
     assert not allowed(text, "/x")
 
 
-def test_sitemaps_stand_anywhere_and_once():
+def test_sitemaps_can_be_anywhere_and_are_listed_once():
     text = (
         "Sitemap: https://a.example/1.xml # one\nuser-agent: *\nsite-map: /2.xml\ndisallow:\n"
         "SITEMAP:https://a.example/1.xml\nsitemap:"
@@ -184,14 +184,14 @@ def test_sitemaps_stand_anywhere_and_once():
 # 2.5 Limits
 
 
-def test_rfc9309_2_5_rules_within_500_kib_count():
+def test_rfc9309_2_5_rules_within_500_kib_are_parsed():
     filler = "# " + "x" * 97 + "\n"
     text = "user-agent: *\n" + filler * 5000 + "disallow: /in\n"
     assert len(text) < PARSED_BYTES
     assert not allowed(text, "/in")
 
 
-def test_ours_the_line_that_the_limit_cuts_is_no_rule():
+def test_ours_a_line_cut_by_the_limit_is_no_rule():
     start = b"user-agent: *\n"
     body = start + b"#" * (PARSED_BYTES - len(start) - 12) + b"\ndisallow: /a/very/long/path\n"
     assert parse_robots(body).groups[0].rules == ()
@@ -248,7 +248,7 @@ def test_rfc9309_5_2_longest_match():
     assert decided(text, "/example/page/a.gif", "foobot") == RobotsVerdict(True, "Allow: /example/page/", 2)
 
 
-# What the peers got wrong (each of these failed somewhere), and our own choices
+# Cases that other parsers get wrong, and our own choices
 
 
 RULES = "User-agent: *\nDisallow: /b\n"
@@ -266,7 +266,7 @@ RULES = "User-agent: *\nDisallow: /b\n"
         (b"\xef" + RULES.encode(), "begins with a part of a byte order mark"),
     ],
 )
-def test_ours_what_is_no_utf8_from_its_beginning_forbids_everything_and_says_why(body, why):
+def test_ours_a_file_that_does_not_start_as_utf8_disallows_everything(body, why):
     verdict = parse_robots(body).group_for().decide("/a")
     assert not verdict.allowed and verdict.line == 1
     assert verdict.rule == f"the file {why}{', not in UTF-8' if 'UTF' in why else ''}: what it forbids cannot be read"
@@ -274,35 +274,35 @@ def test_ours_what_is_no_utf8_from_its_beginning_forbids_everything_and_says_why
 
 
 @pytest.mark.parametrize("start", ["\ufeff", "\uff03 full width", "\ufefb Arabic", "", "# caf\xe9"])
-def test_a_file_that_begins_with_any_letter_is_read(start):
+def test_a_file_that_starts_with_any_letter_is_parsed(start):
     assert not allowed(f"{start}\n{RULES}".encode(), "/b")
     assert allowed(f"{start}\n{RULES}".encode(), "/a")
 
 
-def test_a_byte_order_mark_is_no_letter():
+def test_a_byte_order_mark_is_ignored():
     assert not allowed(b"\xef\xbb\xbfUser-agent: *\nDisallow: /b.html", "/b.html")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n"])
-def test_every_line_ending_counts(end):
+def test_every_kind_of_line_ending_is_accepted(end):
     assert decided(end.join(["User-agent: *", "Disallow: /a", "Disallow: /b"]), "/b").rule == "Disallow: /b"
     assert parse_robots(end.join(["User-agent: *", "Disallow: /a"]).encode()).groups[0].rules[0].verdict.line == (
         2 if end != "\n\n" else 3
     )
 
 
-def test_wildcards_and_specific_files():
+def test_a_longer_specific_rule_precedes_a_wildcard():
     assert not allowed("user-agent: *\ndisallow: /*.html$\nallow: /a.html", "/a.html")
     assert [allowed("user-agent: *\ndisallow: /b\nallow: /b.html", path) for path in ("/b.html", "/b")] == [True, False]
 
 
-def test_the_line_that_decides_is_named_as_written():
+def test_the_deciding_line_is_returned_as_written():
     text = "# hello\n\nUser-agent: *\n  Disallow :  /private   # keep out\n"
     assert decided(text, "/private/x") == RobotsVerdict(False, "Disallow :  /private", 4)
     assert decided(text, "/public") == RobotsVerdict(True, "", 0)
 
 
-def test_an_empty_disallow_allows_and_ends_the_agents():
+def test_an_empty_disallow_allows_everything_and_ends_the_list_of_agents():
     text = "user-agent: periplus\ndisallow:\nuser-agent: *\ndisallow: /"
     assert allowed(text, "/x")
     assert not allowed(text, "/x", "other")
@@ -331,18 +331,18 @@ def test_an_empty_disallow_allows_and_ends_the_agents():
         ("crawl-delay: 9\nuser-agent: *\ndisallow: /x", None),
     ],
 )
-def test_ours_crawl_delay_of_the_group_that_applies(text, delay):
-    """Where several apply, the longest: it is the polite one."""
+def test_ours_the_longest_crawl_delay_of_the_applicable_groups_counts(text, delay):
+    """The longest is the most polite."""
     assert parse_robots(text.encode()).group_for("periplus").crawl_delay == delay
 
 
 @pytest.mark.parametrize("word", ["dissallow", "dissalow", "disalow", "diasllow", "disallaw", "DisAllow"])
-def test_ours_disalow_is_forgiven(word):
+def test_ours_misspelled_disallow_is_accepted(word):
     assert not allowed(f"user-agent: *\n{word}: /x", "/x")
 
 
 @pytest.mark.parametrize("line", ["useragent: *", "user agent: *", "User-agent *", "user-agent : *", "\tUser-Agent:*"])
-def test_ours_useragent_is_forgiven(line):
+def test_ours_misspelled_user_agent_is_accepted(line):
     assert not allowed(f"{line}\ndisallow /x", "/x")
 
 
@@ -350,11 +350,11 @@ def test_ours_a_line_of_prose_is_no_rule():
     assert allowed("user-agent: *\ndisallow everything below /", "/")
 
 
-def test_ours_a_missing_slash_is_forgiven():
+def test_ours_a_missing_slash_is_accepted():
     assert not allowed("user-agent: *\ndisallow: private/", "/private/x")
 
 
-def test_ours_versions_after_the_token_are_forgiven_but_other_names_are_not():
+def test_ours_a_version_after_the_token_is_accepted_but_other_names_are_not():
     text = (
         "user-agent: periplus/2.0 (nice)\ndisallow: /v\n\nuser-agent: periplus-news\ndisallow: /n\n\n"
         "user-agent: periplus2\ndisallow: /2"
@@ -363,19 +363,19 @@ def test_ours_versions_after_the_token_are_forgiven_but_other_names_are_not():
     assert not allowed(text, "/v", "Periplus/0.1 (+https://example.org)")
 
 
-def test_ours_an_agent_without_a_name_is_nobody():
+def test_ours_an_agent_without_name_matches_no_crawler():
     text = "user-agent:\ndisallow: /\nuser-agent: *bot\ndisallow: /"
     assert allowed(text, "/x")
     assert allowed(text, "/x", "")
 
 
-def test_ours_a_web_page_in_place_of_robots_allows_all():
+def test_ours_a_web_page_instead_of_robots_txt_allows_everything():
     body = (
         b"<!DOCTYPE html>\n<html><body><a href='http://example.org/'>Disallow: /</a>\nUser-agents like us</body></html>"
     )
     assert allowed(body, "/x")
 
 
-def test_a_hostile_pattern_costs_no_more_than_its_length():
+def test_a_hostile_pattern_is_matched_in_linear_time():
     rules = parse_robots(b"user-agent: *\ndisallow: /" + b"*a" * 200_000 + b"b").group_for()
     assert rules.decide("/" + "a" * 4000).allowed

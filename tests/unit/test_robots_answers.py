@@ -1,4 +1,4 @@
-"""RFC 9309 on answers to a request for robots.txt, and what pages ask for themselves."""
+"""Responses to a request for robots.txt by RFC 9309, and robots directives of pages."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from periplus.model.visit import Cause
         (200, Cause.RESET, Access.NONE),
     ],
 )
-def test_rfc9309_2_3_1_what_an_answer_allows(status, cause, access):
+def test_rfc9309_2_3_1_the_status_decides_the_access(status, cause, access):
     answer = robots_from_answer(status, cause, b"user-agent: *\ndisallow: /b")
     assert answer.access is access
     assert robots_from_answer(answer.status, answer.cause, answer.body) == answer
@@ -39,7 +39,7 @@ def test_rfc9309_2_3_1_what_an_answer_allows(status, cause, access):
     assert rules.decide("/b").allowed is (access is Access.ALL)
 
 
-def test_unreachable_says_why():
+def test_an_unreachable_robots_txt_has_its_cause():
     assert robots_from_answer(503).robots().group_for().decide("/x") == RobotsVerdict(
         False, "robots.txt is unreachable: status 503", 0
     )
@@ -62,7 +62,7 @@ def test_unreachable_says_why():
         ("max-age=x", DAY_S),
     ],
 )
-def test_rfc9309_2_4_no_copy_is_older_than_a_day(cache_control, life_s):
+def test_rfc9309_2_4_a_copy_is_used_for_at_most_a_day(cache_control, life_s):
     assert robots_from_answer(200).life_s(cache_control) == life_s
     assert robots_from_answer(404).life_s(cache_control) == life_s
     assert robots_from_answer(503).life_s(cache_control) == 3600.0
@@ -104,5 +104,5 @@ def test_rfc9309_2_4_no_copy_is_older_than_a_day(cache_control, life_s):
         (["noindex"], [("robots", "nofollow")], True, True),
     ],
 )
-def test_ours_directives_of_pages(headers, metas, noindex, nofollow):
+def test_ours_directives_of_pages_are_parsed(headers, metas, noindex, nofollow):
     assert page_directives(headers, metas) == RobotsTags(noindex, nofollow)

@@ -1,4 +1,4 @@
-"""Tables as Python gives them: named rows, Arrow, pandas, notebooks."""
+"""Tables in Python: named rows, Arrow, pandas, notebooks."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def lines(*names, values=VALUES):
     return Rows("lines", columns, lambda _: (tuple(row[place] for place in places) for row in values))
 
 
-def test_rows_are_read_as_often_as_they_are_asked_for():
+def test_rows_can_be_iterated_several_times():
     rows = lines()
     assert list(rows) == list(rows) == VALUES
     assert rows.to_dicts()[1] == {"name": "b", "pages": None, "share": None, "own": 0}
 
 
-def test_some_columns_in_any_order():
+def test_columns_can_be_selected_in_any_order():
     rows = lines("own", "name")
     assert (rows.columns, [(row.own, row.name) for row in rows]) == (("own", "name"), [(1, "a<b"), (0, "b")])
     with pytest.raises(UsageError, match="no column colour: choose among name, pages"):
@@ -59,7 +59,7 @@ def test_times_are_timestamps_for_arrow_and_pandas(folder):  # noqa: F811
         assert runs.to_pandas()["started"].dt.year.min() >= 1970
 
 
-def test_a_site_is_a_graph_of_networkx_and_a_collection_shows_itself_in_a_notebook(folder):  # noqa: F811
+def test_a_site_converts_to_networkx_and_a_collection_has_html_for_notebooks(folder):  # noqa: F811
     with periplus.open(folder) as collection:
         site = collection.map()
         graph = site.to_networkx()
@@ -76,7 +76,7 @@ def test_a_table_without_rows_has_its_columns():
     assert (rows.to_pandas().shape, rows.to_dicts()) == ((0, 4), [])
 
 
-def test_a_table_shows_itself_in_one_line_and_in_a_notebook():
+def test_a_table_has_a_repr_and_html_for_notebooks():
     assert repr(lines()) == "<lines: name, pages, share, own>"
     assert "<th>pages</th>" in lines()._repr_html_() and "<td>a&lt;b</td><td>1</td>" in lines()._repr_html_()
     many = lines(values=VALUES * 20)
@@ -84,14 +84,14 @@ def test_a_table_shows_itself_in_one_line_and_in_a_notebook():
 
 
 @pytest.mark.parametrize("spelling", [HOME, HOME.upper(), HOME.rstrip("/"), "e.org", "https://e.org:443/#top"])
-def test_a_url_may_be_spelled_as_one_likes(folder, spelling):  # noqa: F811
+def test_every_spelling_of_a_url_is_accepted(folder, spelling):  # noqa: F811
     with periplus.open(folder) as collection:
         assert spelling in collection
         assert collection.resolve(spelling) == HOME
         assert len(list(collection.links(source=spelling))) == len(list(collection.links(source=HOME))) > 0
 
 
-def test_what_cannot_be_is_refused_at_the_call(folder):  # noqa: F811
+def test_invalid_arguments_are_refused_at_the_call(folder):  # noqa: F811
     with periplus.open(folder) as collection:
         assert len(list(collection.pages(status=404))) == len(list(collection.pages(status="404"))) == 1
         for wrong in ({"state": "indexd"}, {"status": 40}, {"columns": ("colour",)}):
@@ -105,7 +105,7 @@ def test_what_cannot_be_is_refused_at_the_call(folder):  # noqa: F811
         assert repr(collection) == f"<Collection {folder}>"
 
 
-def test_a_map_shows_itself_in_one_line_and_as_a_picture(folder):  # noqa: F811
+def test_a_map_has_a_repr_and_a_picture(folder):  # noqa: F811
     with periplus.open(folder) as collection:
         site = collection.map()
     assert repr(site).startswith("<Site e.org: ") and "<svg" in site._repr_html_()

@@ -1,4 +1,4 @@
-"""Why a job failed, of what it printed, and what to do about it."""
+"""The reason of a failed job, from its output, and the remedy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from periplus.present.wording import job_remedy, why_not
     (["Traceback (most recent call last):", '  File "x.py"', "ValueError: no"], "ValueError: no"),
     ([], ""),
 ])  # fmt: skip
-def test_a_failed_job_is_told_by_the_sentence_of_its_error(lines: list[str], sentence: str) -> None:
+def test_the_reason_of_a_failed_job_is_its_error_message(lines: list[str], sentence: str) -> None:
     assert error_of(lines) == sentence
 
 
-def test_reasons_are_words() -> None:
+def test_reasons_are_written_in_words() -> None:
     assert why_not("https://e.org/", "host-down", "name-not-found: no such host") == (
         "https://e.org/: host given up (name not found: no such host)"
     )
@@ -32,6 +32,6 @@ def test_reasons_are_words() -> None:
     assert "DNS" in job_remedy(f"Failed: {why_not('https://e.org/', 'host-down', 'name-not-found')}")
 
 
-def test_a_remedy_is_named_where_the_sentence_has_none() -> None:
+def test_a_remedy_is_added_if_the_message_has_none() -> None:
     assert "certificate" in job_remedy("Failed: no page was read; https://e.org/: certificate or TLS failure (expired)")
     assert job_remedy("nope.periplus has no collection. `periplus crawl URL -o nope.periplus` makes one.") == ""

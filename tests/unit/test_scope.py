@@ -1,4 +1,4 @@
-"""What belongs to a crawl."""
+"""The scope of a crawl."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from periplus.urls.scope import site_key, site_scope
         ("https://docs.example.org/", "docs.example.org"),
     ],
 )
-def test_site_key(text, key):
+def test_the_site_of_a_url_follows_the_public_suffix_list(text, key):
     assert site_key(canonical(text)) == key
 
 
@@ -50,7 +50,7 @@ START = "https://www.example.org/docs/intro.html"
         ("any", "https://elsewhere.example/", True),
     ],
 )
-def test_the_place_decides(scope, text, inside):
+def test_each_kind_of_scope_includes_its_urls(scope, text, inside):
     here = site_scope([canonical(START)], Scope(scope=scope))
     assert here.decide(canonical(text)) is (None if inside else Reason.SCOPE)
 
@@ -70,22 +70,22 @@ def test_prefix_of_a_host_is_the_host():
     assert here.decide(canonical("https://example.org/x")) is None
 
 
-def test_private_suffixes_part_neighbours():
+def test_hosts_below_a_private_suffix_are_different_domains():
     here = site_scope([canonical("https://alice.github.io/")], Scope(scope="domain"))
     assert here.decide(canonical("https://bob.github.io/")) is Reason.SCOPE
 
 
-def test_several_starts():
+def test_the_scope_includes_the_sites_of_all_starts():
     here = site_scope(map(canonical, ("https://a.example/", "https://b.example/")), Scope())
     assert [here.decide(canonical(f"https://{name}.example/x")) for name in "abc"] == [None, None, Reason.SCOPE]
 
 
-def test_rules_are_told_in_words():
+def test_the_deciding_rule_is_written_in_words():
     here = site_scope(
         [canonical("https://example.org/start?x")],
         Scope(include=("/start", r"\.html$"), exclude=(r"\?",), url_bytes=64),
     )
-    told = {
+    expected = {
         "https://example.org/start?x": (None, "a start"),
         "https://example.org/a.html": (None, "the start's site"),
         "https://example.org/a.html?y": (Reason.SCOPE, r"excluded by \?"),
@@ -93,10 +93,10 @@ def test_rules_are_told_in_words():
         "https://b.example/a.html": (Reason.SCOPE, "outside the start's site"),
         "https://example.org/" + "a" * 60: (Reason.SCOPE, "longer than 64 bytes (url_bytes)"),
     }
-    assert {text: (here.decide(canonical(text)), here.rule_for(canonical(text))) for text in told} == told
+    assert {text: (here.decide(canonical(text)), here.rule_for(canonical(text))) for text in expected} == expected
 
 
-def test_a_bad_expression_is_named():
+def test_an_invalid_regular_expression_is_named():
     with pytest.raises(UsageError, match=r"exclude: '\(' is not a regular expression"):
         site_scope([], Scope(exclude=("ok", "(")))
 

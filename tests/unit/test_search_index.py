@@ -1,4 +1,4 @@
-"""What the index answers: forms, order, narrowing, folding, suggestions; and what becomes of it on disk."""
+"""Search index: word forms, order, filters, folding, suggestions, snippets, files."""
 
 import contextlib
 import dataclasses
@@ -82,8 +82,8 @@ def page(
     )
 
 
-def found(folder, query, ranks=unranked, **wish):
-    return Searcher(folder, Searching()).search(query, MatchWindow(**wish), ranks)
+def found(folder, query, ranks=unranked, **window):
+    return Searcher(folder, Searching()).search(query, MatchWindow(**window), ranks)
 
 
 def ids(folder, query, ranks=unranked):
@@ -102,7 +102,7 @@ def fill(tmp_path):
     return filled
 
 
-def test_pages_that_ask_not_to_be_indexed_are_found_only_when_asked_for(fill):
+def test_noindex_pages_are_found_only_on_request(fill):
     folder = fill(
         page(1, "Harbour", text("zanzibar")), dataclasses.replace(page(2, "Hidden", text("zanzibar")), noindex=True)
     )
@@ -111,7 +111,7 @@ def test_pages_that_ask_not_to_be_indexed_are_found_only_when_asked_for(fill):
     assert ids(folder, "zanzibar -is:noindex") == [1]
 
 
-def test_words_are_found_with_and_without_marks_the_spelling_asked_for_first(fill):
+def test_words_match_with_and_without_diacritics_and_exact_spelling_first(fill):
     folder = fill(
         page(1, "Příliš žluťoučký", text("kůň")), page(2, "Prilis zlutoucky", text("prilis bez hacku")), page(3, "Nic")
     )
@@ -120,7 +120,7 @@ def test_words_are_found_with_and_without_marks_the_spelling_asked_for_first(fil
     assert ids(folder, "kun") == [1]
 
 
-def test_the_place_of_a_word_decides(fill):
+def test_the_position_of_a_word_decides_the_order(fill):
     filler = [page(number, f"other {number}", text("filler words of no import")) for number in range(10, 40)]
     folder = fill(
         page(1, "something", text("the lighthouse stands"), language="en"),
@@ -139,7 +139,7 @@ def test_the_place_of_a_word_decides(fill):
     assert ids(folder, "lighthouses") == [3, 4, 2, 1, 5]
 
 
-def test_a_whole_title_comes_first_and_a_greater_rank_before_a_smaller_one(fill):
+def test_a_matching_title_comes_first_then_the_greater_rank(fill):
     folder = fill(
         page(1, "Harbour lights and harbour lights", text("harbour lights " * 9)),
         page(2, "Harbour lights - A site"),
@@ -150,7 +150,7 @@ def test_a_whole_title_comes_first_and_a_greater_rank_before_a_smaller_one(fill)
     assert ids(folder, "harbour", lambda pages: [float(page == 4) for page in pages])[:2] == [4, 3]
 
 
-def test_a_query_narrows(fill):
+def test_a_query_can_filter_by_field(fill):
     folder = fill(
         page(1, "harbour", url="https://docs.example.org/guide/a", language="en", when=1_700_000_000.0),
         page(2, "harbour storm", media_type="application/pdf", when=1_600_000_000.0),
@@ -165,7 +165,7 @@ def test_a_query_narrows(fill):
         assert sorted(ids(folder, query)) == sorted(wanted), query
 
 
-def test_pages_of_one_text_are_one_hit(fill):
+def test_pages_with_the_same_text_are_one_hit(fill):
     folder = fill(
         *(page(number, "same", text("same words"), folded=b"x" * 16) for number in (1, 2, 3)),
         page(4, "same", text("others")),
@@ -175,13 +175,13 @@ def test_pages_of_one_text_are_one_hit(fill):
     assert [len(match.twins) for match in sorted(answer.matches, key=lambda match: match.url_id)] == [2, 0]
 
 
-def test_phrases_do_not_go_from_block_to_block(fill):
+def test_phrases_match_only_within_a_block(fill):
     folder = fill(page(1, "t", text("old harbour", "lights at night")))
     assert ids(folder, '"harbour lights"') == []
     assert ids(folder, '"lights at night"') == [1]
 
 
-def test_what_no_page_has_whole_is_found_in_part_and_said(fill):
+def test_partial_matches_are_shown_with_a_note_if_no_page_has_all_words(fill):
     answer = found(fill(page(1, "harbour", language="en")), "harbour zebra")
     assert [match.url_id for match in answer.matches] == [1]
     assert answer.notes == ("no page has zebra",)
@@ -203,13 +203,13 @@ def test_pages_with_some_of_the_words_come_after_those_with_all(fill):
     assert ids(folder, 'cranes "harbour lights"') == []
 
 
-def test_where_enough_pages_have_all_words_no_others_are_shown(fill):
+def test_partial_matches_are_omitted_if_enough_pages_have_all_words(fill):
     folder = fill(*(page(number, "harbour", text(f"cranes {number}")) for number in range(ENOUGH)), page(99, "harbour"))
     answer = found(folder, "harbour cranes", limit=50)
     assert (answer.total, answer.notes) == (ENOUGH, ())
 
 
-def test_a_word_that_most_pages_have_is_lacked_by_none(fill):
+def test_a_word_of_most_pages_is_never_missing(fill):
     folder = fill(
         page(1, "the harbour"), page(4, "harbour storm"), *(page(number, "the storm") for number in range(10, 30))
     )
@@ -217,14 +217,14 @@ def test_a_word_that_most_pages_have_is_lacked_by_none(fill):
     assert sorted(ids(folder, "the harbour")) == [1, 4]
 
 
-def test_words_that_only_ask_are_lacked_by_none(fill):
+def test_question_words_are_never_missing(fill):
     folder = fill(page(1, "harbour", text("build one"), language="en"), page(2, "how to", text("sail"), language="en"))
     assert [(match.url_id, match.missing) for match in found(folder, "how to build a harbour").matches] == [(1, ())]
-    assert ids(folder, "how to") == [2]  # nothing else was asked for
+    assert ids(folder, "how to") == [2]  # the query has no other words
 
 
 def defining(*texts, path="main/dl.py.function/dt.sig"):
-    return Blocks.of([Block(BlockKind.ITEM, one, path) for one in texts])
+    return Blocks.of([Block(BlockKind.ITEM, line, path) for line in texts])
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_page_defines_names(blocks, names):
     assert definitions(blocks, blocks.texts().__getitem__) == names
 
 
-def test_the_page_that_defines_a_name_comes_before_those_that_use_it(fill):
+def test_a_page_that_defines_a_name_comes_before_pages_that_use_it(fill):
     folder = fill(
         page(1, "zipped archives", text("zip zip zip"), language="en"),
         page(2, "functions", defining("zip(*iterables)"), language="en"),
@@ -256,7 +256,7 @@ def test_the_page_that_defines_a_name_comes_before_those_that_use_it(fill):
     assert ids(folder, "zip")[0] == ids(folder, "zip()")[0] == 2
 
 
-def test_a_word_is_preferred_as_it_was_typed_only_where_it_stands_in_other_spellings(fill):
+def test_exact_spelling_counts_only_against_other_spellings(fill):
     folder = fill(
         page(1, "Programme ausführe", text("ausführe"), language="de"),
         page(2, "x", text("sie ausführen"), language="de"),
@@ -265,7 +265,7 @@ def test_a_word_is_preferred_as_it_was_typed_only_where_it_stands_in_other_spell
 
 
 @pytest.mark.parametrize("name", ["os.path.join", "create_task", "--force-with", "x-ray"])
-def test_a_name_is_found_as_written_before_its_parts(fill, name):
+def test_a_name_matches_as_a_whole_before_its_parts(fill, name):
     parts = name.replace("-", " ").replace("_", " ").replace(".", " ").split()
     folder = fill(page(1, "a", text(" of ".join(parts))), page(2, "b", text(f"say {name} here")), page(3, "c"))
     answer = found(folder, name)
@@ -273,7 +273,7 @@ def test_a_name_is_found_as_written_before_its_parts(fill, name):
     assert [match.missing for match in answer.matches] == [(), (name,)]
 
 
-def test_another_spelling_is_proposed(fill):
+def test_another_spelling_is_suggested(fill):
     folder = fill(*(page(number, "žluťoučký harbour", text(str(number))) for number in range(1, 30)))
     assert found(folder, "harbuor").suggestion == "harbour"
     assert found(folder, "hrabour zlutoucki").suggestion == "harbour zlutoucky"
@@ -284,12 +284,12 @@ def test_another_spelling_is_proposed(fill):
     ("query", "suggestion"),
     [("light house keeper", "lighthouse keeper"), ("stormwatch", "storm watch"), ("stormlantern", ""), ("storm", "")],
 )
-def test_words_are_proposed_as_one_and_as_two(fill, query, suggestion):
+def test_joined_and_split_words_are_suggested(fill, query, suggestion):
     folder = fill(*(page(number, "lighthouse", text(f"storm {number} watch")) for number in range(5)))
     assert found(folder, query).suggestion == suggestion
 
 
-def test_words_near_each_other_come_before_words_far_apart(fill):
+def test_words_close_together_come_before_words_far_apart(fill):
     sea = "of the sea and all that moves in it, far from any of those " * 3
     folder = fill(
         page(1, "one", text(f"tide {sea} tables")),
@@ -299,7 +299,7 @@ def test_words_near_each_other_come_before_words_far_apart(fill):
     assert ids(folder, "tide tables") == [2, 1]
 
 
-def test_words_of_menus_alone_make_no_page_one_with_all_words(fill):
+def test_words_in_menus_do_not_count_as_matches_of_all_words(fill):
     menu = text("Download printers drivers", "Welcome to the harbour, its lights and its masters.")
     folder = fill(
         page(1, "Start", menu, language="en", parts=(Part.NAVIGATION, Part.CONTENT)),
@@ -327,7 +327,7 @@ def test_words_of_menus_alone_make_no_page_one_with_all_words(fill):
         ("Boot Verleih", [3]),
     ],
 )
-def test_compounds_are_found_by_their_words_and_words_by_compounds(fill, query, answers):
+def test_compounds_match_their_words_and_vice_versa(fill, query, answers):
     german = [
         page(1, "Erstes", text("Die Paketverwaltung räumt auf."), language="de"),
         page(2, "Zweites", text("Zur Verwaltung dient das Paket."), language="de"),
@@ -336,10 +336,10 @@ def test_compounds_are_found_by_their_words_and_words_by_compounds(fill, query, 
     fillers = [page(number, "Paket", text("Verwaltung"), language="de") for number in range(10, 13)]
     others = [page(number, "Anderes", text("Worte ohne Belang"), language="de") for number in range(20, 60)]
     folder = fill(*german, *fillers, *others)
-    assert [one for one in ids(folder, query) if one < 10] == answers
+    assert [number for number in ids(folder, query) if number < 10] == answers
 
 
-def test_facets_count_what_answers(fill):
+def test_facets_count_the_matching_pages(fill):
     facets = {
         facet.name: dict(facet.values)
         for facet in found(fill(page(1, "a b"), page(2, "a", language="en"), page(3, "c")), "a", facets=True).facets
@@ -352,7 +352,7 @@ def test_facets_count_what_answers(fill):
     }
 
 
-def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
+def test_a_page_can_be_replaced_and_removed(fill):
     folder = fill(page(1, "old"), page(2, "other"))
     writer = IndexWriter(folder, "c")
     writer.put([page(1, "new")])
@@ -364,24 +364,24 @@ def test_a_page_takes_the_place_of_its_earlier_self_and_may_go(fill):
 
 
 @pytest.mark.parametrize("held_bytes", [0, 1 << 20])
-def test_a_page_of_which_others_speak_later_is_as_one_put_with_their_words(held_bytes, tmp_path, monkeypatch):
+def test_anchor_texts_that_arrive_later_give_the_same_document(held_bytes, tmp_path, monkeypatch):
     monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", held_bytes)
     early = page(1, "Přístav", text("lodě a 東京", heading="Maják"), parts=(Part.CONTENT, Part.CONTENT))
     with contextlib.closing(Drafts(tmp_path)) as drafts:
         drafts.keep(draft_page(page(1, "earlier"), CUTTER))
         drafts.keep(draft_page(early, CUTTER))
-        assert told(document(drafts.find(1), ("starý přístav", "lodě"))) == told(
+        assert fields_of(document(drafts.find(1), ("starý přístav", "lodě"))) == fields_of(
             document(draft_page(early, CUTTER), ("starý přístav", "lodě"))
         )
 
 
-def told(made):
-    """What a document holds; the order of its spellings says nothing."""
+def fields_of(made):
+    """The content of a document. The order of its spellings does not matter."""
     fields = made.to_dict()
     return {**fields, FORMS: sorted(fields[FORMS][0].split())}
 
 
-def test_pages_wait_for_the_engine_up_to_a_limit_of_bytes_and_the_place_stays(tmp_path, monkeypatch):
+def test_pages_are_queued_up_to_a_limit_of_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(periplus.retrieval.index, "QUEUED_BYTES", 5_000)
     with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
         writer.put([page(1, "harbour")])
@@ -392,7 +392,7 @@ def test_pages_wait_for_the_engine_up_to_a_limit_of_bytes_and_the_place_stays(tm
     assert (sorted(ids(tmp_path, "harbour")), read_state(tmp_path).position) == ([1, 2, 3], (1, 1))
 
 
-def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
+def test_deferred_pages_are_indexed_with_their_anchor_texts(tmp_path):
     writer = IndexWriter(tmp_path, "c")
     writer.keep([page(number, f"number{number}") for number in (1, 2, 3)])
     writer.put([page(3, "number3")])
@@ -408,7 +408,7 @@ def test_pages_that_are_kept_are_put_with_what_others_call_them(tmp_path):
 
 
 @pytest.mark.parametrize("late", [1, 3, 100])
-def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
+def test_the_latest_drafts_are_kept(tmp_path, monkeypatch, late):
     monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", 0)
     monkeypatch.setattr(periplus.retrieval.index, "LATE_DRAFTS", late)
     chance, expected = random.Random(1), {}
@@ -428,9 +428,9 @@ def test_drafts_are_those_of_late(tmp_path, monkeypatch, late):
 
 
 @pytest.mark.parametrize(("age_s", "expected"), [(0, True), (FRESH_SEARCH_S + 1, False)])
-def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
+def test_a_recent_search_is_recorded(tmp_path, age_s, expected):
     assert not is_asked(tmp_path, NOW)
-    assert ask(tmp_path, NOW)  # no index yet: nothing to note it in
+    assert ask(tmp_path, NOW)  # without an index there is no place to record it
     IndexWriter(tmp_path, "c").close()
     assert ask(tmp_path, NOW - age_s)
     assert is_asked(tmp_path, NOW) is expected
@@ -438,7 +438,7 @@ def test_who_searched_lately_is_heeded(tmp_path, age_s, expected):
 
 
 @pytest.mark.parametrize(("name", "room"), [("MOST_BYTES", 0), ("MOST_BYTES", 300), ("ROOM_SHARE", 1 << 62)])
-def test_pages_without_room_have_no_drafts(tmp_path, monkeypatch, name, room):
+def test_pages_beyond_the_limit_have_no_drafts(tmp_path, monkeypatch, name, room):
     monkeypatch.setattr(periplus.retrieval.index, name, room)
     monkeypatch.setattr(periplus.retrieval.index, "HELD_BYTES", 0)
     with contextlib.closing(IndexWriter(tmp_path, "c")) as writer:
@@ -449,7 +449,7 @@ def test_pages_without_room_have_no_drafts(tmp_path, monkeypatch, name, room):
     assert Searcher(tmp_path, Searching()).pages == sum(put)
 
 
-def test_one_process_writes_at_a_time(fill, tmp_path):
+def test_a_single_process_writes_at_a_time(fill, tmp_path):
     writer = IndexWriter(fill(), "c")
     with pytest.raises(IndexBusy):
         IndexWriter(tmp_path, "c")
@@ -457,7 +457,7 @@ def test_one_process_writes_at_a_time(fill, tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["state", "engine", "other", "gone"])
-def test_an_index_that_cannot_be_used_gives_way_to_an_empty_one(fill, harm):
+def test_an_unusable_index_is_replaced_by_an_empty_one(fill, harm):
     folder = fill(page(1, "old"))
     where = folder / FOLDER
     if harm == "state":
@@ -486,7 +486,7 @@ def shown(query, *paragraphs, language="en"):
     return snippet(PageLines(text(*paragraphs), ()), Highlighter(parse(query).root, ["en", "cs"]), language)
 
 
-def test_a_snippet_shows_the_words_that_answer():
+def test_a_snippet_shows_the_matching_words():
     cut = shown("harbour cities", "nothing here", "far " * 100 + "the Harbours of a city " + "away " * 100)
     assert [cut.text[start:end] for start, end in cut.marks] == ["Harbours", "city"]
     assert len(cut.text) <= CHARS + 2
@@ -494,12 +494,12 @@ def test_a_snippet_shows_the_words_that_answer():
     assert cut.text.endswith("…")
 
 
-def test_a_snippet_of_a_page_found_otherwise_is_its_beginning():
+def test_a_snippet_without_matching_words_is_the_beginning_of_the_page():
     assert shown("zebra", "First words.", "Then others.").text == "First words."
     assert shown("zebra") is None
 
 
-def test_marks_know_folded_words_prefixes_and_scripts_without_spaces():
+def test_folded_words_prefixes_and_scripts_without_spaces_are_highlighted():
     assert [
         cut.text[start:end]
         for cut in [shown("prilis har* 京都", "Příliš harbour, 東京都に")]
@@ -507,14 +507,14 @@ def test_marks_know_folded_words_prefixes_and_scripts_without_spaces():
     ] == ["Příliš", "harbour", "京都"]
 
 
-def test_names_and_labels():
+def test_hosts_types_and_titles_have_search_labels():
     assert hosts("a.docs.example.co.uk") == ["a.docs.example.co.uk", "docs.example.co.uk", "example.co.uk"]
     assert "html" in type_names("application/xhtml+xml")
     assert whole_name("Příliš — žluťoučký!") == "prilis zlutoucky"
 
 
-def test_what_is_left_unread_has_no_hits():
-    """Blocks are passed over by stretches that all answering forms hold: every English ending keeps them."""
+def test_skipped_blocks_have_no_hits():
+    """Blocks are skipped by substrings that all matching forms contain. Every English ending keeps them."""
     roots = "able abil hop hopp fli fly sk ski d l dy nobl noble relat rational conditional sens vi organ general"
     endings = " e s es ed ing y ies ied ying ability ational ization iveness ly ousness fulness ement ency bly ogist"
     words = [root + ending for root in roots.split() for ending in endings.split(" ")]
@@ -546,12 +546,12 @@ def test_forms_of_any_language_are_counted_in_each_block(asked, counted):
         ("es", "existencia existente canción canciones"),
     ],
 )
-def test_every_answering_form_is_counted_where_letters_are_compared(language, words):
+def test_every_matching_form_is_counted(language, words):
     blocks = text(*words.split(), "zwei\n" + words)
     for asked in words.split():
         highlighter = Highlighter(parse(asked).root, [language])
         counts, _ = highlighter.candidates(PageLines(blocks, ()), [language])
-        answers = [len(highlighter.hits(one, language)) for one in blocks.texts()]
+        answers = [len(highlighter.hits(line, language)) for line in blocks.texts()]
         assert all(most >= times for most, times in zip(counts[0].tolist(), answers, strict=True)), asked
 
 
@@ -564,7 +564,7 @@ def test_a_snippet_does_not_repeat_the_title():
     assert snippet(alone, highlighter, "en", "Harbour").text == "What is meant."
 
 
-def test_blocks_of_less_worth_than_the_best_are_not_searched_for_places():
+def test_blocks_that_cannot_be_the_best_are_skipped():
     rng = random.Random(7)
     vocabulary = ["harbour", "harbours", "city", "cities", "c++", "of", "the", "far_away", "Příliš", "it’s", "end\nof"]
     for _ in range(300):

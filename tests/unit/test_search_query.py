@@ -1,4 +1,4 @@
-"""Any text is a query, and what it means is what people mean by it."""
+"""Parsing of search queries."""
 
 import pytest
 from hypothesis import given, settings
@@ -52,11 +52,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "meant"), [case for case in CASES if not case[0].startswith("after")])
-def test_a_query_means(text, meant):
+def test_a_query_is_parsed(text, meant):
     assert parse(text) == Query(meant, ())
 
 
-def test_dates_are_days_months_and_years():
+def test_dates_can_be_days_months_or_years():
     february, march = span_of("2024-02")
     assert parse("after:2024-02 before:2025").root == All(
         (During(after=february), During(before=span_of("2025-01-01")[0]))
@@ -68,7 +68,7 @@ def test_dates_are_days_months_and_years():
     assert span_of("2024-13") is None and span_of("9999") is None
 
 
-def test_columns_of_pages_narrow_a_query():
+def test_a_query_can_filter_by_columns_of_pages():
     query = parse('lights status:4xx -author:"Jane Doe" size:many')
     asked = []
 
@@ -99,8 +99,8 @@ def test_columns_of_pages_narrow_a_query():
         (" ".join(["a"] * 200), "first 64"),
     ],
 )
-def test_what_is_left_aside_is_said(text, note):
-    assert any(note in said for said in parse(text).notes) or not note
+def test_ignored_parts_of_a_query_are_noted(text, note):
+    assert any(note in line for line in parse(text).notes) or not note
 
 
 PIECES = st.sampled_from(
@@ -131,5 +131,5 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=90).map("".join)))
 @settings(max_examples=200)
-def test_any_text_is_a_query(text):
+def test_parsing_never_raises(text):
     assert isinstance(parse(text), Query)

@@ -1,4 +1,4 @@
-"""Which differences between two answers of a page are no change?"""
+"""The second request that distinguishes a changed page from a page that differs in every response."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def answer(body, attempt=0):
 
 
 def stored(body):
-    """A page as `CrawlStore.shown` gives it."""
+    """A page in the form of `CrawlStore.shown`."""
     read = answer(body)
     if (page := read.document) is None:
         return ["", read.visit.outcome.target]
@@ -36,7 +36,7 @@ def stored(body):
 
 
 def judged(before, once, again):
-    """What becomes of the two answers: `as it is` after the first one, `unchanged` or `changed` after the second."""
+    """The result: `as it is` after the first response, `unchanged` or `changed` after the second."""
     first = {}
     read = second_look(answer(once), stored(before), first)
     if not read.retry_in_s:
@@ -60,7 +60,7 @@ def judged(before, once, again):
         lambda number, _: f"/enter?sid={TOKENS[number % 3]}",
     ],
 )
-def test_what_differs_between_two_answers_is_no_change(volatile):
+def test_text_that_differs_in_every_response_is_no_change(volatile):
     assert judged(*[volatile(number, 40 + number) for number in (3, 4, 5)]) == "unchanged"
 
 
@@ -74,7 +74,7 @@ def test_what_differs_between_two_answers_is_no_change(volatile):
         ("/p/57", "/p/58", "/p/58"),
     ],
 )
-def test_what_both_answers_show_in_place_of_what_is_stored_has_changed(before, once, again):
+def test_new_text_in_both_responses_is_a_change(before, once, again):
     assert judged(before, once, again) == "changed"
 
 
@@ -90,15 +90,15 @@ def test_what_both_answers_show_in_place_of_what_is_stored_has_changed(before, o
         ("/a", "/b"),
     ],
 )
-def test_a_page_with_other_words_or_none_is_taken_as_it_is(before, once):
+def test_a_page_with_entirely_different_words_needs_no_second_look(before, once):
     assert judged(before, once, once) == "as it is"
 
 
-def test_without_a_first_answer_a_page_is_not_asked_for_for_ever():
-    """Its host went to another worker each time."""
+def test_a_page_without_a_first_response_is_requested_a_limited_number_of_times():
+    """This happens if its host moves to another worker each time."""
     attempts = [bool(second_look(answer("<p>2", attempt), stored("<p>1"), {}).retry_in_s) for attempt in range(6)]
     assert attempts == [True] * 4 + [False] * 2
 
 
-def test_a_word_of_a_million_letters_is_passed_over_once():
+def test_a_word_of_a_million_letters_is_skipped_in_linear_time():
     assert judged(f"<p>{'a' * 1_000_000} 1", f"<p>{'a' * 1_000_000} 2", f"<p>{'a' * 1_000_000} 3") == "unchanged"

@@ -1,4 +1,4 @@
-"""Segments: what was flushed is there, what was torn is not believed, what failed is forgotten."""
+"""Segments (WARC files of a database collection): durability, torn writes, failing storage, sweeps."""
 
 import gzip
 import io
@@ -65,7 +65,7 @@ def segments_of(place):
     return dict(object_storage(place).sizes())
 
 
-def test_what_was_flushed_is_read_back_with_its_fields_as_sent(place):
+def test_flushed_records_are_read_back_with_their_original_header(place):
     bodies = [b"", b"one", bytes(range(256)) * 1000, b"7\r\nchunked\r\n0\r\n\r\n"]
     with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         places = []
@@ -73,11 +73,11 @@ def test_what_was_flushed_is_read_back_with_its_fields_as_sent(place):
             places.append(writer.append(exchange(number, body)))
             writer.flush()
     reader = SegmentReader(object_storage(place))
-    assert [reader.body(one) for one in places] == bodies
+    assert [reader.body(place) for place in places] == bodies
     assert reader.response(places[1]) == ("https://e.org/1", HEADERS, b"one")
 
 
-def test_a_segment_is_a_web_archive_that_others_read(place):
+def test_a_segment_is_a_valid_warc_file(place):
     with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         for number in range(3):
             writer.append(exchange(number, b"body %d" % number))
@@ -93,19 +93,21 @@ def test_a_segment_is_a_web_archive_that_others_read(place):
     assert [body for _, body in records[1:]] == [b"body 0", b"body 1", b"body 2"]
 
 
-def test_members_are_what_was_appended(place):
+def test_the_members_of_a_segment_are_the_appended_records(place):
     rng = random.Random(1)
     with SegmentWriter(object_storage(place), "w", NOTE) as writer:
         places = [
             writer.append(exchange(number, rng.randbytes(rng.choice((0, 10, 70_000, 300_000))))) for number in range(20)
         ]
     with object_storage(place).open("w-00001.warc.gz") as file:
-        assert [tuple(one) for one in list(members(file))[1:]] == [(one.start, one.length) for one in places]
+        assert [tuple(member) for member in list(members(file))[1:]] == [
+            (record.start, record.length) for record in places
+        ]
 
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**31))
-def test_behind_a_torn_tail_nothing_is_believed(tmp_path_factory, seed):
+def test_records_after_a_torn_write_are_not_read(tmp_path_factory, seed):
     folder, rng = tmp_path_factory.mktemp("torn"), random.Random(seed)
     with SegmentWriter(object_storage(str(folder)), "w", NOTE) as writer:
         places = [writer.append(exchange(number, rng.randbytes(rng.randrange(200)))) for number in range(5)]
@@ -126,12 +128,12 @@ def test_behind_a_torn_tail_nothing_is_believed(tmp_path_factory, seed):
 def test_a_full_segment_is_followed_by_another(place):
     with SegmentWriter(object_storage(place), "w", NOTE, segment_bytes=2_000) as writer:
         places = [writer.append(exchange(number, random.Random(number).randbytes(900))) for number in range(6)]
-    assert len(segments_of(place)) == len({one.segment for one in places}) == 6 // 2 + (6 % 2 > 0)
-    assert all(SegmentReader(object_storage(place)).body(one) for one in places)
+    assert len(segments_of(place)) == len({record.segment for record in places}) == 6 // 2 + (6 % 2 > 0)
+    assert all(SegmentReader(object_storage(place)).body(record) for record in places)
 
 
 class FailingStorage:
-    """A folder whose writes fail now and then, with some of the data there or not."""
+    """A folder whose writes fail at random, after part of the data or none."""
 
     def __init__(self, folder, rng):
         self._storage, self._rng, self._folder, self.appends = object_storage(str(folder)), rng, folder, True
@@ -151,7 +153,7 @@ class FailingStorage:
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**31))
-def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(tmp_path_factory, seed):
+def test_no_committed_page_loses_its_body_on_a_storage_that_fails_at_random(tmp_path_factory, seed):
     folder, rng = tmp_path_factory.mktemp("failing"), random.Random(seed)
     storage, rows = FailingStorage(folder, rng), {}
     with SegmentWriter(storage, "w", NOTE) as writer:
@@ -167,11 +169,11 @@ def test_with_a_storage_that_fails_at_random_no_committed_page_lacks_its_bytes(t
             rows |= batch
     assert storage.failures
     reader = SegmentReader(object_storage(str(folder)))
-    assert {one: reader.body(one) for one in rows} == rows
+    assert {place: reader.body(place) for place in rows} == rows
 
 
-def test_a_segment_is_left_after_a_write_that_failed(tmp_path):
-    """What stands at its end may be half of a record: nobody appends to it."""
+def test_a_segment_is_closed_after_a_failed_write(tmp_path):
+    """It may end in a partial record, so nothing is appended."""
 
     class Failing(FolderStorage):
         fails = False
@@ -196,7 +198,7 @@ def test_a_segment_is_left_after_a_write_that_failed(tmp_path):
     assert [SegmentReader(storage).body(places[at]) for at in (0, 2)] == [b"one", b"three"]
 
 
-def test_two_writers_of_one_name_are_told_apart(tmp_path):
+def test_two_writers_with_the_same_name_do_not_share_a_segment(tmp_path):
     first, second = (SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) for _ in range(2))
     first.append(exchange(1, b"a"))
     first.flush()
@@ -205,7 +207,7 @@ def test_two_writers_of_one_name_are_told_apart(tmp_path):
         second.flush()
 
 
-def test_a_segment_that_another_process_wrote_to_is_not_appended_to(tmp_path):
+def test_a_segment_changed_by_another_process_is_not_appended_to(tmp_path):
     with SegmentWriter(object_storage(str(tmp_path)), "w", NOTE) as writer:
         place = writer.append(exchange(1, b"own"))
         writer.flush()
@@ -234,9 +236,9 @@ def test_a_damaged_record_is_no_page(tmp_path):
         reader.body(RecordPlace("none.warc.gz", 0, 9))
 
 
-def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, monkeypatch):
+def test_any_exception_of_an_unreachable_storage_is_translated(tmp_path, monkeypatch):
     class Away(Exception):
-        """As botocore has it: no OSError."""
+        """Like botocore's errors, which are no OSError."""
 
     monkeypatch.setitem(sys.modules, "botocore.exceptions", types.SimpleNamespace(BotoCoreError=Away))
     storage = object_storage(f"memory://{tmp_path.name}-away")
@@ -252,7 +254,7 @@ def test_a_storage_that_is_away_is_said_whatever_its_package_raises(tmp_path, mo
         writer.flush()
 
 
-def test_an_unknown_storage_is_said():
+def test_an_unknown_storage_is_refused():
     with pytest.raises(UsageError, match="cannot store segments on nowhere://"):
         object_storage("nowhere://x")
 
@@ -271,7 +273,7 @@ with SegmentWriter(object_storage(sys.argv[1]), "killed", NOTE) as writer:
 """
 
 
-def test_killed_at_any_moment_all_that_was_said_to_be_there_is_there(tmp_path):
+def test_after_a_kill_every_confirmed_record_exists(tmp_path):
     rng = random.Random(7)
     for number in range(4):
         folder = tmp_path / str(number)
@@ -293,7 +295,7 @@ def test_gzip_itself_reads_a_segment(tmp_path):
     assert b"needle" in gzip.decompress((tmp_path / "w-00001.warc.gz").read_bytes())
 
 
-def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nobody_needs(tmp_path):
+def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_unused_segments(tmp_path):
     storage = object_storage(str(tmp_path))
     with SegmentWriter(storage, "a", NOTE) as writer:
         kept, dropped = writer.append(exchange(1, b"kept")), writer.append(exchange(2, b"never entered"))
@@ -314,8 +316,8 @@ def test_a_sweep_finds_orphans_torn_tails_lost_bytes_and_whole_segments_that_nob
     assert (third.name, third.size_bytes, third.lost, third.is_unused) == ("gone.warc.gz", 0, 1, False)
 
 
-def test_a_storage_that_refuses_in_the_middle_of_a_segment_is_told_by_a_sentence(tmp_path, monkeypatch):
-    """Object storage answers a read of an open file when it is made, and not before."""
+def test_a_storage_error_in_the_middle_of_a_segment_is_translated(tmp_path, monkeypatch):
+    """Object storage fails at the read of an open file, not when it is opened."""
 
     class Refusing(io.RawIOBase):
         def read(self, size=-1):

@@ -1,4 +1,4 @@
-"""Settings in forms, and named presets: every one is there, checked as flags are, and what takes a consent takes it."""
+"""Settings in forms, and named presets: complete, validated like flags, with consent where needed."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def flags_of(form, **more):
     return setting_flags(setting_values({PREFIX + name: text for name, text in form.items()}, **more))
 
 
-def test_every_setting_is_a_field_or_says_why_it_is_none():
-    fields = {one.row.name: one for group in setting_groups((), local=True) for one in group.fields}
+def test_every_setting_is_a_field_or_withheld_with_a_reason():
+    fields = {field.row.name: field for group in setting_groups((), local=True) for field in group.fields}
     assert set(fields) == {row.name for row in rows()}
-    held = {name for name, one in fields.items() if one.withheld}
+    held = {name for name, field in fields.items() if field.withheld}
     assert held == {*WITHHELD, *(row.name for row in rows() if row.group == "searching")}
-    far = {one.row.name for group in setting_groups((), local=False) for one in group.fields if one.withheld}
+    far = {field.row.name for group in setting_groups((), local=False) for field in group.fields if field.withheld}
     assert far - held == {"proxy", "insecure"}
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.group != "searching"], ids=lambda row: row.name)
-def test_a_field_means_what_the_flag_means(row, tmp_path, monkeypatch):
+def test_a_field_has_the_same_effect_as_the_flag(row, tmp_path, monkeypatch):
     text = {bool: "no" if row.default is True else "yes", int: "7", float: "7.5", str: "x"}[row.kind]
     text = row.choices[-1] if row.choices else text
     text = str(row.low) if row.low is not None and row.low > 7 else text
@@ -82,12 +82,12 @@ def test_a_field_means_what_the_flag_means(row, tmp_path, monkeypatch):
         ({"weight_title": "3"}, "weight_title cannot be set in a form"),
     ],
 )
-def test_what_cannot_be_is_refused_as_a_flag_is(form, message):
+def test_an_invalid_value_is_refused_as_for_a_flag(form, message):
     with pytest.raises(UsageError, match=message):
         flags_of(form)
 
 
-def test_a_text_never_becomes_a_flag_of_its_own():
+def test_a_text_never_becomes_another_flag():
     assert flags_of({"contact": "--allow-private", "ignore": "links *\n--mine=x"}) == (
         "--contact=--allow-private", "--ignore=links *", "--ignore=--mine=x",
     )  # fmt: skip
@@ -95,7 +95,7 @@ def test_a_text_never_becomes_a_flag_of_its_own():
         flags_of({"proxy": "http://10.0.0.1:3128"}, local=False)
 
 
-def test_a_form_chooses_a_preset_and_settings_over_it():
+def test_a_form_can_select_a_preset_and_override_it():
     presets = read_presets(())
     form = {
         "url": "e.org",
@@ -111,7 +111,7 @@ def test_a_form_chooses_a_preset_and_settings_over_it():
         job_request(form | {"settings_preset": "gentel"}, presets)
 
 
-def test_what_is_for_sites_of_ones_own_takes_the_consent():
+def test_settings_for_own_sites_need_consent():
     presets = read_presets(())
     with pytest.raises(UsageError, match="the preset own-site is for sites of your own: tick"):
         job_request({"url": "e.org", "settings_preset": "own-site"}, presets)
@@ -127,14 +127,14 @@ def test_what_is_for_sites_of_ones_own_takes_the_consent():
     assert command[-2:] == ("--preset=own-site", "--mine=e.org")
 
 
-def test_going_on_replaces_settings_too():
+def test_resuming_can_replace_settings():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--retries=3", "--keep-xml", "--max-pages", "5")
     after = resume_order(before, {"set_retries": "4", "set_keep_xml": "no", "max_pages": "-"}).command
     assert after[:4] == before[:4] and set(after[4:]) == {"--retries=4", "--no-keep-xml"}
     assert resume_order(before, {"set_retries": "-"}).command == (*before[:4], *before[5:])
 
 
-def test_presets_lie_between_files_and_flags(tmp_path, monkeypatch):
+def test_presets_override_files_and_flags_override_presets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "periplus.toml").write_text(FILE.partition("[segments]")[0], "utf-8")
     assert settings_of({"preset": ""}, tmp_path).politeness.retries == 1
@@ -148,7 +148,7 @@ def test_presets_lie_between_files_and_flags(tmp_path, monkeypatch):
     assert refused.exit_code == 2 and "(is it intranet?)" in refused.output
 
 
-def test_what_is_built_in_is_in_range():
+def test_built_in_presets_are_valid():
     for preset in PRESETS:
         assert settings_from(preset.values) != Settings() and preset.sentence
 
@@ -164,13 +164,13 @@ def test_what_is_built_in_is_in_range():
         ("[presets]\nmine = 3\n", r"preset 'mine': it must be a table"),
     ],
 )
-def test_a_wrong_preset_is_named(text, message, tmp_path):
+def test_an_invalid_preset_is_refused_by_name(text, message, tmp_path):
     (tmp_path / "periplus.toml").write_text(text, "utf-8")
     with pytest.raises(UnknownSetting, match=message):
         read_presets([tmp_path / "periplus.toml"])
 
 
-def test_a_preset_is_saved_and_all_else_stays_letter_by_letter(tmp_path):
+def test_saving_a_preset_keeps_the_rest_of_the_file(tmp_path):
     made = with_preset(FILE, "intranet", {"retries": 4, "contact": 'a"b\\c\n', "exclude": ["x"], "keep_xml": True})
     assert made.startswith("\n# ours\n[settings]\nretries = 1\n") and 'docs = "/docs"\n' in made
     assert tomllib.loads(made)["presets"] == {

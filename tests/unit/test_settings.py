@@ -1,4 +1,4 @@
-"""One table of settings: what it takes, what it refuses, and that nothing is lost on the way through a file or JSON."""
+"""The table of settings: validation, files, precedence, JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ids(row: SettingRow) -> str:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=ids)
-def test_each_row_has_a_sentence_and_a_default_in_its_range(row):
+def test_each_setting_has_a_description_and_a_valid_default(row):
     assert row.sentence.endswith(".")
     assert row.kind in (str, int, float, bool)
     assert settings_from({row.name: list(row.default) if row.many else row.default}) == Settings()
@@ -68,7 +68,7 @@ def test_units_are_in_the_names_of_times_and_sizes():
     assert [row.name for row in TABLE if row.unit == "bytes" and not row.name.endswith("_bytes")] == []
 
 
-def test_the_default_delay_is_not_under_the_floor():
+def test_the_default_delay_is_at_least_the_floor():
     assert Politeness().delay_s >= DELAY_FLOOR_S
 
 
@@ -87,20 +87,20 @@ def test_the_default_delay_is_not_under_the_floor():
         ({"delay_s": float("nan")}, "between"),
     ],
 )
-def test_what_is_refused(values, message):
+def test_an_invalid_value_is_refused(values, message):
     with pytest.raises(UnknownSetting, match=message):
         settings_from(values)
 
 
 @pytest.mark.parametrize("value", [None, 3, 2.5, object()])
-def test_a_list_of_texts_takes_nothing_else(value):
+def test_a_list_setting_accepts_only_texts(value):
     with pytest.raises(UnknownSetting, match="list of texts"):
         settings_from({"include": value})
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.kind is str and not row.choices], ids=lambda row: row.name)
 @pytest.mark.parametrize("sign", ["\r\n", "\n", "\r", "\0", "\t", "\x1b", "\x7f"])
-def test_no_text_holds_a_control_character(row, sign, tmp_path):
+def test_control_characters_in_a_text_are_refused(row, sign, tmp_path):
     text = f"a{sign}X-Evil: 1"
     with pytest.raises(UnknownSetting, match=f"{row.name} must not contain the control character"):
         settings_from({row.name: ["a", text] if row.many else text})
@@ -110,12 +110,12 @@ def test_no_text_holds_a_control_character(row, sign, tmp_path):
         read_settings(path)
 
 
-def test_a_whole_number_will_do_for_a_time():
+def test_an_integer_is_accepted_for_a_time():
     delay = settings_from({"delay_s": 2}).politeness.delay_s
     assert (delay, type(delay)) == (2.0, float)
 
 
-def test_values_change_the_base_and_nothing_else():
+def test_values_override_only_themselves():
     base = settings_from({"max_pages": 10, "delay_s": 2.0})
     changed = settings_from({"max_pages": 20}, base)
     assert changed == dataclasses.replace(base, budget=dataclasses.replace(base.budget, max_pages=20))
@@ -131,7 +131,7 @@ def lines(most: int) -> st.SearchStrategy[str]:
 
 
 def values() -> st.SearchStrategy[dict[str, object]]:
-    """Legal values for any choice of names."""
+    """Valid values of random settings."""
 
     def of(row: SettingRow) -> st.SearchStrategy[object]:
         if row.many:
@@ -148,12 +148,12 @@ def values() -> st.SearchStrategy[dict[str, object]]:
 
 
 @given(values())
-def test_settings_survive_json(chosen):
+def test_settings_are_the_same_after_json(chosen):
     settings = settings_from(chosen)
     assert settings_from(json.loads(json.dumps(as_values(settings)))) == settings
 
 
-def test_a_file_changes_what_it_names(tmp_path):
+def test_a_file_changes_the_settings_that_it_names(tmp_path):
     (tmp_path / "periplus.toml").write_text('[settings]\nmax_depth = 3\ninclude = ["/a/"]\n')
     read = read_settings(tmp_path / "periplus.toml")
     assert read == settings_from({"max_depth": 3, "include": ["/a/"]})
@@ -166,7 +166,7 @@ def test_a_missing_file_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"[settings", b"\xff\xfe", b"settings = 3\n", b"[settings]\nno_such = 1\n"])
-def test_a_bad_file_is_refused_with_the_one_error(tmp_path, content):
+def test_an_invalid_file_is_refused(tmp_path, content):
     (tmp_path / "periplus.toml").write_bytes(content)
     with pytest.raises(UnknownSetting):
         read_settings(tmp_path / "periplus.toml")
@@ -185,20 +185,20 @@ def test_a_bad_file_is_refused_with_the_one_error(tmp_path, content):
         ("[settings", "not valid TOML"),
     ],
 )
-def test_whatever_a_file_holds_is_read_or_refused(text, message, tmp_path):
+def test_an_invalid_value_in_a_file_is_refused(text, message, tmp_path):
     path = tmp_path / "periplus.toml"
     path.write_text(text, "utf-8")
     with pytest.raises(UnknownSetting, match=message):
         read_settings(path)
 
 
-def test_tables_of_rules_are_no_settings(tmp_path):
+def test_tables_of_url_rules_are_not_settings(tmp_path):
     path = tmp_path / "periplus.toml"
     path.write_text('[settings]\nmax_pages = 3\n[[site]]\nwww = "with"\n', "utf-8")
     assert read_values(path) == {"max_pages": 3}
 
 
-def test_the_file_of_the_folder_goes_before_the_one_here_and_flags_before_both(tmp_path, monkeypatch):
+def test_the_collections_file_overrides_the_current_folders_and_flags_override_both(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "e.org.periplus"
     folder.mkdir()
@@ -212,7 +212,7 @@ def test_the_file_of_the_folder_goes_before_the_one_here_and_flags_before_both(t
     assert {"max_pages,2,e.org.periplus/periplus.toml", "delay_s,1.0,periplus.toml", "retries,2,default"} <= set(shown)
 
 
-def test_a_check_reads_the_file_that_lies_here(tmp_path, monkeypatch):
+def test_a_check_reads_the_file_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "periplus.toml").write_text('[settings]\nseverity = ["nonsense=error"]\n', "utf-8")
     ran = CliRunner().invoke(main, ["check", "https://e.org/", "--offline"])
@@ -220,7 +220,7 @@ def test_a_check_reads_the_file_that_lies_here(tmp_path, monkeypatch):
     assert "nonsense" in ran.output
 
 
-def test_rules_that_lie_where_no_collection_reads_them_are_refused(tmp_path, monkeypatch):
+def test_url_rules_outside_a_collection_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "periplus.toml").write_text('[[site]]\nslash = "add"\n', "utf-8")
     with pytest.raises(UnknownSetting, match=r"write them into e\.org\.periplus/periplus\.toml"):

@@ -1,4 +1,4 @@
-"""What becomes of a task, case by case."""
+"""The completion of a task: reason, rule, retry."""
 
 from dataclasses import replace
 
@@ -49,12 +49,12 @@ def end(outcome, attempt=0, url=URL, **more):
         (Skipped(Reason.TRAP, "/a/*"), Reason.TRAP, "/a/*"),
     ],
 )
-def test_each_outcome_has_its_reason_and_what_decided_it(outcome, reason, rule):
+def test_each_outcome_has_its_reason_and_rule(outcome, reason, rule):
     done = end(outcome)
     assert (done.reason, done.rule) == (reason, rule)
 
 
-def test_a_redirect_to_another_spelling_of_a_url_is_followed_in_its_place():
+def test_a_redirect_to_another_spelling_of_the_url_is_followed_within_the_task():
     first, second = "http://a.test/%7Eu", "http://a.test./~u"
     followed = end(Redirected(301, HTML, second), url=first, candidates=("the target",))
     assert (followed.reason, followed.task.request.url, followed.task.request.hops, followed.visit.request.url) == (
@@ -64,33 +64,33 @@ def test_a_redirect_to_another_spelling_of_a_url_is_followed_in_its_place():
         first,
     )
     assert followed.candidates == ()
-    assert end(Redirected(301, HTML, second), url=first).reason is Reason.BAD_ANSWER, "hops are spent"
+    assert end(Redirected(301, HTML, second), url=first).reason is Reason.BAD_ANSWER, "the hops are used up"
     assert end(Redirected(301, HTML, first), url=first).reason is Reason.BAD_ANSWER, "the same spelling"
 
 
-def test_a_redirect_names_its_target_and_one_that_is_followed_no_further_is_bad():
+def test_a_redirect_has_its_target_and_without_candidates_it_is_a_bad_answer():
     away = Redirected(301, HTML, "http://a.test/new")
     followed = end(away, candidates=(object(),))
     assert (followed.reason, followed.rule) == (Reason.REDIRECT, "http://a.test/new")
     assert (end(away).reason, end(away).rule) == (Reason.BAD_ANSWER, "too many redirects")
 
 
-def test_what_may_pass_is_tried_again_with_a_wait_that_doubles():
+def test_a_temporary_failure_is_retried_with_doubling_waits():
     waits = [end(Fetched(500, HTML, b""), attempt) for attempt in range(3)]
     assert [(done.reason, done.retry_in_s) for done in waits] == [(None, 5.0), (None, 10.0), (Reason.SERVER_ERROR, 0.0)]
 
 
 @pytest.mark.parametrize("outcome", [Fetched(429, HTML, b""), Fetched(503, HTML, b""), Failed(Cause.TIMEOUT)])
-def test_where_the_whole_host_waits_the_page_needs_no_wait_of_its_own(outcome):
+def test_a_page_of_a_waiting_host_has_no_wait_of_its_own(outcome):
     assert (end(outcome).reason, end(outcome).retry_in_s) == (None, 0.0)
 
 
-def test_after_the_last_attempt_it_is_what_it_is():
+def test_the_last_attempt_decides_the_reason():
     assert end(Fetched(429, HTML, b""), 2).reason is Reason.REFUSED
     assert end(Failed(Cause.NAME, "no such host"), 2).rule == "name-not-found: no such host"
 
 
-def test_a_page_that_asks_not_to_be_indexed_is_not():
+def test_a_noindex_page_has_its_own_reason():
     document = understand(URL, Fetched(200, HTML, b"<meta name=robots content=noindex><p>x"))
     assert end(Fetched(200, HTML, b"x"), document=document).reason is Reason.NOINDEX
     assert end(Fetched(200, HTML, b"x", Cut.SHORT), document=document).reason is Reason.NOINDEX
@@ -115,13 +115,13 @@ SHELL = (
         (HTML, b"", Reason.OK, ""),
     ],
 )
-def test_a_page_that_could_not_be_read_is_not_ok(headers, body, reason, rule):
+def test_an_unreadable_page_is_not_ok(headers, body, reason, rule):
     answer = Fetched(200, headers, body)
     done = end(answer, document=understand(URL, answer))
     assert (done.reason, done.rule) == (reason, rule)
 
 
-def test_a_bound_that_a_page_met_stands_beside_its_reason():
+def test_a_reached_limit_is_part_of_the_rule():
     document = replace(understand(URL, Fetched(200, HTML, b"<p>x")), bounds=("more than 20,000 distinct links",))
     assert (
         end(Fetched(200, HTML, b"x"), document=document).reason,
@@ -139,7 +139,7 @@ def test_a_bound_that_a_page_met_stands_beside_its_reason():
     )
 
 
-def test_a_bug_is_recorded_as_ours():
+def test_a_bug_is_recorded_as_a_bug():
     task = Task(1, 0, 0, 7, Request(URL))
     done = bug(LEASE, task, Visit(task.request, 1.0, 0.1, Fetched(200, HTML, b"x"), 5, "192.0.2.1"), "KeyError: 'x'")
     assert (done.reason, done.rule, done.visit.outcome) == (

@@ -1,4 +1,4 @@
-"""Shorkin's method on small made sites."""
+"""Shorkin's method on small synthetic sites."""
 
 from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import (
@@ -25,13 +25,13 @@ def sets(pages):
     return [chains(fragments(source)) for source in pages]
 
 
-def test_pages_of_two_templates_make_two_clusters_and_the_rest_is_named():
+def test_pages_of_two_templates_form_two_clusters():
     pages = [page("ab"[at % 2], f"page{at}") for at in range(10)] + ["<p>alone</p>"]
     found = clusters_of(sets(pages), RULES)
     assert sorted(sorted(cluster.pages) for cluster in found) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
 
 
-def test_navigation_goes_and_content_stays():
+def test_navigation_is_removed_and_content_kept():
     pages = [page("a", f"page{at}") for at in range(5)]
     found = clusters_of(sets(pages), RULES)
     pieces = fragments(pages[3])
@@ -48,7 +48,7 @@ def test_no_pages_have_no_clusters():
     assert clusters_of(sets([""] * 5), RULES) == []
 
 
-def test_pages_that_no_cluster_took_lose_the_chains_of_all():
+def test_the_navigation_of_all_clusters_is_removed_from_other_pages():
     pages = [page("ab"[at % 2], f"page{at}") for at in range(10)]
     odd = page("a", "odd").replace("<div>", "<h1>many</h1>" * 40 + "<div>")
     held = sets([*pages, odd])
@@ -57,12 +57,12 @@ def test_pages_that_no_cluster_took_lose_the_chains_of_all():
     assert set(alone.tolist()) == set(found[0].navigation.tolist()) | set(found[1].navigation.tolist())
 
 
-def test_equal_pages_begin_no_cluster():
-    """They agree in all that they hold; the source leaves them out as duplicates."""
+def test_equal_pages_do_not_start_a_cluster():
+    """They have everything in common; the published method excludes them as duplicates."""
     assert clusters_of(sets([page("a", "same")] * 6), RULES) == []
 
 
-def test_a_later_page_joins_its_cluster_and_a_redesign_opens_a_new_one():
+def test_a_later_page_joins_its_cluster_and_a_redesign_starts_a_new_one():
     old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
     known = clusters_of(old, RULES)
     later = sets([page("b", "new"), *(page("c", f"new{at}") for at in range(4))])
@@ -74,7 +74,7 @@ def test_a_later_page_joins_its_cluster_and_a_redesign_opens_a_new_one():
     assert sorted(found[2].pages) == [11, 12, 13, 14]
 
 
-def test_nothing_new_leaves_the_clusters_as_they_were():
+def test_without_new_pages_the_clusters_are_unchanged():
     old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
     known = clusters_of(old, RULES)
     assert [cluster.pages for cluster in extend_clusters(old, known, RULES)] == [cluster.pages for cluster in known]

@@ -1,4 +1,4 @@
-"""A copy on disk: links lead to files, what is not there is said, and a check of it finds nothing newly broken."""
+"""Offline copy of a site: local links, list of missing files, safety of scripts."""
 
 import contextlib
 import csv
@@ -47,7 +47,7 @@ def read(copy, path):
     return (copy.folder / path).read_text("utf-8")
 
 
-def test_the_files_are_those_of_the_pages(copy):
+def test_each_page_has_a_file(copy):
     files = {
         os.fspath(path.relative_to(copy.folder)).replace(os.sep, "/")
         for path in copy.folder.rglob("*")
@@ -60,18 +60,18 @@ def test_the_files_are_those_of_the_pages(copy):
     assert (copy.pages, copy.parts, copy.not_kept) == (4, 0, 3)
 
 
-def test_links_lead_to_files_also_over_redirects_and_to_other_hosts(copy):
+def test_links_lead_to_files_also_through_redirects_and_to_other_hosts(copy):
     home = read(copy, "e.org/index.html")
     for link in ('href="a.html"', 'href="a/b~x=1.html"', 'href="../f.org/x.html"', 'href="mailto:a@e.org"'):
         assert link in home
-    assert home.count('href="a.html"') == 2  # /a, and /moved over two redirects
+    assert home.count('href="a.html"') == 2  # /a, and /moved through two redirects
     assert 'href="a/b~x=1.html#part"' in read(copy, "e.org/a.html")
     inner = read(copy, "e.org/a/b~x=1.html")
     assert 'href="../a.html"' in inner and 'href="#here"' in inner
     assert 'href="../e.org/a.html"' in read(copy, "f.org/x.html")
 
 
-def test_what_is_not_kept_leads_to_the_web_and_is_listed(copy):
+def test_links_to_missing_files_lead_to_the_web_and_are_listed(copy):
     home = read(copy, "e.org/index.html")
     assert 'href="https://e.org/gone"' in home and 'href="https://e.org/s.css"' in home
     assert 'url("https://e.org/bg.png")' in home
@@ -87,13 +87,13 @@ def test_what_is_not_kept_leads_to_the_web_and_is_listed(copy):
     assert "3 addresses" in listed and "not found (404)" in listed and "image, style or script" in listed
 
 
-def test_the_front_page_leads_to_the_starts(copy):
+def test_the_front_page_links_to_the_starts(copy):
     front = read(copy, "index.html")
     assert 'href="e.org/index.html"' in front and 'href="f.org/x.html"' in front and 'href="not-kept.html"' in front
 
 
 def broken(folder, working_folder, monkeypatch):
-    """Targets of links within a folder that `check` finds broken."""
+    """Targets of the broken internal links that `check` finds in a folder."""
     monkeypatch.chdir(working_folder)
     ended = CliRunner().invoke(main, ["check", str(folder), "--no-external", "-f", "csv", "-o", "issues.csv"])
     assert ended.exit_code in (0, 1), ended.output
@@ -101,15 +101,15 @@ def broken(folder, working_folder, monkeypatch):
         return [row["related_url"] for row in csv.DictReader(file) if row["category"] == "links"]
 
 
-def test_a_check_of_the_copy_finds_nothing_broken(copy, tmp_path, monkeypatch):
+def test_a_check_of_the_copy_finds_no_broken_link(copy, tmp_path, monkeypatch):
     assert broken(copy.folder, tmp_path, monkeypatch) == []
     again = tmp_path / "again"
     shutil.copytree(copy.folder, again)
     (again / "e.org" / "a.html").unlink()
-    assert len(broken(again, tmp_path, monkeypatch)) >= 1, "it would be found"
+    assert len(broken(again, tmp_path, monkeypatch)) >= 1, "the check finds a deleted file"
 
 
-def test_hostile_addresses_stay_in_the_folder_and_text_stays_text(tmp_path):
+def test_hostile_urls_stay_inside_the_folder_and_text_is_escaped(tmp_path):
     evil = "https://e.org/%2e%2e/..%2f..%2fevil?<script>alert(1)</script>"
     folder = stored(
         tmp_path / "c", {"https://e.org/": page("Home", evil, "/x%22><b>"), evil: page("Evil")}, ["https://e.org/"]
@@ -132,9 +132,9 @@ ACTIVE = {
 
 @pytest.fixture(scope="module")
 def active(tmp_path_factory):
-    """With scripts wherever they may stand."""
+    """A collection with scripts in every possible place."""
     where = tmp_path_factory.mktemp("active")
-    sites = {url: one if isinstance(one, tuple) else ("text/html", one) for url, one in ACTIVE.items()}
+    sites = {url: answer if isinstance(answer, tuple) else ("text/html", answer) for url, answer in ACTIVE.items()}
     answers = (typed(url, media_type, body) for url, (media_type, body) in sites.items())
     (where / "x.warc.gz").write_bytes(warc(*answers))
     settings = settings_from({"keep_parts": True})
@@ -142,7 +142,7 @@ def active(tmp_path_factory):
     return where / "c"
 
 
-def test_each_page_has_a_policy_that_keeps_its_scripts_from_the_web(active, tmp_path):
+def test_the_policy_of_each_page_blocks_web_access_of_its_scripts(active, tmp_path):
     done = export_site(active, tmp_path / "copy")
     assert done.with_scripts == 1
     home = read(done, "e.org/index.html")
@@ -156,14 +156,14 @@ def test_each_page_has_a_policy_that_keeps_its_scripts_from_the_web(active, tmp_
         assert 'http-equiv="Content-Security-Policy" content="default-src \'none\'' in read(done, path)
 
 
-def test_svg_and_xml_keep_no_script_and_names_are_no_options(active, tmp_path):
+def test_svg_and_xml_have_no_scripts_and_file_names_are_no_options(active, tmp_path):
     done = export_site(active, tmp_path / "copy")
     assert "hit" not in read(done, "e.org/p.svg") + read(done, "e.org/feed.html.bin")
     assert (done.folder / "e.org" / "_-rf.html").is_file()
     assert 'href="_-rf.html"' in read(done, "e.org/index.html")
 
 
-def test_without_scripts_none_is_left(active, tmp_path):
+def test_all_scripts_can_be_removed(active, tmp_path):
     done = export_site(active, tmp_path / "copy", scripts=False)
     assert done.with_scripts == 0
     assert not [path for path in done.folder.rglob("*") if path.is_file() and b"hit" in path.read_bytes()]
@@ -171,7 +171,7 @@ def test_without_scripts_none_is_left(active, tmp_path):
     assert "script-src &#x27;none&#x27;" in read(done, "e.org/index.html")
 
 
-def test_the_command_warns_of_scripts_and_leaves_them_out(active, tmp_path):
+def test_the_command_warns_of_scripts_and_can_omit_them(active, tmp_path):
     run = CliRunner().invoke
     ended = run(main, ["export", "site", str(tmp_path / "copy"), "-c", str(active)])
     assert "Warning: 1 page of it may run scripts of the site; --no-scripts leaves them out" in ended.output
@@ -182,8 +182,8 @@ def test_the_command_warns_of_scripts_and_leaves_them_out(active, tmp_path):
 @pytest.mark.browser
 @pytest.mark.skipif(not browser.PROGRAM, reason="no Chromium here: make test-browser")
 @pytest.mark.parametrize("scripts", [False, True])
-def test_a_copy_that_is_opened_from_disk_reaches_no_other_host(tmp_path, scripts):
-    """Beacons of scripts, pictures, styles, frames, refreshes and hints, in HTML, XHTML, SVG and what looks like it."""
+def test_a_copy_opened_from_disk_connects_to_no_host(tmp_path, scripts):
+    """Beacons in scripts, images, styles, frames, refreshes and hints, in HTML, XHTML, SVG and similar files."""
     asked: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         beacon = f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -235,17 +235,17 @@ def test_a_copy_that_is_opened_from_disk_reaches_no_other_host(tmp_path, scripts
     assert asked == []
 
 
-def test_a_folder_that_holds_something_is_refused(folder, tmp_path):
+def test_a_folder_that_is_not_empty_is_refused(folder, tmp_path):
     (tmp_path / "x").write_text("mine")
     with pytest.raises(UsageError, match="already exists"):
         export_site(folder, tmp_path)
 
 
-def test_a_collection_without_bytes_is_refused(tmp_path):
+def test_a_collection_without_stored_bodies_is_refused(tmp_path):
     with pytest.raises(UsageError, match="has no stored page bodies"):
         export_site(stored(tmp_path / "c", {"https://e.org/": 404}, ["https://e.org/"]), tmp_path / "copy")
 
 
-def test_the_command(folder, tmp_path):
+def test_the_command_prints_the_counts(folder, tmp_path):
     ended = CliRunner().invoke(main, ["export", "site", str(tmp_path / "copy"), "-c", str(folder)])
     assert ended.exit_code == 0 and "4 pages, 0 parts" in ended.output and "3 addresses" in ended.output

@@ -1,4 +1,4 @@
-"""The drawing of a whole site: every page in one place, folders apart and coloured, the same each time; and ways."""
+"""The graph drawing of a whole site, and shortest paths between pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ HOME = "https://e.org/"
 
 
 def made(folders: dict[str, int]) -> tuple[PageColumns, LinkGraph, SiteMap]:
-    """Folders with so many pages: the home page links to each folder's first, which links to the others."""
+    """Folders with these numbers of pages. The home page links to the first page of each folder, which links to the
+    others.
+    """
     urls = sorted({HOME, *(f"{HOME}{folder}{n:03}" for folder, count in folders.items() for n in range(count))})
     place = {url: at for at, url in enumerate(urls)}
     pairs = set()
@@ -53,7 +55,7 @@ def made(folders: dict[str, int]) -> tuple[PageColumns, LinkGraph, SiteMap]:
 SITE = made({"a/": 60, "b/": 30, "c/d/": 12})
 
 
-def test_every_page_is_one_circle_and_hangs_from_its_parent() -> None:
+def test_every_page_is_a_circle_with_its_parent() -> None:
     facts, graph, tree = SITE
     drawn = site_graph(facts, graph, tree)
     assert drawn.url == tuple(graph.pages)
@@ -61,11 +63,11 @@ def test_every_page_is_one_circle_and_hangs_from_its_parent() -> None:
     assert drawn.parts == ("/a/", "/b/", "/c/", "/")
     assert [drawn.parts[part] for part in drawn.part][:2] == ["/", "/a/"]
     assert len({*drawn.hues[:3]}) == 3 and drawn.hues[3] == "grey"
-    assert not any("Site" in name for name in drawn.name), "titles lose the site's name"
+    assert not any("Site" in name for name in drawn.name), "titles have no site name"
     assert site_graph(facts, graph, tree) == drawn
 
 
-def test_circles_stand_apart_and_a_folder_stands_together() -> None:
+def test_circles_do_not_overlap_and_folders_are_grouped() -> None:
     drawn = site_graph(*SITE)
     place = np.array([drawn.x, drawn.y]).T
     far = np.sqrt(((place[:, None] - place[None]) ** 2).sum(axis=2))
@@ -79,7 +81,7 @@ def test_circles_stand_apart_and_a_folder_stands_together() -> None:
         assert nearer.mean() > 0.9
 
 
-def test_a_part_of_the_site_and_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_can_be_drawn_alone_and_a_large_graph_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     under = site_graph(*SITE, under=f"{HOME}b/")
     assert len(under.url) == 30 and set(under.parts) == {"/b/"}
     assert max(under.parent) < 30
@@ -91,14 +93,14 @@ def test_a_part_of_the_site_and_what_is_too_large(monkeypatch: pytest.MonkeyPatc
     assert len(best.url) == 20 and "20 pages of 60" in best.about
 
 
-def test_nothing_and_one_page_are_drawn_too() -> None:
+def test_no_page_and_a_single_page_can_be_drawn() -> None:
     facts, graph, tree = SITE
     assert site_graph(facts, graph, tree, under="https://nowhere/").url == ()
     assert "no page" in site_svg(site_graph(facts, graph, tree, under="https://nowhere/"))
     assert len(site_graph(facts, graph, tree, under=f"{HOME}a/007").url) == 1
 
 
-def test_the_file_is_whole_and_names_cover_no_other() -> None:
+def test_the_svg_has_every_page_and_names_do_not_overlap() -> None:
     drawn = site_graph(*SITE)
     root = ElementTree.fromstring(site_svg(drawn))
     space = {"s": "http://www.w3.org/2000/svg"}
@@ -112,7 +114,7 @@ def test_the_file_is_whole_and_names_cover_no_other() -> None:
 
 
 @pytest.mark.parametrize("form", ["icicle", "treemap", "sunburst"])
-def test_a_folder_has_one_colour_in_all_pictures(form: str) -> None:
+def test_a_folder_has_the_same_colour_in_all_pictures(form: str) -> None:
     facts, graph, tree = SITE
     drawn, out = site_graph(facts, graph, tree), io.StringIO()
     colours = dict(zip(drawn.parts, drawn.hues, strict=True))
@@ -124,11 +126,11 @@ def test_a_folder_has_one_colour_in_all_pictures(form: str) -> None:
     assert all(colours[folder] == hue for folder, hue in places)
 
 
-def test_the_shortest_way_has_the_fewest_links() -> None:
+def test_the_shortest_path_has_the_fewest_links() -> None:
     _, graph, _ = SITE
     place = {url: at for at, url in enumerate(graph.pages)}
     way = shortest_way(graph, place[Url(HOME)], place[Url(f"{HOME}b/007")])
-    assert [graph.pages[one] for one in way] == [HOME, f"{HOME}b/000", f"{HOME}b/007"]
+    assert [graph.pages[page] for page in way] == [HOME, f"{HOME}b/000", f"{HOME}b/007"]
     assert shortest_way(graph, place[Url(f"{HOME}b/007")], place[Url(HOME)]) == []
     assert shortest_way(graph, 3, 3) == [3]
 
@@ -145,7 +147,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_screen_its_columns_and_ways_between_pages(folder: Path) -> None:
+def test_the_screen_has_the_graph_and_paths_between_pages(folder: Path) -> None:
     asking = client(folder)
     assert 'data-graph="/c/e/site.json' in asking.get("/c/e/site").text
     columns = asking.get("/c/e/site.json").json()
@@ -158,7 +160,7 @@ def test_the_screen_its_columns_and_ways_between_pages(folder: Path) -> None:
     assert asking.get("/c/e/site.svg").headers["content-type"] == "image/svg+xml"
 
 
-def test_the_layout_is_kept_until_the_collection_changes(folder: Path) -> None:
+def test_the_layout_is_cached_until_the_collection_changes(folder: Path) -> None:
     path = folder / "e.periplus" / "site.layout"
     first = client(folder).get("/c/e/site.json").json()
     key, columns = json.loads(path.read_text("utf-8"))
@@ -170,9 +172,9 @@ def test_the_layout_is_kept_until_the_collection_changes(folder: Path) -> None:
     assert len(client(folder).get("/c/e/site.json").json()["url"]) == 4
 
 
-def test_directories_add_up(folder: Path) -> None:
+def test_directories_have_the_sums_of_their_pages(folder: Path) -> None:
     lines = client(folder).get("/c/e/map?tree=folders&format=json").json()["places"]
-    assert [(one["step"], one["label"], one["pages"]) for one in lines] == [
+    assert [(line["step"], line["label"], line["pages"]) for line in lines] == [
         ("open", "https://e.org", 3),
         ("leaf", "/a/", 2),
         ("close", "", 0),

@@ -1,4 +1,4 @@
-"""A rule of choice as the policy of a crawl."""
+"""A selection rule as the policy of a crawl."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def host(site: int) -> ReadyHost:
 
 
 def played(rule: SitePolicy, pages: int, *, lengths: int = 10_000) -> list[int]:
-    """Sites asked, one page at a time; site RICH brings 3 links on each second page, the others hardly any."""
+    """The selected sites, one page at a time. Site RICH yields 3 links on each second page, the others hardly any."""
     asked: list[int] = []
     for _ in range(pages):
         ready = [host(site) for site in range(SITES) if asked.count(site) < lengths]
@@ -44,7 +44,7 @@ def played(rule: SitePolicy, pages: int, *, lengths: int = 10_000) -> list[int]:
 
 
 @pytest.mark.parametrize("name", [*RULES, "r2:5", "r3:4", "quantum:3"])
-def test_every_rule_asks_each_site_first_and_no_exhausted_one(name: str):
+def test_every_rule_selects_each_site_and_no_exhausted_one(name: str):
     asked = played(policy(name), 130, lengths=10)
     assert sorted(asked) == sorted(list(range(SITES)) * 10)
 
@@ -54,20 +54,20 @@ def test_the_same_seed_gives_the_same_choices(name: str):
     assert played(policy(name), 80) == played(policy(name), 80)
 
 
-def test_our_rule_gives_one_rich_site_twice_its_share():
-    """Where many pages bring a little it goes on looking everywhere: sites of that kind dry up."""
+def test_our_rule_gives_a_rich_site_twice_its_share():
+    """It keeps exploring where many pages yield a little, since such sites run dry."""
     assert played(policy(), 500).count(RICH) > 2 * 500 / SITES
 
 
 @pytest.mark.parametrize("name", ["r2"])
-def test_one_rich_site_gets_most_pages(name: str):
+def test_a_rich_site_gets_most_pages(name: str):
     assert played(policy(name), 500).count(RICH) > 250
 
 
 @pytest.mark.parametrize("sites", [SITES, 300])
 @pytest.mark.parametrize("name", [*RULES, "r2:5"])
-def test_only_pages_change_a_choice(name: str, sites: int):
-    """Not how often it was asked for, nor among which hosts: one that only books chooses as one that chose too."""
+def test_only_booked_pages_change_a_selection(name: str, sites: int):
+    """Earlier selections and sets of hosts do not matter: a policy that only books pages selects the same."""
     hosts, rng = [host(site) for site in range(sites)], np.random.default_rng(3)
     live, replayed = policy(name), policy(name)
     for one in (live, replayed):
@@ -82,7 +82,7 @@ def test_only_pages_change_a_choice(name: str, sites: int):
     assert list(live.choose(hosts, sites)) == list(replayed.choose(hosts, sites))
 
 
-def test_where_seconds_are_the_cost_a_slow_host_comes_later():
+def test_with_seconds_as_cost_a_slow_host_comes_later():
     rule = policy("r2:1", cost="seconds")
     for site, took_s in ((0, 2.0), (1, 0.2)):
         for _ in range(10):
@@ -90,8 +90,8 @@ def test_where_seconds_are_the_cost_a_slow_host_comes_later():
     assert rule.choose([host(0), host(1)], 1) == [1]
 
 
-def test_with_many_sites_the_scores_lag_little_behind():
-    """The incremental path against the plain one."""
+def test_incremental_scores_of_many_sites_are_close_to_exact_scores():
+    """The incremental computation compared with the full one."""
     many, rng = policy(), np.random.default_rng(2)
     for _ in range(2000):
         site = int(rng.integers(300))
@@ -104,11 +104,11 @@ def test_with_many_sites_the_scores_lag_little_behind():
 
 
 def new(novelty: Novelty, site: str, document) -> int:
-    """How many of a document's targets are new on a site."""
+    """Number of a document's targets that are new on a site."""
     return novelty.count(SiteKey(site), novelty.targets(SiteKey(site), document.links.targets_of(CLICK_LINKS)))
 
 
-def test_new_links_count_once_a_site_and_by_unit():
+def test_new_links_count_once_per_site_and_by_unit():
     def page(*links: str):
         body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
         return understand(

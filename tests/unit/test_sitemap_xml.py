@@ -1,4 +1,4 @@
-"""sitemap.xml written, and read back by our own reader."""
+"""Writing of sitemap.xml, checked with our reader."""
 
 import gzip
 
@@ -27,7 +27,7 @@ def entries(files):
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_is_written_is_read_back(compressed):
+def test_written_entries_are_read_back(compressed):
     pages = pages_of(20)
     (file,) = sitemap_files(pages, compressed=compressed)
     assert entries([file]) == pages
@@ -40,14 +40,14 @@ def test_what_is_written_is_read_back(compressed):
     assert not read(file).bad
 
 
-def test_no_date_is_made_up():
+def test_unknown_dates_are_omitted():
     (file,) = sitemap_files([(Url("https://e.org/"), 0.0), (Url("https://e.org/a"), 1.0)])
     assert file.body.count(b"<lastmod>") == 1
     assert b"priority" not in file.body
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_more_than_one_file_holds_gets_an_index_above(compressed):
+def test_several_files_have_an_index(compressed):
     pages = pages_of(25)
     *parts, index = sitemap_files(pages, compressed=compressed, max_urls=10)
     assert [part.entries for part in parts] == [10, 10, 5]
@@ -60,11 +60,11 @@ def test_more_than_one_file_holds_gets_an_index_above(compressed):
     assert newest == ["1970-01-10T00:00:00Z", "1970-01-20T00:00:00Z", "1970-01-25T00:00:00Z"]
 
 
-def test_exactly_full_is_one_file():
+def test_a_full_file_needs_no_index():
     assert [file.name for file in sitemap_files(pages_of(10), max_urls=10)] == ["sitemap.xml"]
 
 
-def test_sitemaps_org_50000_urls_a_file():
+def test_sitemaps_org_a_file_has_at_most_50000_urls():
     assert [file.entries for file in sitemap_files((Url(f"https://e.org/{page}"), 0.0) for page in range(50_001))] == [
         50_000,
         1,
@@ -72,7 +72,7 @@ def test_sitemaps_org_50000_urls_a_file():
     ]
 
 
-def test_sitemaps_org_no_file_is_longer_than_the_limit(monkeypatch):
+def test_sitemaps_org_a_file_has_a_limited_size(monkeypatch):
     monkeypatch.setattr(map_files, "MAX_BYTES", 5_000)
     pages = pages_of(200)
     *parts, _ = sitemap_files(pages)
@@ -81,7 +81,7 @@ def test_sitemaps_org_no_file_is_longer_than_the_limit(monkeypatch):
     assert entries(parts) == pages
 
 
-def test_sitemaps_org_one_host_a_file():
+def test_sitemaps_org_a_file_has_urls_of_one_host():
     pages = pages_of(3, "http://a.org") + pages_of(12, "https://a.org") + pages_of(2, "https://b.org:8443")
     files = list(sitemap_files(pages, max_urls=10))
     assert [(file.origin, file.name) for file in files] == [
@@ -95,7 +95,7 @@ def test_sitemaps_org_one_host_a_file():
         assert all(entry.url.startswith(file.origin + "/") for entry in read(file).entries)
 
 
-def test_addresses_too_long_for_the_protocol_are_counted():
+def test_urls_too_long_for_the_protocol_are_counted():
     pages = [
         (Url("https://e.org/"), 0.0),
         (Url("https://e.org/" + "a" * 2033), 0.0),
@@ -105,13 +105,13 @@ def test_addresses_too_long_for_the_protocol_are_counted():
     assert (file.entries, file.left_out) == (2, 1)
 
 
-def test_no_pages_make_no_file_and_equal_pages_equal_bytes():
+def test_without_pages_there_is_no_file_and_files_are_reproducible():
     assert list(sitemap_files([])) == []
     assert list(sitemap_files(pages_of(5), compressed=True)) == list(sitemap_files(pages_of(5), compressed=True))
 
 
 @settings(max_examples=60)
 @given(st.lists(st.text(max_size=30), max_size=6))
-def test_any_canonical_url_survives(texts):
+def test_any_canonical_url_is_read_back(texts):
     urls = sorted({canonical(f"https://e.org/?{text}") for text in texts})
     assert entries(sitemap_files([(url, 0.0) for url in urls], max_urls=4)) == [(url, 0.0) for url in urls]

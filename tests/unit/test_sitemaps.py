@@ -1,4 +1,4 @@
-"""What is read out of sitemaps, whole and broken."""
+"""Reading of sitemaps and feeds, valid and broken."""
 
 import gzip
 
@@ -22,7 +22,7 @@ def urls(text):
     return [entry.url for entry in read(text).entries]
 
 
-def test_sitemaps_org_example():
+def test_sitemaps_org_example_is_read():
     found = read(
         f"""<?xml version="1.0" encoding="UTF-8"?>
         <urlset {NAMESPACE}>
@@ -40,7 +40,7 @@ def test_sitemaps_org_example():
     assert (found.nested, found.bad, found.cut) == ((), 0, False)
 
 
-def test_sitemaps_org_index():
+def test_sitemaps_org_index_is_read():
     found = read(
         f"<sitemapindex {NAMESPACE}><sitemap><loc>https://example.org/1.xml.gz</loc><lastmod>"
         "2004-10-01T18:23:17+00:00</lastmod></sitemap></sitemapindex>"
@@ -50,7 +50,7 @@ def test_sitemaps_org_index():
     assert found.nested == ("https://example.org/1.xml.gz",)
 
 
-def test_sitemaps_org_text():
+def test_sitemaps_org_text_file_is_read():
     found = read(
         b"\xef\xbb\xbfhttps://example.org/a\r\nHTTPS://EXAMPLE.org/b?c=%20\n\n# no\n"
         b"example.org/d\nhttps://example.org/e f\n"
@@ -59,7 +59,7 @@ def test_sitemaps_org_text():
     assert [entry.url for entry in found.entries] == ["https://example.org/a", "https://example.org/b?c=%20"]
 
 
-def test_rss_as_sitemap():
+def test_rss_is_read():
     found = read(
         """<rss version="2.0"><channel><link>https://example.org/</link>
         <item><title>x</title><link>https://example.org/1</link><pubDate>Sun, 06 Nov 1994 08:49:37 GMT</pubDate></item>
@@ -72,13 +72,13 @@ def test_rss_as_sitemap():
     )
 
 
-def test_rdf_as_sitemap():
+def test_rdf_is_read():
     text = """<rdf:RDF><channel><link>https://example.org/</link></channel>
     <item rdf:about="x"><link>https://example.org/1</link><dc:date>1970-01-02</dc:date></item></rdf:RDF>"""
     assert read(text).entries == (SitemapEntry(canonical("https://example.org/1"), 86400.0),)
 
 
-def test_atom_as_sitemap():
+def test_atom_is_read():
     found = read(
         """<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://example.org/"/>
         <entry><link rel="self" href="/self"/><link rel='alternate' href='/1?a&amp;b'/><updated>1970-01-01T01:00:00Z</updated></entry>
@@ -115,7 +115,7 @@ def test_atom_as_sitemap():
         "<urlset>" + "<url><loc>https://example.org/a?b=1&amp;c=2</loc></url>" * 2 + "</urlset>",
     ],
 )
-def test_ours_what_goes_wrong_in_the_wild_is_forgiven(text):
+def test_ours_common_mistakes_are_accepted(text):
     for body in (text.encode(), b"\xef\xbb\xbf" + text.encode(), text.encode("utf-16"), gzip.compress(text.encode())):
         assert urls(body) == ["https://example.org/a?b=1&c=2"]
 
@@ -132,7 +132,7 @@ def test_ours_what_goes_wrong_in_the_wild_is_forgiven(text):
         ("http://h.example/<!-- <![CDATA[ -->d", "http://h.example/d"),
     ],
 )
-def test_xml_character_data_in_any_mixture(loc, expected):
+def test_xml_text_references_and_cdata_are_decoded(loc, expected):
     last = "<url><loc>http://h.example/last</loc></url>"
     assert urls(f"<urlset><url><loc>{loc}</loc></url>{last}</urlset>") == [expected, "http://h.example/last"]
     assert urls(f"<rss><item><link>{loc}</link></item><item><link>http://h.example/last</link></item></rss>") == [
@@ -141,7 +141,7 @@ def test_xml_character_data_in_any_mixture(loc, expected):
     ]
 
 
-def test_what_stands_in_character_data_is_no_element():
+def test_markup_in_cdata_is_text():
     item = (
         "<item><description><![CDATA[<link>http://no.example/</link><item>]]></description><link>"
         "http://h.example/</link></item>"
@@ -149,7 +149,7 @@ def test_what_stands_in_character_data_is_no_element():
     assert urls(f"<rss>{item}</rss>") == ["http://h.example/"]
 
 
-def test_no_entity_is_ever_resolved_and_one_that_is_not_makes_no_address():
+def test_entities_are_never_expanded_and_urls_with_entities_are_bad():
     laughs = '<!DOCTYPE z [<!ENTITY a "ha"><!ENTITY b "&a;&a;"><!ENTITY x SYSTEM "file:///etc/passwd">]>'
     found = read(
         laughs
@@ -161,7 +161,7 @@ def test_no_entity_is_ever_resolved_and_one_that_is_not_makes_no_address():
     assert ([entry.url for entry in found.entries], found.bad) == (["https://example.org/c?d&e=f;g"], 2)
 
 
-def test_several_addresses_of_one_entry_count_all():
+def test_all_urls_of_an_entry_are_read():
     assert urls("<urlset><url><loc>/a</loc> <loc>/b</loc><lastmod>2020</lastmod><loc>/no</loc></url></urlset>") == [
         "https://example.org/a",
         "https://example.org/b",
@@ -172,7 +172,7 @@ def test_several_addresses_of_one_entry_count_all():
     )
 
 
-def test_rss_2_0_a_guid_is_a_permalink_unless_it_says_no():
+def test_rss_2_0_a_guid_is_a_permalink_unless_declared_otherwise():
     items = "".join(
         f"<item>{item}</item>"
         for item in (
@@ -214,11 +214,11 @@ def test_rss_2_0_a_guid_is_a_permalink_unless_it_says_no():
         ("<feed xml:base='http://['><link href='/n/'/><entry><link href='a'/></entry></feed>", "https://example.org/a"),
     ],
 )  # fmt: skip
-def test_relative_addresses_of_a_feed_are_resolved_against_its_base_else_its_page(feed, expected):
+def test_relative_urls_of_a_feed_are_resolved_against_base_or_page(feed, expected):
     assert urls(feed) == [expected]
 
 
-def test_bad_addresses_are_counted():
+def test_bad_urls_are_counted():
     found = read(
         "<urlset><url><loc>ftp://example.org/</loc></url><url><loc>http://</loc></url><url>"
         "<loc></loc></url><url/></urlset>"
@@ -230,11 +230,11 @@ def test_bad_addresses_are_counted():
     "body",
     [b"", b"\x00", b"<html><body>Not found http://example.org/</body></html>", b"\x1f\x8b", b"\x1f\x8brubbish", b"{}"],
 )
-def test_what_is_no_sitemap_is_said_to_be_none(body):
+def test_other_content_is_no_sitemap(body):
     assert read(body).kind is SitemapKind.NONE
 
 
-def test_a_damaged_gzip_gives_what_came_before():
+def test_entries_before_the_damage_of_a_gzip_file_are_read():
     whole = gzip.compress(("".join(f"https://example.org/{n * n}\n" for n in range(50_000))).encode())
     assert len(whole) > 70_000
     damaged = whole[:70_000] + b"\xff" * 5_000
@@ -242,7 +242,7 @@ def test_a_damaged_gzip_gives_what_came_before():
     assert len(read(damaged).entries) > 1_000
 
 
-def test_limits_hold(monkeypatch):
+def test_limits_of_entries_and_bytes_cut_a_sitemap(monkeypatch):
     monkeypatch.setattr(sitemaps, "MAX_ENTRIES", 3)
     assert not read("".join(f"https://example.org/{n}\n" for n in range(3))).cut
     found = read("".join(f"https://example.org/{n}\n" for n in range(5)))
@@ -278,7 +278,7 @@ def test_dates(date, seconds):
     assert sitemaps._seconds(date) == seconds
 
 
-def test_hostile_bodies_cost_no_more_than_their_length():
+def test_hostile_sitemaps_are_read_in_linear_time():
     first = (b"<!--", b"<url", b"<url>", b"<url><loc", b"<loc>", b"<url><loc><![CDATA[", b"<link", b"<entry><link ")
     for piece in (*first, b"<loc><![CDATA[", b"<loc></loc>", b"<url xml:base", b"<item xml:base='"):
         for root in (b"<urlset>", b"<feed>"):
@@ -322,7 +322,7 @@ TEXTS = [
 
 @given(st.binary(max_size=100) | st.lists(st.sampled_from(PIECES + TEXTS), max_size=30).map(b"".join))
 @settings(max_examples=400)
-def test_reading_is_total(body):
+def test_reading_never_raises(body):
     found = read(body)
     assert all(canonical(entry.url) == entry.url and entry.lastmod >= 0 for entry in found.entries)
     assert all(canonical(nested) == nested for nested in found.nested)

@@ -38,7 +38,7 @@ def run(*words):
     return CliRunner().invoke(main, [*map(str, words)])
 
 
-def test_the_report_over_all_sites_has_the_figures_of_each_site_s_own_report(folder):
+def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
     with periplus.open(folder) as collection:
         connection = collection._connection
         report = sites_report(connection, 0.0)
@@ -57,7 +57,7 @@ def test_the_report_over_all_sites_has_the_figures_of_each_site_s_own_report(fol
     assert [site.depth for site in report.sites] == [2, 1, 0]
 
 
-def test_the_worst_site_stands_first_with_the_command_for_its_own_report(folder):
+def test_the_worst_site_comes_first_with_the_command_for_its_report(folder):
     with periplus.open(folder) as collection:
         report = sites_report(collection._connection, 0.0)
         source = collection.report(folder / "all.html").read_text("utf-8")
@@ -72,13 +72,13 @@ def test_the_worst_site_stands_first_with_the_command_for_its_own_report(folder)
     assert "<h1>b.org</h1>" in alone
 
 
-def test_the_report_over_all_sites_is_made_for_paper_too(folder):
+def test_the_report_of_all_sites_can_be_a_pdf(folder):
     pytest.importorskip("typst")
     with periplus.open(folder) as collection:
         assert collection.report(folder / "all.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_site_that_must_be_named_is_asked_for_with_ten_names(tmp_path):
+def test_a_missing_site_is_requested_with_ten_names(tmp_path):
     starts = [f"https://s{number:02}.org/" for number in range(MOST_SITES + 2)]
     folder = stored(tmp_path / "many.periplus", {start: page("Home") for start in starts}, starts)
     lines = run("map", "-c", folder).output.splitlines()
@@ -110,14 +110,14 @@ def test_differences_are_listed_site_by_site(folder, tmp_path):
     assert "b.org" in page_of_all
 
 
-def test_collections_without_a_common_site_are_not_compared(tmp_path):
-    one = stored(tmp_path / "one.periplus", {A: page("A"), B: page("B")}, [A, B])
+def test_collections_without_a_common_site_cannot_be_compared(tmp_path):
+    first = stored(tmp_path / "one.periplus", {A: page("A"), B: page("B")}, [A, B])
     other = stored(tmp_path / "other.periplus", {C: page("C")}, [C])
     with pytest.raises(UsageError, match="no site in common"):
-        list(compare_sites(one, "last", "last", other=other))
+        list(compare_sites(first, "last", "last", other=other))
 
 
-def test_templates_are_looked_for_on_one_site_after_another(folder, tmp_path):
+def test_templates_are_searched_site_by_site(folder, tmp_path):
     shown = run("template", "-c", folder)
     assert [line.split(":")[0] for line in shown.output.splitlines() if ".org:" in line and "template" in line] == [
         "a.org", "b.org", "c.org",
@@ -132,7 +132,7 @@ def test_templates_are_looked_for_on_one_site_after_another(folder, tmp_path):
     assert len((tmp_path / "plain" / "a.org" / "pages.tsv").read_text().splitlines()) == 4
 
 
-def test_a_page_over_sites_without_faults_says_so(tmp_path):
+def test_a_report_of_sites_without_pages_says_so(tmp_path):
     with periplus.open(stored(tmp_path / "c.periplus", {B: 404, C: 404}, [B, C])) as collection:
         source = sites_page(sites_report(collection._connection, 0.0))
     assert "No page was fetched" in source

@@ -1,4 +1,4 @@
-"""Bytes that a page pulls in, and bytes behind its links."""
+"""Bytes of a page with its resources, and bytes behind its links."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ SIZES = [100, 2000, 300, 50_000, 0, 70]
 LINKS = [
     (0, 1, "image"),
     (0, 1, "image"),
-    (0, 1, "a"),  # the picture is shown and linked to
+    (0, 1, "a"),  # the image is embedded and linked to
     (0, 2, "style"),
     (0, 4, "script"),
     (0, 3, "a"),
@@ -34,18 +34,18 @@ def named(row):
     return {CLASSES[place].value: value for place, value in enumerate(row.tolist()) if value}
 
 
-def test_a_page_weighs_itself_and_each_part_once():
+def test_a_page_counts_itself_and_each_resource_once():
     found = weights(sizes(), np.array([5, 0]))
     assert named(found.pulled[1]) == {"pages": 100, "images": 2000, "styles": 300}
     assert named(found.pulled[0]) == {"pages": 70, "images": 2000}
     assert pulled_bytes(sizes())[[0, 5]].tolist() == [2400, 2070]
 
 
-def test_a_part_of_unknown_size_is_counted_in_the_class_of_its_link():
+def test_a_resource_of_unknown_size_counts_in_the_class_of_its_link():
     assert named(weights(sizes(), np.array([0])).pulled_unsized[0]) == {"scripts": 1}
 
 
-def test_bytes_behind_links_leave_out_parts_remarks_and_the_page_itself():
+def test_linked_bytes_exclude_resources_metadata_links_and_the_page_itself():
     found = weights(sizes(), np.arange(6))
     assert named(found.linked[0]) == {"images": 2000, "documents": 50_000, "pages": 70}
     assert named(found.linked[5]) == {}
@@ -58,7 +58,7 @@ def test_the_site_counts_each_url_once():
     assert named(found.unsized) == {"scripts": 1}
 
 
-def test_nothing_weighs_nothing():
+def test_without_pages_there_are_no_bytes():
     none = np.zeros(0, np.int64)
     empty = SizeInput(none, none.astype(np.uint8), none, none, none.astype(np.uint8))
     assert weights(empty, none).pulled.shape == (0, len(CLASSES))

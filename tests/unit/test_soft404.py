@@ -1,4 +1,4 @@
-"""Error pages that answer 200."""
+"""Soft 404s: error pages with status 200."""
 
 import pytest
 
@@ -62,7 +62,7 @@ PROBE = look("http://h.example/periplus-no-such-page-x1", ERROR, "Ropes")
         "HTTP Error 404 - Not Found",
     ],
 )
-def test_an_error_page_calls_itself_so(title):
+def test_the_title_of_an_error_page_is_recognized(title):
     assert says_missing(title)
     assert looks_missing(look("http://h.example/a/b", "Short text.", title), HostHabits())
 
@@ -83,11 +83,11 @@ def test_an_error_page_calls_itself_so(title):
         "The file was not found guilty",
     ],
 )
-def test_ours_titles_that_only_speak_of_it_are_not(title):
+def test_ours_titles_that_only_mention_errors_are_not_recognized(title):
     assert not says_missing(title)
 
 
-def test_ours_a_long_page_is_an_article_whatever_its_title():
+def test_ours_a_long_page_is_an_article_with_any_title():
     assert (
         looks_missing(
             look("http://h.example/wiki/HTTP_404", "words and more " * 300, "HTTP 404 - Encyclopedia"), HostHabits()
@@ -96,13 +96,13 @@ def test_ours_a_long_page_is_an_article_whatever_its_title():
     )
 
 
-def test_the_text_of_a_page_that_cannot_exist():
+def test_a_page_with_the_text_of_a_nonexistent_page_is_missing():
     gone = look("http://h.example/old/item", ERROR, "Ropes")
     assert "nonexistent URLs" in looks_missing(gone, HostHabits([PROBE], HOME))
     assert looks_missing(look("http://h.example/sailing", ARTICLE, "Ropes"), HostHabits([PROBE], HOME)) == ""
 
 
-def test_a_short_error_page_that_repeats_the_url():
+def test_a_short_error_page_that_repeats_the_url_is_recognized():
     def answer(url):
         return look(url, f"Nothing at {url} today", "Shop")
 
@@ -111,7 +111,7 @@ def test_a_short_error_page_that_repeats_the_url():
     assert looks_missing(look("http://h.example/cart", "Nothing in the cart today", "Shop"), habits) == ""
 
 
-def test_ours_a_host_that_sends_one_text_for_everything_proves_nothing():
+def test_ours_a_host_with_the_same_text_for_every_url_proves_nothing():
     shell = "Loading the application please wait " * 8
     home, probe = (
         look("http://h.example/", shell, "App"),
@@ -120,7 +120,7 @@ def test_ours_a_host_that_sends_one_text_for_everything_proves_nothing():
     assert looks_missing(look("http://h.example/inbox", shell, "App"), HostHabits([probe], home)) == ""
 
 
-def test_sent_home_counts_only_where_a_probe_was_sent_home_too():
+def test_a_redirect_to_the_home_page_counts_only_if_a_probe_is_redirected_too():
     gone = look("http://h.example/old/item", HOME.text, "Ropes", final_url="http://h.example/")
     probe = look("http://h.example/periplus-no-such-page-x1", HOME.text, "Ropes", final_url="http://h.example/")
     assert looks_missing(gone, HostHabits((), HOME)) == ""
@@ -135,7 +135,7 @@ def test_sent_home_counts_only_where_a_probe_was_sent_home_too():
     assert looks_missing(look("http://h.example/about", ARTICLE, "About"), HostHabits([probe], HOME)) == ""
 
 
-def test_ours_a_heading_on_a_page_about_what_was_asked_for_is_no_proof():
+def test_ours_a_not_found_heading_on_a_page_about_its_url_is_no_proof():
     assert (
         looks_missing(
             look("http://h.example/search-results", "No results.", "Search results", "Not found"), HostHabits()
@@ -145,6 +145,6 @@ def test_ours_a_heading_on_a_page_about_what_was_asked_for_is_no_proof():
     assert looks_missing(look("http://h.example/x/78", "No.", "Ropes", "Page not found"), HostHabits())
 
 
-def test_a_probe_stands_beside_the_page():
+def test_a_probe_is_in_the_folder_of_the_page():
     assert probe_url("http://h.example/a/b.html?x=1", "k7") == "http://h.example/a/periplus-no-such-page-k7.html"
     assert probe_url("https://h.example/", "k7") == "https://h.example/periplus-no-such-page-k7"

@@ -1,4 +1,4 @@
-"""Pages are named as users name them, and shown in the forms that they ask for."""
+"""Spellings of pages on the command line, and forms in which pages are shown."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def answer(*words):
 
 
 @pytest.mark.parametrize("text", ["/library/a.html", "e.org/library/a.html", "HTTPS://E.org/library/../library/a.html"])
-def test_a_page_is_known_in_every_spelling(folder, text):
+def test_a_page_is_found_by_every_spelling(folder, text):
     assert "Words of A" in answer("page", text, "--as", "text", "-c", folder)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "xml", "blocks", "source"])
-def test_each_form_is_a_flag_too(folder, form):
+def test_each_form_has_a_flag(folder, form):
     assert answer("page", "/docs/", f"--{form}", "-c", folder) == answer("page", "/docs/", "--as", form, "-c", folder)
 
 
-def test_a_page_is_written_without_menus_where_no_index_is(tmp_path):
-    """It is judged when it is asked for, beside other pages of its site."""
+def test_a_page_is_written_without_menus_without_an_index(tmp_path):
+    """Its navigation is recognized on request, by comparison with other pages of its site."""
     menu = "".join(f'<li><a href="/{word}.html">{word}</a></li>' for word in ("home", "news", "shop", "imprint"))
     words = [f"Sentence {at} of the page tells, in a dozen words or so, what it is for." for at in range(6)]
     pages = {
@@ -63,7 +63,7 @@ def test_a_page_is_written_without_menus_where_no_index_is(tmp_path):
     assert "Sentence" not in (tmp_path / "c.jsonl").read_text("utf-8")
 
 
-def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
+def test_blocks_become_escaped_markdown():
     blocks = [
         Block(BlockKind.TITLE, "Title", "p"),
         Block(BlockKind.LINK, "Menu", "p"),
@@ -81,7 +81,7 @@ def test_blocks_become_markdown_in_which_nothing_else_is_a_mark():
     assert markdown_of_blocks([], None) == "\n"
 
 
-def test_a_queue_that_nobody_used_goes_and_one_that_is_used_stays(tmp_path):
+def test_an_unused_queue_file_is_deleted_and_a_used_one_kept(tmp_path):
     folder_queue(tmp_path).close()
     path = tmp_path / "jobs.db"
     assert path.exists()

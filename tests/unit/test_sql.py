@@ -1,4 +1,4 @@
-"""`periplus sql`: any question, no harm, and an end in time."""
+"""`periplus sql`: read-only queries with limits."""
 
 import contextlib
 import sqlite3
@@ -26,12 +26,12 @@ def answers(folder, question, **limits):
         return list(answer.columns), list(answer.rows)
 
 
-def test_a_question_is_answered(folder):
+def test_a_query_returns_columns_and_rows(folder):
     columns, rows = answers(folder, "SELECT status, count(*) AS n FROM pages GROUP BY status ORDER BY status")
     assert columns == ["status", "n"] and rows == [(200, 2), (404, 1)]
 
 
-def test_questions_may_join_recur_and_look_into_the_schema(folder):
+def test_queries_can_use_recursion_and_the_schema(folder):
     assert answers(
         folder, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n"
     )[1] == [(15,)]
@@ -66,18 +66,18 @@ def test_questions_may_join_recur_and_look_into_the_schema(folder):
         pytest.param("SELECT '" + "x" * 4_100_000 + "'", id="a statement of more than 4 MB"),
     ],
 )
-def test_what_does_more_than_read_is_refused(folder, statement, tmp_path, monkeypatch):
+def test_statements_that_do_more_than_read_are_refused(folder, statement, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as told:  # never StoreError: the collection is in order
+    with pytest.raises(UsageError) as refusal:  # not StoreError: the collection is not damaged
         answers(folder, statement)
-    assert "damaged" not in str(told.value)
+    assert "damaged" not in str(refusal.value)
     assert not list(tmp_path.iterdir())
     with sqlite3.connect(folder / schema.DATABASE) as connection:
         assert connection.execute("SELECT count(*) FROM url").fetchone() == (3,)
     connection.close()
 
 
-def test_a_question_that_takes_too_long_is_stopped(folder):
+def test_a_query_that_takes_too_long_is_stopped(folder):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(StoreError, match=r"longer than 0\.05 s"):
         answers(folder, endless, time_limit_s=0.05)
@@ -88,20 +88,20 @@ def test_a_question_that_takes_too_long_is_stopped(folder):
 LARGE = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300) "
 
 
-def test_a_statement_of_few_and_long_steps_is_stopped_too(folder):
-    """Of 3,000 steps, which move 1 GB: whoever counts steps never looks at the clock."""
+def test_a_statement_with_few_long_steps_is_stopped(folder):
+    """It moves 1 GB in 3,000 steps, so a check of the clock every so many steps would never happen."""
     with pytest.raises(StoreError, match=r"longer than 0\.01 s"):
         answers(folder, f"{LARGE} SELECT max(length(hex(randomblob(1900000)) || i)) FROM n", time_limit_s=0.01)
 
 
-def test_a_statement_that_fills_the_disk_is_stopped_also_without_a_limit_of_time(folder, monkeypatch):
+def test_a_statement_that_fills_the_disk_is_stopped_without_a_time_limit(folder, monkeypatch):
     monkeypatch.setattr(reading, "temporary_bytes", lambda: reading.MOST_TEMPORARY_BYTES + 1)
     with pytest.raises(StoreError, match="2048 MiB of temporary files"):
         answers(folder, f"{LARGE} SELECT max(length(hex(randomblob(1900000)) || i)) FROM n", time_limit_s=0)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")
-def test_temporary_files_are_counted_while_they_are_open(folder):
+def test_open_temporary_files_are_counted(folder):
     before = reading.temporary_bytes()
     with contextlib.closing(reading.connect(folder)) as connection:
         rows = connection.execute(f"{LARGE} SELECT DISTINCT i, hex(randomblob(500000)) FROM n")
@@ -111,7 +111,7 @@ def test_temporary_files_are_counted_while_they_are_open(folder):
     assert reading.temporary_bytes() == before
 
 
-def test_rows_may_be_limited(folder):
+def test_rows_can_be_limited(folder):
     assert len(answers(folder, "SELECT * FROM urls", most=2)[1]) == 2
     assert answers(folder, "SELECT * FROM urls", most=0)[1] == []
 
@@ -129,8 +129,7 @@ def test_the_command_writes_tables_csv_and_json_lines(folder, tmp_path):
     assert run(main, ["sql", "SELECT nothing FROM urls", "-c", str(folder)]).exit_code == 2
 
 
-def test_a_crawl_may_write_meanwhile(folder):
-    """A reader never blocks the writer."""
+def test_a_crawl_can_write_during_a_query(folder):
     with run_query(folder, "SELECT * FROM urls") as answer:
         next(answer.rows)
         done = threading.Event()

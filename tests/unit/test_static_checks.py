@@ -1,4 +1,4 @@
-"""What is wrong with markup and headers, case by case."""
+"""Static checks of markup and headers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def notes(body: str = "", page: str = SOUND) -> dict[str, tuple[float, str]]:
         (None, 0.25, [("layout-shift", "needs improvement")]),
     ],
 )
-def test_what_a_browser_measured_is_judged_by_the_limits_of_web_vitals(paint_s, shift, expected):
+def test_measurements_of_a_browser_are_compared_with_the_limits_of_web_vitals(paint_s, shift, expected):
     assert [(note.code, note.words) for note in vitals_notes(paint_s, shift)] == expected
 
 
@@ -72,11 +72,11 @@ def test_a_sound_page_has_no_notes():
         ("<p tabindex=3>x<p tabindex=0>y<p tabindex=-1>z", {"focus-order": (1, "")}),
     ],
 )
-def test_headings_names_fields_tables(body, expected):
+def test_faults_of_headings_names_fields_and_tables_are_noted(body, expected):
     assert notes(body) == expected
 
 
-def test_the_page_as_a_whole():
+def test_faults_of_the_whole_page_are_noted():
     assert notes(page="<title>x</title><p>y") == {"main-missing": (0, ""), "viewport-missing": (0, ""),
                                                   "doctype-missing": (0, "")}  # fmt: skip
     assert notes(page=SOUND.replace('"en"', '"en_US!"')) == {"language-bad": (0, "en_US!")}
@@ -97,18 +97,18 @@ def test_the_page_as_a_whole():
         ("nonsense", False),
     ],
 )
-def test_zoom(content, forbids):
+def test_a_forbidden_zoom_is_noted(content, forbids):
     assert ("zoom-forbidden" in notes(page=SOUND.replace("width=device-width", content))) is forbids
 
 
-def test_previews_are_whole_or_not_there_at_all():
+def test_an_incomplete_preview_is_noted():
     title = "<meta property=og:title content=T><meta property=og:type content=website>"
     assert notes(title) == {"preview-incomplete": (2, "og:image, og:url")}
     assert notes(title + "<meta property=og:image content=/i><meta property=og:url content=/>") == {}
 
 
 @given(st.text() | st.text(alphabet="<>/=\"' abhtmlinputselect!-[]", max_size=200))
-def test_no_text_raises(text):
+def test_the_checks_never_raise(text):
     static_notes(text, html.parse(text))
 
 
@@ -159,7 +159,7 @@ def test_a_safe_header_has_no_notes():
         ((("cache-control", "no-store"),), ["etag"], {}),
     ],
 )  # fmt: skip
-def test_headers(fields, without, expected):
+def test_faults_of_headers_are_noted(fields, without, expected):
     assert header_notes(*fields, without=without) == expected
 
 
@@ -178,12 +178,12 @@ def test_short_texts_need_no_compression():
         ("text/html", "", None),
     ],
 )
-def test_parts_are_kept_for_a_week(media_type, control, seconds):
+def test_a_resource_with_a_cache_lifetime_below_a_week_is_noted(media_type, control, seconds):
     noted = part_header_notes(Headers((("content-type", media_type), ("cache-control", control))))
     assert [note.number for note in noted] == ([] if seconds is None else [seconds])
 
 
-def test_crawlers_of_language_models_that_nobody_decided_on():
+def test_crawlers_of_language_models_without_a_rule_are_listed():
     assert undecided_crawlers(b"") == list(MODEL_CRAWLERS)
     assert undecided_crawlers(b"User-agent: *\nDisallow: /\n") == []
     named = undecided_crawlers(b"User-agent: GPTBot\nDisallow: /\n\nUser-agent: CCBot\nAllow: /\n")

@@ -1,4 +1,4 @@
-"""Pages in the store: what goes in comes out, whole or not at all; and what the store says when it cannot."""
+"""Pages in the store: round trips, atomicity after a kill, and errors of the store."""
 
 import hashlib
 import random
@@ -25,7 +25,7 @@ HTML = Headers((("content-type", "text/html"), ("etag", '"1"')))
 
 
 def document(body, text="", links=(), bad=(), digest=None):
-    """A document of these bytes; digest: in place of the true one."""
+    """A document with this body. digest: instead of the true one."""
     md5 = digest or hashlib.md5(body).digest()
     digests = Digests(md5, hashlib.md5(text.encode()).digest(), b"\0" * 16)
     said = ("text/html", Charset("utf-8", "meta"), "en", "A title", "What it is about")
@@ -38,8 +38,8 @@ def link(target, anchor="", kind=LinkKind.ANCHOR):
     return Link(HOME + target, kind, Position.MAIN, anchor, fragments=("top", "end"))
 
 
-class Desk:
-    """A store with a worker and a lease on one host, to put pages into."""
+class StoreWithWorker:
+    """A store with a worker that has leased a host, for adding pages."""
 
     def __init__(self, folder, storage=Storage()):  # noqa: B008 - frozen
         if not schema.exists(folder):
@@ -50,9 +50,9 @@ class Desk:
         self.worker = self.store.join(1, 0.0)
 
     def visits(self, pages):
-        """pages: (path, outcome, document) each, as a worker would hand them over, in one batch."""
+        """A batch of visits as a worker commits them. pages: (path, outcome, document)."""
         self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
-        run = self.store._connection.execute  # a visit again, as a refresh will ask for it
+        run = self.store._connection.execute  # queued again, as for a refresh
         for path, _, _ in pages:
             run(
                 "UPDATE url SET reason = 'waiting', depth = NULL WHERE id = ? AND reason <> 'waiting'",
@@ -83,110 +83,110 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.store.close()
+def writer(tmp_path):
+    writer = StoreWithWorker(tmp_path)
+    yield writer
+    writer.store.close()
 
 
 def some_html(seed, size=3000):
-    """Pages that share a template, as those of a site do."""
+    """A random page; all have the same template."""
     words = random.Random(seed).choices(["harbour", "coast", "landmark", "shoal", "anchorage", "wind"], k=size // 8)
     return (
         "<!doctype html><title>A periplus</title><nav>" + "<a href=/port>Port</a>" * 20 + "</nav><p>" + " ".join(words)
     ).encode()
 
 
-# what goes in comes out
+# round trips
 
 
-def test_bytes_and_text_come_out_as_they_went_in(desk):
+def test_body_and_text_are_read_back(writer):
     body, text = b"\x00\xff<p>na\xc3\xafve" * 50, "naïve ☃ \x00 line\nline"
-    desk.page("", body, text)
-    assert desk.contents.body(url_id(HOME)) == body
-    assert desk.contents.text(url_id(HOME)) == text
-    assert desk.contents.body(url_id(HOME + "other")) is None
+    writer.page("", body, text)
+    assert writer.contents.body(url_id(HOME)) == body
+    assert writer.contents.text(url_id(HOME)) == text
+    assert writer.contents.body(url_id(HOME + "other")) is None
 
 
-def test_facts_come_out_as_they_went_in(desk):
+def test_facts_of_a_page_are_read_back(writer):
     fetched = Fetched(200, HTML, b"<p>short", Cut.SHORT)
-    desk.put(("", fetched, document(b"<p>short", "short")))
+    writer.put(("", fetched, document(b"<p>short", "short")))
     columns = (
         "media_type, size, wire_bytes, charset, charset_source, language, title, h1, canonical, cut, etag, "
         "text_chars, body_md5, last_modified"
     )
     said = ("text/html", 8, 100, "utf-8", "meta", "en", "A title", "A heading", HOME, "shorter-than-declared", '"1"', 5)
-    assert desk.rows(f"SELECT {columns} FROM page") == [(*said, hashlib.md5(b"<p>short").digest(), 1.5)]
+    assert writer.rows(f"SELECT {columns} FROM page") == [(*said, hashlib.md5(b"<p>short").digest(), 1.5)]
 
 
-def test_a_body_that_was_not_read_has_the_length_that_the_server_named(desk):
+def test_a_body_that_was_not_read_has_its_content_length(writer):
     headers = Headers((("content-type", "video/mp4"), ("content-length", "123456789")))
-    desk.put(("", Fetched(200, headers, b"", Cut.NOT_WANTED), document(b"")))
-    assert desk.rows("SELECT size, body_id FROM page") == [(123456789, None)]
+    writer.put(("", Fetched(200, headers, b"", Cut.NOT_WANTED), document(b"")))
+    assert writer.rows("SELECT size, body_id FROM page") == [(123456789, None)]
 
 
 @pytest.mark.parametrize(("bodies", "texts"), [(True, False), (False, True), (False, False)])
-def test_only_what_is_wished_is_kept(tmp_path, bodies, texts):
-    desk = Desk(tmp_path, Storage(keep_bodies=bodies, keep_text=texts))
-    desk.page("", b"<p>here", "here")
-    desk.page("2", b"<p>here", "here")
-    assert desk.contents.body(url_id(HOME)) == (b"<p>here" if bodies else None)
-    assert desk.contents.text(url_id(HOME + "2")) == ("here" if texts else None)
-    assert desk.rows("SELECT count(*) FROM body") == [(int(bodies or texts),)]
-    desk.store.close()
+def test_settings_decide_what_is_stored(tmp_path, bodies, texts):
+    writer = StoreWithWorker(tmp_path, Storage(keep_bodies=bodies, keep_text=texts))
+    writer.page("", b"<p>here", "here")
+    writer.page("2", b"<p>here", "here")
+    assert writer.contents.body(url_id(HOME)) == (b"<p>here" if bodies else None)
+    assert writer.contents.text(url_id(HOME + "2")) == ("here" if texts else None)
+    assert writer.rows("SELECT count(*) FROM body") == [(int(bodies or texts),)]
+    writer.store.close()
 
 
 # duplicates
 
 
-def test_equal_bytes_are_kept_once(desk):
-    desk.page("1", b"<p>same", "same")
-    desk.page("2", b"<p>same", "same")
-    assert desk.rows("SELECT count(*), count(DISTINCT body_id) FROM page") == [(2, 1)]
-    assert desk.rows("SELECT count(*) FROM body") == [(1,)]
+def test_equal_bodies_are_stored_once(writer):
+    writer.page("1", b"<p>same", "same")
+    writer.page("2", b"<p>same", "same")
+    assert writer.rows("SELECT count(*), count(DISTINCT body_id) FROM page") == [(2, 1)]
+    assert writer.rows("SELECT count(*) FROM body") == [(1,)]
 
 
-def test_a_forged_digest_does_not_bring_another_page(desk):
+def test_a_forged_digest_does_not_return_another_page(writer):
     forged = b"\x42" * 16
-    desk.page("1", b"<p>good", "good", digest=forged)
-    desk.page("2", b"<p>evil", "good", digest=forged)
-    assert [desk.contents.body(url_id(HOME + path)) for path in "12"] == [b"<p>good", b"<p>evil"]
+    writer.page("1", b"<p>good", "good", digest=forged)
+    writer.page("2", b"<p>evil", "good", digest=forged)
+    assert [writer.contents.body(url_id(HOME + path)) for path in "12"] == [b"<p>good", b"<p>evil"]
 
 
-def test_equal_bytes_that_were_read_differently_keep_their_own_texts(desk):
-    desk.page("1", b"<p>\xe9", "\u00e9")
-    desk.page("2", b"<p>\xe9", "\u0439")
-    assert [desk.contents.text(url_id(HOME + path)) for path in "12"] == ["\u00e9", "\u0439"]
+def test_equal_bodies_with_different_texts_keep_their_texts(writer):
+    writer.page("1", b"<p>\xe9", "\u00e9")
+    writer.page("2", b"<p>\xe9", "\u0439")
+    assert [writer.contents.text(url_id(HOME + path)) for path in "12"] == ["\u00e9", "\u0439"]
 
 
 # a second visit
 
 
-def test_a_second_visit_replaces_links_and_remembers_when_each_was_first_seen(desk):
+def test_a_second_visit_replaces_links_and_keeps_first_seen(writer):
     bad = BadLink("javascript:void(0)", LinkKind.ANCHOR, Position.NAV, "menu", "javascript")
-    desk.page("", b"1", links=[link("stays", "old"), link("goes")], bad=[bad])
-    desk.page("", b"2", links=[link("stays", "new"), link("comes")])
-    found = desk.rows("SELECT target, anchor, fragments, first_seen, last_seen FROM link ORDER BY first_seen")
+    writer.page("", b"1", links=[link("stays", "old"), link("goes")], bad=[bad])
+    writer.page("", b"2", links=[link("stays", "new"), link("comes")])
+    found = writer.rows("SELECT target, anchor, fragments, first_seen, last_seen FROM link ORDER BY first_seen")
     stays, comes = (url_id(HOME + path) for path in ("stays", "comes"))
     assert found == [(stays, "new", "top end", 10.0, 20.0), (comes, "", "top end", 20.0, 20.0)]
-    assert desk.rows("SELECT * FROM bad_link") == []
-    assert desk.contents.body(url_id(HOME)) == b"2"
-    desk.page("", b"3", bad=[bad, replace(bad, why="tel")])
-    assert desk.rows("SELECT why FROM bad_link") == [("javascript",), ("tel",)]
+    assert writer.rows("SELECT * FROM bad_link") == []
+    assert writer.contents.body(url_id(HOME)) == b"2"
+    writer.page("", b"3", bad=[bad, replace(bad, why="tel")])
+    assert writer.rows("SELECT why FROM bad_link") == [("javascript",), ("tel",)]
 
 
 @pytest.mark.parametrize("number", [0, 19, 20, 21, 45])
-def test_any_number_of_links_is_kept(desk, number):
-    desk.page("", b"1", links=[link(str(at), f"to {at}") for at in range(number)])
-    desk.page("", b"2", links=[link(str(at), f"now {at}") for at in range(number)])
-    assert sorted(desk.rows("SELECT target, anchor, first_seen, last_seen FROM link")) == sorted(
+def test_any_number_of_links_is_stored(writer, number):
+    writer.page("", b"1", links=[link(str(at), f"to {at}") for at in range(number)])
+    writer.page("", b"2", links=[link(str(at), f"now {at}") for at in range(number)])
+    assert sorted(writer.rows("SELECT target, anchor, first_seen, last_seen FROM link")) == sorted(
         (url_id(HOME + str(at)), f"now {at}", 10.0, 20.0) for at in range(number)
     )
 
 
-def test_a_redirect_is_a_link_of_its_own_kind(desk):
-    desk.put(("old", Redirected(301, HTML, HOME + "new", "part"), None))
-    assert desk.rows("SELECT source, target, kind, fragments FROM link") == [
+def test_a_redirect_is_a_link_with_its_own_kind(writer):
+    writer.put(("old", Redirected(301, HTML, HOME + "new", "part"), None))
+    assert writer.rows("SELECT source, target, kind, fragments FROM link") == [
         (url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")
     ]
 
@@ -194,16 +194,17 @@ def test_a_redirect_is_a_link_of_its_own_kind(desk):
 # dictionaries
 
 
-def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read_by(desk):
+def test_a_site_with_enough_pages_gets_a_dictionary_for_all_processes(writer):
     for start in (0, 100, 200):
         pages = [some_html(seed) for seed in range(start, start + 100)]
-        desk.put(*[(str(start + at), Fetched(200, HTML, body), document(body, "t")) for at, body in enumerate(pages)])
-    assert desk.rows("SELECT count(*) FROM dictionary") == [(1,)]
+        writer.put(*[(str(start + at), Fetched(200, HTML, body), document(body, "t")) for at, body in enumerate(pages)])
+    assert writer.rows("SELECT count(*) FROM dictionary") == [(1,)]
     newest = some_html(999)
-    desk.page("newest", newest)
-    assert desk.rows("SELECT dictionary_id FROM body ORDER BY id DESC LIMIT 1") == [(1,)]
+    writer.page("newest", newest)
+    assert writer.rows("SELECT dictionary_id FROM body ORDER BY id DESC LIMIT 1") == [(1,)]
     plain, packed = (
-        desk.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0] for what in ("IS NULL", "= 1")
+        writer.rows("SELECT avg(length(data)) FROM body WHERE dictionary_id " + what)[0][0]
+        for what in ("IS NULL", "= 1")
     )
     assert packed < plain * 0.85
     ask = (
@@ -211,40 +212,40 @@ def test_a_site_that_is_known_well_enough_gets_a_dictionary_that_others_can_read
         "Contents; from pathlib import Path\n"
     )
     ask += (
-        f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(desk.folder)!r}), "
+        f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(writer.folder)!r}), "
         f"read_only=True)).body({url_id(HOME + 'newest')}))"
     )
     assert subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True).stdout == newest
-    assert desk.contents.body(url_id(HOME + "7")) == some_html(7), "of before the dictionary"
+    assert writer.contents.body(url_id(HOME + "7")) == some_html(7), "a page from before the dictionary"
 
 
-def test_a_site_whose_texts_pack_its_pages_better_gets_no_dictionary(desk):
+def test_a_site_whose_pages_compress_better_with_their_text_gets_no_dictionary(writer):
     words = [some_html(seed)[-2500:].decode() for seed in range(210)]
     pages = [(f"<p>{text}".encode(), f"{at} {text}") for at, text in enumerate(words)]
-    desk.put(*[(str(at), Fetched(200, HTML, body), document(body, text)) for at, (body, text) in enumerate(pages)])
-    desk.page("next", *pages[0])
-    assert desk.rows("SELECT count(*) FROM dictionary") == [(0,)]
-    assert desk.rows("SELECT sum(length(data)) * 2 < sum(length(text)) FROM body") == [(1,)]
-    assert (desk.contents.body(url_id(HOME + "7")), desk.contents.text(url_id(HOME + "7"))) == pages[7]
+    writer.put(*[(str(at), Fetched(200, HTML, body), document(body, text)) for at, (body, text) in enumerate(pages)])
+    writer.page("next", *pages[0])
+    assert writer.rows("SELECT count(*) FROM dictionary") == [(0,)]
+    assert writer.rows("SELECT sum(length(data)) * 2 < sum(length(text)) FROM body") == [(1,)]
+    assert (writer.contents.body(url_id(HOME + "7")), writer.contents.text(url_id(HOME + "7"))) == pages[7]
 
 
-def test_a_page_that_was_packed_otherwise_is_the_same(desk):
-    """With its text in one frame before the site had a dictionary, apart from it since."""
+def test_a_page_compressed_differently_is_the_same_page(writer):
+    """It was compressed together with its text before the site had a dictionary, and separately since then."""
     pages = [some_html(seed) for seed in range(210)]
-    desk.put(*[(str(at), Fetched(200, HTML, body), document(body, "text")) for at, body in enumerate(pages)])
-    desk.page("next", b"<p>next", "other")
-    before = desk.rows("SELECT count(*) FROM body")
-    desk.page("again", pages[3], "text")
-    assert desk.rows("SELECT count(*) FROM dictionary") == [(1,)]
-    assert desk.rows("SELECT count(*) FROM body") == before
+    writer.put(*[(str(at), Fetched(200, HTML, body), document(body, "text")) for at, body in enumerate(pages)])
+    writer.page("next", b"<p>next", "other")
+    before = writer.rows("SELECT count(*) FROM body")
+    writer.page("again", pages[3], "text")
+    assert writer.rows("SELECT count(*) FROM dictionary") == [(1,)]
+    assert writer.rows("SELECT count(*) FROM body") == before
 
 
-def test_a_site_that_nothing_can_be_learned_from_is_not_tried_at_every_commit(desk, monkeypatch):
+def test_a_failed_dictionary_is_not_tried_again_at_every_commit(writer, monkeypatch):
     tried = []
     monkeypatch.setattr("periplus.store.sqlite.ledger.dictionary_for", lambda pages: tried.append(len(pages)) or b"")
-    desk.put(*[(f"e{at}", Fetched(200, HTML, b"x"), document(b"x")) for at in range(210)])
+    writer.put(*[(f"e{at}", Fetched(200, HTML, b"x"), document(b"x")) for at in range(210)])
     for at in range(5):
-        desk.page(str(at), b"y%d" % at)
+        writer.page(str(at), b"y%d" % at)
     assert len(tried) == 1
 
 
@@ -252,11 +253,11 @@ def test_a_site_that_nothing_can_be_learned_from_is_not_tried_at_every_commit(de
 
 
 class Killed(BaseException):
-    """What a test throws in place of a kill."""
+    """Raised by a test instead of a kill."""
 
 
 def breaking(monkeypatch, before_statement):
-    """Connections that call before_statement before each of their statements."""
+    """Makes connections call `before_statement` before each statement."""
 
     class Connection(sqlite3.Connection):
         def execute(self, *statement):
@@ -272,7 +273,7 @@ def breaking(monkeypatch, before_statement):
 
 
 def everything(folder):
-    """All that a page brings, from a connection of its own."""
+    """All rows of pages, read with another connection."""
     connection = schema.connect(folder)
     tables = ("page", "body", "link", "bad_link", "visit", "queue", "url", "tally", "run")
     found = {table: sorted(map(repr, connection.execute(f"SELECT * FROM {table}"))) for table in tables}
@@ -281,8 +282,8 @@ def everything(folder):
     return found
 
 
-def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path, monkeypatch):
-    """Both ways: the files as they lie when the process dies, and the connection after an exception."""
+def test_a_kill_between_any_two_statements_leaves_a_complete_batch_or_none(tmp_path, monkeypatch):
+    """Checks the files at the time of the kill, and the connection after an exception."""
     state = {"at": 0, "stop": -1, "watching": False}
     folder, copies = tmp_path / "c", tmp_path / "copies"
 
@@ -295,10 +296,10 @@ def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path
                 raise Killed
 
     breaking(monkeypatch, before)
-    desk = Desk(folder)
-    desk.page("old", b"<p>old", "old", links=[link("a")])
+    writer = StoreWithWorker(folder)
+    writer.page("old", b"<p>old", "old", links=[link("a")])
     bad = BadLink("tel:1", LinkKind.ANCHOR, Position.NAV, "", "tel")
-    work = desk.visits(
+    work = writer.visits(
         [
             (path, Fetched(200, HTML, path.encode()), document(path.encode(), path, [link("a"), link("b")], [bad]))
             for path in ("old", "new")
@@ -308,11 +309,11 @@ def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path
     state["watching"] = True
     state["stop"] = 7
     with pytest.raises(Killed):
-        desk.store.commit(desk.worker, work, 20.0)
+        writer.store.commit(writer.worker, work, 20.0)
     assert everything(folder) == before_all, "rolled back"
     shutil.rmtree(copies)
     state.update(at=0, stop=-1, watching=True)
-    desk.store.commit(desk.worker, work, 20.0)
+    writer.store.commit(writer.worker, work, 20.0)
     state["watching"] = False
     assert state["at"] > 15, "the test sees the statements"
     for copy in copies.iterdir():
@@ -320,10 +321,10 @@ def test_a_kill_between_any_two_statements_leaves_a_whole_batch_or_none(tmp_path
     after = everything(folder)
     assert len(after["page"]) == 2
     assert len(after["link"]) == 4
-    desk.store.close()
+    writer.store.close()
 
 
-def test_a_kill_while_a_collection_is_made_leaves_none(tmp_path, monkeypatch):
+def test_a_kill_during_creation_leaves_no_collection(tmp_path, monkeypatch):
     at = iter(range(100))
 
     def before(statement):
@@ -340,31 +341,31 @@ def test_a_kill_while_a_collection_is_made_leaves_none(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == [schema.DATABASE]
 
 
-# what the store says
+# errors of the store
 
 
-def test_no_collection_says_how_to_make_one(tmp_path):
+def test_a_missing_collection_is_reported_with_advice(tmp_path):
     with pytest.raises(NoCollection, match=r"has no collection\. `periplus crawl URL"):
         schema.connect(tmp_path)
 
 
-def test_a_newer_schema_is_refused(desk):
-    desk.rows("UPDATE meta SET value = '99' WHERE name = 'schema'")
+def test_a_newer_schema_is_refused(writer):
+    writer.rows("UPDATE meta SET value = '99' WHERE name = 'schema'")
     with pytest.raises(StoreError, match=r"schema 99; this program supports \d+\. Use another"):
-        schema.connect(desk.folder)
+        schema.connect(writer.folder)
 
 
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b""])
-def test_what_is_no_database_is_refused(tmp_path, content):
+def test_an_invalid_database_is_refused(tmp_path, content):
     (tmp_path / schema.DATABASE).write_bytes(content)
     with pytest.raises(StoreError, match=r"cannot be read as a collection.*Restore it"):
         schema.connect(tmp_path)
 
 
-def test_a_collection_is_not_made_over_another(desk):
+def test_a_collection_cannot_be_created_over_another(writer):
     with pytest.raises(StoreError, match="holds a collection already"):
-        schema.create(desk.folder)
-    schema.connect(desk.folder).close()
+        schema.create(writer.folder)
+    schema.connect(writer.folder).close()
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
@@ -374,39 +375,39 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
             schema.create(folder)
 
 
-def test_a_full_disk_is_told_and_nothing_of_the_batch_stays(desk):
-    desk.page("1", b"<p>1")
-    before = everything(desk.folder)
-    run = desk.store._connection.execute
+def test_a_full_disk_is_reported_and_the_batch_rolled_back(writer):
+    writer.page("1", b"<p>1")
+    before = everything(writer.folder)
+    run = writer.store._connection.execute
     pages = run("PRAGMA page_count").fetchone()[0]
     run(f"PRAGMA max_page_count = {pages}")
     body = random.Random(1).randbytes(200_000)
-    work = desk.visits([("2", Fetched(200, HTML, body), document(body))])
+    work = writer.visits([("2", Fetched(200, HTML, body), document(body))])
     with pytest.raises(StoreError, match=r"cannot be written: .*full\. Is the disk full"):
-        desk.store.commit(desk.worker, work, 30.0)
+        writer.store.commit(writer.worker, work, 30.0)
     run("PRAGMA max_page_count = 1000000")
-    assert everything(desk.folder)["page"] == before["page"]
-    desk.store.commit(desk.worker, work, 31.0)
-    assert desk.contents.body(url_id(HOME + "2")) == body
+    assert everything(writer.folder)["page"] == before["page"]
+    writer.store.commit(writer.worker, work, 31.0)
+    assert writer.contents.body(url_id(HOME + "2")) == body
 
 
-def test_a_disk_that_cannot_be_written_is_told(desk):
-    desk.store._connection.execute("PRAGMA query_only = ON")
+def test_a_read_only_disk_is_reported(writer):
+    writer.store._connection.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match=r"cannot be written: .*readonly.*Is the disk full, or the folder read-only\?"):
-        desk.store.join(1, 0.0)
+        writer.store.join(1, 0.0)
 
 
-def test_a_damaged_file_is_told(desk):
-    desk.page("1", random.Random(2).randbytes(300_000))
-    desk.store.close()
-    path = desk.folder / schema.DATABASE
+def test_a_damaged_file_is_reported(writer):
+    writer.page("1", random.Random(2).randbytes(300_000))
+    writer.store.close()
+    path = writer.folder / schema.DATABASE
     raw = bytearray(path.read_bytes())
     raw[8192:] = random.Random(3).randbytes(len(raw) - 8192)
     path.write_bytes(raw)
     with pytest.raises(StoreError, match="Restore it from a copy"):
-        schema.connect(desk.folder)
-    desk.store = SqliteCrawlStore.__new__(SqliteCrawlStore)
-    desk.store.close = lambda: None
+        schema.connect(writer.folder)
+    writer.store = SqliteCrawlStore.__new__(SqliteCrawlStore)
+    writer.store.close = lambda: None
 
 
 MOUNTS = """overlay / overlay rw 0 0
@@ -438,8 +439,8 @@ def test_network_disks_are_refused(tmp_path, monkeypatch):
     schema.refuse_network_disk(tmp_path, tmp_path / "no such file")
 
 
-def test_the_write_lock_keeps_another_process_out(tmp_path):
-    """The other process reports that it waits, then that it has the lock: only after ours was given back."""
+def test_the_write_lock_excludes_another_process(tmp_path):
+    """The other process gets the lock only after it was released here."""
     schema.create(tmp_path)
     other = "import sys; from pathlib import Path; from periplus.store.sqlite import schema\n"
     other += (

@@ -1,6 +1,4 @@
-"""analyse.stories and its parts: what is a copy, what a citation joins, what a digest is,
-and in which order a story's pages stand.
-"""
+"""Grouping of articles into stories: copies, citations, digests, and the order of a story's pages."""
 
 import random
 from itertools import compress
@@ -60,7 +58,7 @@ def article(
 
 
 def noise(count: int = 12) -> list[Article]:
-    """Pages of their own, so that words have a rarity."""
+    """Unrelated pages, so that words have a rarity."""
     return [article(f"n{place}.org", telling(100 + place)) for place in range(count)]
 
 
@@ -68,7 +66,7 @@ def urls(story: Story) -> set[str]:
     return {str(page.site) for page in story.pages}
 
 
-def test_reprints_that_were_cut_and_edited_are_one_story() -> None:
+def test_cut_and_edited_reprints_are_one_story() -> None:
     text = telling(1)
     half = " ".join(text.split()[:100]) + " " + telling(2, 40)
     rng = random.Random(3)
@@ -100,7 +98,9 @@ def test_the_same_words_weeks_later_are_another_story_unless_the_title_agrees() 
 
 
 def retold(*days: float, undated: int = -1) -> list[Article]:
-    """One text under one title, by a site a day; undated: the place of one whose date only the crawl knows."""
+    """The same text and title on several sites, each on one of these days. undated: index of a page whose date is known
+    only from the crawl.
+    """
     return [
         article(
             f"s{place}.org",
@@ -113,40 +113,40 @@ def retold(*days: float, undated: int = -1) -> list[Article]:
     ]
 
 
-def sites_told(*articles: Article, links: tuple[tuple[int, int], ...] = ()) -> set[frozenset[str]]:
+def sites_of_stories(*articles: Article, links: tuple[tuple[int, int], ...] = ()) -> set[frozenset[str]]:
     return {frozenset(urls(story)) for story in find_stories([*articles, *noise()], links).stories}
 
 
-def test_a_gap_of_two_months_ends_a_story_and_a_new_one_begins() -> None:
+def test_a_gap_of_two_months_separates_stories() -> None:
     earlier, later = frozenset(("s0.org", "s1.org")), frozenset(("s2.org", "s3.org"))
-    assert sites_told(*retold(0, 59, 120, 140)) == {earlier, later}
-    assert sites_told(*retold(0, 59, 118, 140)) == {earlier | later}
-    assert sites_told(*retold(0, 900)) == set()  # one site is left of each
-    # what links across the gap joins nothing
-    assert sites_told(*retold(0, 59, 120, 140), links=((2, 1), (3, 0))) == {earlier, later}
+    assert sites_of_stories(*retold(0, 59, 120, 140)) == {earlier, later}
+    assert sites_of_stories(*retold(0, 59, 118, 140)) == {earlier | later}
+    assert sites_of_stories(*retold(0, 900)) == set()  # each has a single site
+    # links across the gap join nothing
+    assert sites_of_stories(*retold(0, 59, 120, 140), links=((2, 1), (3, 0))) == {earlier, later}
 
 
-def test_a_story_is_over_a_year_after_its_first_page_however_often_it_is_told() -> None:
+def test_a_story_ends_a_year_after_its_first_page() -> None:
     monthly = retold(*range(0, 900, 30))
-    told = find_stories([*monthly, *noise()], []).stories
-    assert [len(story.pages) for story in told] == [13, 13, 4]
-    for story in told:
+    stories = find_stories([*monthly, *noise()], []).stories
+    assert [len(story.pages) for story in stories] == [13, 13, 4]
+    for story in stories:
         assert story.pages[-1].date.when - story.pages[0].date.when <= 365 * DAY
 
 
-def test_a_page_without_a_date_joins_no_two_eras() -> None:
-    stories = sites_told(*retold(0, 10, 800, 810, 400, undated=4))
+def test_a_page_without_a_date_does_not_join_two_stories() -> None:
+    stories = sites_of_stories(*retold(0, 10, 800, 810, 400, undated=4))
     assert len(stories) == 2
     assert sum("s4.org" in sites for sites in stories) == 1
 
 
-def test_a_licence_on_many_pages_makes_no_story() -> None:
+def test_a_licence_note_on_many_pages_is_no_story() -> None:
     note = telling(9, 30)
     pages = [article(f"n{place}.org", telling(100 + place, 120) + " " + note) for place in range(30)]
     assert find_stories(pages, []).stories == ()
 
 
-def test_a_page_that_cites_joins_the_story_it_cites() -> None:
+def test_a_page_that_cites_a_story_joins_it() -> None:
     text = telling(1)
     comment = " ".join(text.split()[::4]) + " " + telling(5, 40)
     found = find_stories([*noise(12), article("a.org", text), article("b.org", comment, NOON + DAY)], [(13, 12)])
@@ -154,7 +154,7 @@ def test_a_page_that_cites_joins_the_story_it_cites() -> None:
     assert found.stories[0].links == ((1, 0),)
 
 
-def test_a_link_to_what_is_dated_later_or_to_unrelated_pages_joins_nothing() -> None:
+def test_a_link_to_a_later_or_unrelated_page_joins_nothing() -> None:
     text = telling(1)
     comment = " ".join(text.split()[::4]) + " " + telling(5, 40)
     assert (
@@ -171,7 +171,7 @@ def test_a_link_to_what_is_dated_later_or_to_unrelated_pages_joins_nothing() -> 
     )
 
 
-def test_a_follow_up_that_links_to_the_story_before_stays_apart() -> None:
+def test_a_follow_up_that_links_to_the_earlier_story_is_separate() -> None:
     first, second = telling(1), telling(2)
     pages = [
         *noise(12),
@@ -184,7 +184,7 @@ def test_a_follow_up_that_links_to_the_story_before_stays_apart() -> None:
     assert sorted(map(sorted, map(urls, found.stories))) == [["a.org", "b.org"], ["c.org", "d.org"]]
 
 
-def test_digests_glue_no_stories_by_text_or_by_links() -> None:
+def test_digests_do_not_join_stories_by_text_or_links() -> None:
     texts = [telling(seed) for seed in range(1, 6)]
     pages = [*noise(10), *(article(f"{name}{place}.org", text) for place, text in enumerate(texts) for name in "ab")]
     weekly = " ".join(" ".join(text.split()[:40]) for text in texts)
@@ -195,12 +195,12 @@ def test_digests_glue_no_stories_by_text_or_by_links() -> None:
     assert found.digests == ("https://digest.org/a", "https://list.org/a")
 
 
-def test_one_site_alone_spreads_nothing() -> None:
+def test_pages_of_a_single_site_are_no_story() -> None:
     text = telling(1)
     assert find_stories([*noise(), article("a.org", text), article("a.org", text, path="/print")], []).stories == ()
 
 
-def test_the_outcome_does_not_depend_on_the_order_of_the_pages() -> None:
+def test_the_result_does_not_depend_on_the_order_of_pages() -> None:
     texts = [telling(seed) for seed in range(1, 4)]
     pages = [
         *noise(6),
@@ -216,7 +216,7 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pages() -> None:
     assert find_stories(shuffled, []).stories == first.stories
 
 
-def test_no_pages_no_stories() -> None:
+def test_without_pages_there_are_no_stories() -> None:
     assert find_stories([], []).stories == ()
 
 
@@ -224,7 +224,7 @@ def order_of(pages: list[Article], links: list[tuple[int, int]]) -> list[tuple[s
     return [(str(page.site), page.order) for page in ordered_story(pages, links, {}).pages]
 
 
-def test_dates_come_first_then_links_then_when_a_page_was_seen() -> None:
+def test_pages_are_ordered_by_date_then_links_then_first_visit() -> None:
     a, b = article("a", telling(1), NOON + 60), article("b", telling(1))
     assert order_of([a, b], [(1, 0)]) == [("b", Order.DATES), ("a", Order.DATES)]  # the link contradicts the dates
     assert ordered_story([a, b], [(1, 0)], {}).disordered == 1
@@ -236,12 +236,12 @@ def test_dates_come_first_then_links_then_when_a_page_was_seen() -> None:
     assert ordered_story([a, unknown], [], {}).order is Order.FIRST_SEEN
 
 
-def test_links_in_a_circle_end() -> None:
+def test_circular_links_have_an_order() -> None:
     pages = [article(name, telling(1), day=True) for name in "abc"]
     assert [site for site, _ in order_of(pages, [(0, 1), (1, 2), (2, 0)])] == ["a", "c", "b"]
 
 
-def test_titles_lose_the_name_of_their_site() -> None:
+def test_the_site_name_is_removed_from_titles() -> None:
     assert own_titles(["Bridge opened | Town News", "Mayor speaks | Town News", "Alone"]) == [
         "Bridge opened",
         "Mayor speaks",
@@ -251,7 +251,7 @@ def test_titles_lose_the_name_of_their_site() -> None:
     assert own_titles(["A - B", "C - D"]) == ["A - B", "C - D"]
 
 
-def test_texts_in_a_column_are_what_they_were() -> None:
+def test_texts_in_a_column_are_read_back() -> None:
     texts = ["", "Příliš", "\ud800 alone", ""]
     column = Texts(texts)
     assert [column[place] for place in range(len(column))] == texts
@@ -264,7 +264,7 @@ def own_texts(pages: list[tuple[Blocks, tuple[Part, ...] | None]]) -> list[tuple
     return [tuple(compress(texts, places[page])) for page, (texts, _) in enumerate(candidates)]
 
 
-def test_own_text_leaves_menus_and_what_the_site_repeats() -> None:
+def test_own_text_excludes_menus_and_repeated_text() -> None:
     menu = Block(BlockKind.ITEM, "Home", "nav", position=Position.NAV)
     pages = [
         (

@@ -1,4 +1,4 @@
-"""api.story_pages: what was read for stories is read again only where it changed, and never tells another answer."""
+"""Cache of pages read for stories: only changes are read again, and the result is that of a full computation."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from periplus.store.column_files import STORIES as FILE
 from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 
-LATE = 3  # stories and sites that the second run brings
+LATE = 3  # stories and sites of the second run
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folder(web: NewsWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def read_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The pages that were read, in order."""
+    """The pages read so far, in order."""
     urls: list[str] = []
     read = story_pages._Reader.blocks
 
@@ -47,31 +47,31 @@ def read_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return urls
 
 
-def afresh(folder: Path):
+def without_cache(folder: Path):
     (folder / FILE).unlink()
     return stories_of(folder)
 
 
-def test_a_second_call_reads_no_page_and_tells_the_same(folder, read_urls):
+def test_a_second_call_reads_no_page_and_has_the_same_result(folder, read_urls):
     first = stories_of(folder)
     assert len(read_urls) == first.pages
     read_urls.clear()
     assert stories_of(folder) == first
-    assert stories_of(folder, least_sites=4).stories == tuple(one for one in first.stories if len(one.sites) >= 4)
+    assert stories_of(folder, least_sites=4).stories == tuple(story for story in first.stories if len(story.sites) >= 4)
     assert read_urls == []
 
 
-def test_after_a_run_only_what_is_new_or_stands_beside_it_is_read(web, folder, read_urls):
+def test_after_a_run_only_new_and_neighbouring_pages_are_read(web, folder, read_urls):
     before = stories_of(folder)
     read_urls.clear()
     stored.stored(folder, web.pages, web.starts[:LATE])
     after = stories_of(folder)
     assert after.pages > before.pages
     assert after.pages - before.pages <= len(read_urls) < after.pages / 2
-    assert afresh(folder) == after
+    assert without_cache(folder) == after
 
 
-def test_what_is_changed_in_place_is_read_again(folder, read_urls):
+def test_a_changed_page_is_read_again(folder, read_urls):
     first = stories_of(folder)
     page = first.stories[0].pages[0]
     read_urls.clear()
@@ -83,10 +83,10 @@ def test_what_is_changed_in_place_is_read_again(folder, read_urls):
     assert page.url in read_urls
     assert len(read_urls) < first.pages / 4
     assert "Else" in {page.title for story in changed.stories for page in story.pages}
-    assert afresh(folder) == changed
+    assert without_cache(folder) == changed
 
 
-def test_a_spoilt_an_older_or_a_cut_file_is_made_anew(folder, monkeypatch):
+def test_an_invalid_old_or_truncated_cache_is_rebuilt(folder, monkeypatch):
     first = stories_of(folder)
     whole = (folder / FILE).read_bytes()
     for spoilt in (
@@ -101,7 +101,7 @@ def test_a_spoilt_an_older_or_a_cut_file_is_made_anew(folder, monkeypatch):
         assert (folder / FILE).read_bytes() == whole
 
 
-def test_a_killed_writer_leaves_the_file_before_and_its_draft_goes_with_the_next(folder):
+def test_a_killed_writer_leaves_the_old_cache_and_its_temporary_file_is_deleted(folder):
     first = stories_of(folder)
     draft = folder / f"{FILE}.1.new"
     draft.write_bytes(b"half")
@@ -112,7 +112,7 @@ def test_a_killed_writer_leaves_the_file_before_and_its_draft_goes_with_the_next
 
 
 @pytest.mark.parametrize("at", [("reading pages", 20), ("reading pages", 50), ("comparing pages", 0)])
-def test_a_call_that_is_broken_off_leaves_what_it_read_to_the_next(folder, read_urls, at):
+def test_an_interrupted_call_leaves_its_readings_to_the_next(folder, read_urls, at):
     def broken(what, done, total):
         assert 0 <= done <= total or what == "listing pages"
         if (what, done) == at:
@@ -129,17 +129,17 @@ def test_a_call_that_is_broken_off_leaves_what_it_read_to_the_next(folder, read_
         "listing pages", "reading pages", "comparing pages", "comparing words", "telling stories apart",
         "ordering stories",
     ]  # fmt: skip
-    assert afresh(folder) == after
+    assert without_cache(folder) == after
 
 
-def test_the_answer_does_not_depend_on_how_much_is_compared_at_once(folder, monkeypatch):
+def test_the_result_does_not_depend_on_block_sizes(folder, monkeypatch):
     whole = stories_of(folder)
     for name, few in {"ROWS_AT_ONCE": 7, "PAIRS_AT_ONCE": 5, "PAGES_AT_ONCE": 3}.items():
         monkeypatch.setattr(stories, name, few)
-    assert afresh(folder) == whole
+    assert without_cache(folder) == whole
 
 
-def test_where_nothing_can_be_written_the_answer_is_the_same(folder, monkeypatch):
+def test_without_a_writable_cache_the_result_is_the_same(folder, monkeypatch):
     def refused(*_):
         raise OSError("read-only")
 
@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written_the_answer_is_the_same(folder, monkeypatch
     assert stories_of(folder) == first
 
 
-def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypatch):
+def test_shingles_are_thinned_and_stay_thinned(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(articles, "SHINGLES_IN_ALL", 4_000)
     first = stories_of(folder)
     file = stored_readings(folder)
@@ -176,8 +176,8 @@ def test_runs_are_thinned_as_they_come_and_stay_thin(folder, tmp_path, monkeypat
     assert first.stories
 
 
-def test_a_deletion_takes_the_file_since_it_names_pages(folder):
+def test_a_deletion_deletes_the_cache_since_it_has_urls(folder):
     page = stories_of(folder).stories[0].pages[0].url
     delete(folder, Deletion(pages=(url_id(page),)))
     assert not (folder / FILE).exists()
-    assert page not in {one.url for story in stories_of(folder).stories for one in story.pages}
+    assert page not in {page.url for story in stories_of(folder).stories for page in story.pages}

@@ -1,4 +1,4 @@
-"""What pages say to machines: one kind of value, whatever it is written in; and what search engines miss in it."""
+"""Structured data: a common form of JSON-LD, microdata, RDFa and others, and what search engines require."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ PRODUCT = [
         ),
     ],
 )
-def test_three_syntaxes_say_one_thing(syntax, markup):
+def test_three_syntaxes_give_the_same_values(syntax, markup):
     assert paths(markup) == PRODUCT
     assert {row[:2] for row in rows(markup)} == {(syntax, 1)}
 
 
-def test_open_graph_twitter_cards_and_translations_are_one_thing_each():
+def test_open_graph_twitter_cards_and_translations_are_one_item_each():
     markup = (
         '<base href="/b/"><meta property="og:type" content=article><meta property="og:title" content="T  t">'
         '<meta property="article:tag" content=x><meta property="article:tag" content=y>'
@@ -109,7 +109,7 @@ def test_open_graph_twitter_cards_and_translations_are_one_thing_each():
     ]
 
 
-def test_graphs_lists_values_and_references_of_json():
+def test_graphs_lists_values_and_references_in_json_ld_are_read():
     data = {
         "@context": ["https://schema.org", {"x": "y"}],
         "@graph": [
@@ -150,7 +150,7 @@ def test_graphs_lists_values_and_references_of_json():
         ("[" + "9" * 5_000 + "]", ["a number is too long"], 0),
     ],
 )
-def test_what_is_no_json_is_named_with_its_line(text, words, values):
+def test_invalid_json_is_reported_with_its_line(text, words, values):
     markup = script(text)
     assert len(faults(markup)) == len(words) and all(map(str.startswith, faults(markup), words))
     assert len(rows(markup)) == values
@@ -165,7 +165,7 @@ def test_what_is_no_json_is_named_with_its_line(text, words, values):
         ({"@type": "Product"}, ("Product without name, offers or review or aggregateRating",)),
         ({"@type": "Product", "name": "x", "offers": {"@type": "Offer"}},
          ("Offer without price or priceSpecification",)),
-        ({"@type": "Offer"}, ()),  # asked for as a part of a product
+        ({"@type": "Offer"}, ()),  # required only as part of a product
         ({"@type": "Review", "author": "A", "reviewRating": {"@type": "Rating"}},
          ("Review without reviewRating.ratingValue, itemReviewed",)),
         ({"@type": "MusicEvent", "name": "x", "startDate": "2026-01-01", "location": "Town hall"}, ()),
@@ -187,21 +187,23 @@ def test_what_is_no_json_is_named_with_its_line(text, words, values):
         ({"@type": "Thing"}, ()),
     ],
 )  # fmt: skip
-def test_what_search_engines_ask_for(data, required):
+def test_missing_required_properties_are_listed(data, required):
     assert lacks(script({"@context": "https://schema.org", **data})).required == required
 
 
-def test_a_part_that_is_described_elsewhere_on_the_page_is_looked_up():
+def test_a_referenced_part_of_an_item_is_looked_up():
     review = {"@type": "Review", "author": "A", "itemReviewed": "x", "reviewRating": {"@id": "#r"}}
     both = [review, {"@id": "#r", "@type": "Rating", "ratingValue": 5}]
     assert lacks(script({"@context": "https://schema.org", "@graph": both})).required == ()
     both[1].pop("ratingValue")
     both[1]["bestRating"] = 5
     assert lacks(script({"@context": "https://schema.org", "@graph": both})).required
-    assert lacks(script({"@context": "https://schema.org", "@graph": [review]})).required == ()  # on another page
+    assert (
+        lacks(script({"@context": "https://schema.org", "@graph": [review]})).required == ()
+    )  # it may be on another page
 
 
-def test_types_of_other_vocabularies_are_asked_for_nothing():
+def test_types_of_other_vocabularies_have_no_requirements():
     for context in ({"@context": "https://other.example/"}, {}):
         assert lacks(script({**context, "@type": "Product", "price": "a lot"})) == ((), (), ())
     assert lacks('<div itemscope itemtype="https://other.example/Product"><b itemprop=x>y</b></div>') == ((), (), ())
@@ -224,11 +226,11 @@ def test_types_of_other_vocabularies_are_asked_for_nothing():
         ("ratingValue", "80%", True),
     ],
 )  # fmt: skip
-def test_values_of_a_form_that_nobody_reads(name, value, right):
+def test_values_in_an_unreadable_format_are_listed(name, value, right):
     assert (lacks(script(article(**{name: value}))).values == ()) is right
 
 
-def test_recommended_properties_are_asked_of_the_thing_itself():
+def test_recommended_properties_apply_to_top_level_items():
     publisher = {"@type": "Organization", "name": "P"}
     complete = article(headline="h", author="a", datePublished="2026", image="i", publisher=publisher)
     assert lacks(script(complete)).recommended == ()
@@ -253,7 +255,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("markup", HOSTILE.values(), ids=list(HOSTILE))
-def test_hostile_pages_have_bounded_values(markup):
+def test_values_of_hostile_pages_are_limited(markup):
     values = rows(markup)
     assert len(values) <= structured.VALUES_MOST
     assert all(len(row[4]) <= structured.VALUE_CHARS for row in values)
@@ -282,13 +284,13 @@ def test_any_json_gives_values_or_none(data):
     lacks(markup), faults(markup)
 
 
-def test_rules_name_each_type_once_a_place():
+def test_each_type_has_one_rule_per_context():
     names = [(rule.type, rule.within) for rule in structured.RULES]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z.| ]*", " ".join(rule)) for rule in structured.RULES)
 
 
-def test_codes_of_languages_are_those_of_the_standards():
+def test_language_codes_follow_the_standards():
     assert len(LANGUAGES) == 184 and len(REGIONS) == 249
     assert [is_language(code) for code in ("cs-CZ", "zh-Hant-HK", "jp", "cz", "en-XX", "gr", "en-uk")] == [
         True, True, False, False, False, False, False
@@ -311,7 +313,7 @@ def folder(tmp_path_factory):
     return stored(tmp_path_factory.mktemp("structured") / "c", SITE, ["https://e.org/"])
 
 
-def test_the_table_is_exported_and_asked_like_any_other(folder):
+def test_the_table_can_be_exported_and_queried(folder):
     text = CliRunner().invoke(main, ["export", "structured", "-c", str(folder)]).stdout
     table = list(csv.DictReader(io.StringIO(text)))
     assert [(row["url"], row["path"], row["value"]) for row in table] == [
@@ -341,7 +343,7 @@ def test_faults_of_structured_data_are_issues_with_their_line(folder):
     assert lines["structured-syntax"] == 1
 
 
-def test_a_database_gives_the_same_rows(folder, address, tmp_path):
+def test_a_database_returns_the_same_rows(folder, address, tmp_path):
     with export_rows(folder, "structured") as exported:
         here = list(exported.rows)
     move(str(folder), str(address))

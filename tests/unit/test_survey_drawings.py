@@ -1,4 +1,4 @@
-"""What a survey draws and writes: well formed, the same each time, safe with any text."""
+"""Drawings and files of a survey: well formed, reproducible, safe with hostile text."""
 
 import csv
 import io
@@ -51,7 +51,7 @@ def written(found, what, format):
         if format in ("svg", "xml", "gexf", "html")
     ],
 )
-def test_all_markup_is_well_formed_and_the_same_each_time(found, what, format):
+def test_all_markup_is_well_formed_and_reproducible(found, what, format):
     text = written(found, what, format)
     root = etree.fromstring(text.encode("utf-8", "surrogatepass"))
     assert text == written(found, what, format)
@@ -65,7 +65,7 @@ def test_all_markup_is_well_formed_and_the_same_each_time(found, what, format):
         assert "http://" not in re.sub(r"http://www\.w3\.org/1999/xhtml", "", text).split("<section")[0]
 
 
-def test_what_there_is_not_is_refused(found):
+def test_an_unknown_output_is_refused(found):
     with pytest.raises(UsageError, match="network as svg, gexf"):
         written(found, "network", "pdf")
     with pytest.raises(UsageError, match="sites, companions"):
@@ -82,7 +82,7 @@ def test_the_model_is_the_same_as_xml_and_json(found):
     assert len(value["links"]) == len(root.findall("f:relations/f:link", names))
 
 
-def test_the_network_reaches_graph_programs_whole(found):
+def test_graph_programs_read_the_whole_network(found):
     graph = nx.read_gexf(io.BytesIO(written(found, "network", "gexf").encode()), node_type=int)
     inner = {(source, end): data["weight"] for source, end, data in graph.edges(data=True) if source < 5 and end < 5}
     table = matrix_of(found)
@@ -90,7 +90,7 @@ def test_the_network_reaches_graph_programs_whole(found):
     assert {data["set"] for _, data in graph.nodes(data=True)} == {"target", "strong"}
 
 
-def test_what_is_not_drawn_is_told(found):
+def test_omitted_sites_are_counted(found):
     network = network_of(found, max_sites=2)
     assert (len(network.sites), network.targets_left_out, network.left_out) == (2, 3, len(found.companions))
     out = io.StringIO()
@@ -104,15 +104,15 @@ def test_the_matrix_is_the_same_as_csv(found):
     assert head[1:] == [row[0] for row in rows]
 
 
-def test_tables_have_a_value_a_column(found):
+def test_tables_have_a_value_per_column(found):
     for name in TABLES:
         table, rows = survey_table(found, name)
         lengths = {len(row) for row in rows}
         assert lengths <= {len(table.columns)}, name
 
 
-def test_a_site_of_one_page_has_a_count_and_no_impact_factor(found):
-    """s1: its only page is linked to from s0 alone."""
+def test_a_site_with_one_page_has_no_impact_factor(found):
+    """Only s0 links to the only page of s1."""
     table, rows = survey_table(found, "sites")
     names = table.names
     row = next(dict(zip(names, row, strict=True)) for row in rows if "s1.example" in row)
@@ -120,7 +120,7 @@ def test_a_site_of_one_page_has_a_count_and_no_impact_factor(found):
     assert "1 to the only page" in written(found, "report", "html")
 
 
-def test_no_circle_covers_another_and_no_chance_is_in_it():
+def test_circles_do_not_overlap_and_the_layout_is_deterministic():
     rng = np.random.default_rng(3)
     boxes = np.stack((rng.uniform(5, 40, 70), rng.uniform(5, 25, 70)), axis=1)
     source, end = rng.integers(0, 70, 200), rng.integers(0, 70, 200)
@@ -132,12 +132,12 @@ def test_no_circle_covers_another_and_no_chance_is_in_it():
     assert not covers.any()
 
 
-def test_circles_on_one_spot_are_pushed_apart():
+def test_circles_at_the_same_position_are_separated():
     where = apart(np.zeros((6, 2)), np.full((6, 2), 10.0))
     assert len({tuple(point) for point in where.round(3).tolist()}) == 6
 
 
-def test_one_site_alone_and_none_are_drawn(tmp_path):
+def test_a_single_site_and_no_site_can_be_drawn(tmp_path):
     folder = stored(tmp_path / "c", {"https://a.example/": page("A")}, ["https://a.example/"])
     for what, formats in FORMATS.items():
         for format in formats:
@@ -145,7 +145,7 @@ def test_one_site_alone_and_none_are_drawn(tmp_path):
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 8, 100, 12_345])
-def test_shades_rise_with_counts_and_are_all_used(most):
+def test_shades_increase_with_counts_and_are_all_used(most):
     steps = [shade(count, most) for count in range(1, most + 1)]
     assert steps == sorted(steps)
     assert all(1 <= step <= STEPS for step in steps)
@@ -155,24 +155,24 @@ def test_shades_rise_with_counts_and_are_all_used(most):
 @pytest.mark.parametrize(
     ("value", "top"), [(0, 4), (3, 4), (9, 12), (13, 16), (100, 100), (1351, 1600), (10**6, 10**6)]
 )
-def test_axes_end_at_numbers_whose_quarters_are_whole(value, top):
+def test_axes_end_at_multiples_of_four(value, top):
     assert nice(value) == top
     assert nice(value) % 4 == 0
 
 
-def test_names_are_cut_and_still_told_apart():
+def test_long_names_are_cut_and_stay_distinct():
     names = ["site-number-1.example.org", "site-number-12.example.org", "short", "short", "another-long-name.example"]
     assert short_names(names, 14) == ["site…-1.examp…", "site…-12.exam…", "short", "short", "another-long-…"]
 
 
-def test_a_folder_has_one_colour_in_all_pictures_unless_a_commoner_one_has_it():
+def test_a_folder_keeps_its_colour_unless_a_more_common_folder_has_it():
     alone = {name: folder_hues(Counter([name]))[name] for name in ("/news/", "/people/", "/a/", "/b/", "/c/", "/d/")}
     together = folder_hues(Counter({name: 9 - place for place, name in enumerate(alone)}))
     assert len(together) == len(set(together.values())) == len(HUES)
     assert together["/news/"] == alone["/news/"]
 
 
-def test_names_at_the_ends_of_curves_do_not_cover_one_another():
+def test_names_at_the_ends_of_curves_do_not_overlap():
     names = Axes(0, 50, 100, 200, 1, 1).names([(0.5, "teal", "a"), (0.5, "red", "b"), (0.49, "blue", "c")])
     lines = sorted(float(y) for y in re.findall(r'<text [^>]*y="([0-9.]+)"', names))
     assert len(lines) == 3

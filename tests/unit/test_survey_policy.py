@@ -1,4 +1,4 @@
-"""Which host of a survey is asked next: its own sites before its companions, and those in rounds."""
+"""The policy of a survey: its own sites before its companion sites."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ OWN, COMPANION = host(1, "own"), host(2, "hub")
 
 @pytest.fixture
 def policy():
-    """Of a survey of ten pages of one site, and two pages of a companion."""
+    """The policy of a survey with ten pages of one site and two pages of a companion site."""
     campaign = Campaign(units=(unit("own"),), companions=(unit("hub"),), pages=12, read_companions=2)
     return survey_policy(campaign, Settings())
 
 
 def read(policy, pages: int) -> None:
-    """So many pages of the survey's own site."""
+    """Books pages of the survey's own site."""
     for _ in range(pages):
         policy.book(OWN.site, [], 0.1)
 
 
-def test_companions_wait_until_the_pages_of_the_surveys_own_sites_are_read(policy):
+def test_companions_wait_for_the_pages_of_the_surveys_own_sites(policy):
     for pages in range(10):
         assert policy.choose([COMPANION, OWN], 1) == [OWN.host_id], f"after {pages} pages"
         read(policy, 1)
     assert policy.choose([COMPANION, OWN], 1) == [COMPANION.host_id]
 
 
-def test_companions_are_read_when_no_site_of_the_survey_is_left(policy):
+def test_companions_are_read_if_no_own_site_is_left(policy):
     read(policy, 3)
     assert policy.choose([COMPANION], 1) == [COMPANION.host_id]

@@ -1,4 +1,4 @@
-"""The catalogue of tables: a column is added in one place, and shows wherever the table does."""
+"""The catalogue of tables: a column is added in one place and appears wherever the table does."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def folder(tmp_path_factory):
     return stored(tmp_path_factory.mktemp("catalogue") / "c", SITE, [HOME])
 
 
-def test_a_column_that_is_added_in_the_catalogue_shows_in_every_view_list_screen_export_and_document(tmp_path):
-    """The catalogue is read with one line more, by a program of its own."""
+def test_a_column_added_to_the_catalogue_appears_in_every_view_list_screen_export_and_document(tmp_path):
+    """Runs in its own process, with one more line in the catalogue."""
     places = os.pathsep.join((str(TESTS), os.environ.get("PYTHONPATH", "")))
     ended = subprocess.run(
         [sys.executable, "-c", WIDER, SLASHES],
@@ -79,13 +79,13 @@ def test_a_column_that_is_added_in_the_catalogue_shows_in_every_view_list_screen
 
 
 @pytest.mark.parametrize("table", [*VIEWS.values(), *EXPORTS.values(), *BROWSABLE_TABLES.values()])
-def test_columns_have_distinct_names_and_a_sentence(table):
+def test_columns_have_distinct_names_and_a_description(table):
     assert len(set(table.names)) == len(table.columns)
     assert all(column.sentence for column in table.columns)
     assert {name.removeprefix("-") for name in table.order} <= set(table.names)
 
 
-def test_one_name_means_one_kind_of_value_in_every_table():
+def test_a_column_name_has_the_same_type_in_every_table():
     kinds: dict[str, set[ColumnKind]] = {}
     every = [table for table in vars(tables).values() if isinstance(table, tables.Table)]
     for column in (column for table in every for column in table.columns):
@@ -93,7 +93,7 @@ def test_one_name_means_one_kind_of_value_in_every_table():
     assert {name: kind for name, kind in kinds.items() if len(kind) > 1} == {}
 
 
-def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(folder):
+def test_an_unknown_column_is_refused_with_the_known_columns(folder):
     with contextlib.closing(reading.connect(folder)) as connection:
         for ask in (
             lambda: list(listing.pages(connection, PageFilter(), ("colour",))),
@@ -104,7 +104,7 @@ def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(folder)
                 ask()
 
 
-def test_computed_rows_are_leafed_through_like_stored_ones():
+def test_computed_rows_are_filtered_and_sorted_like_stored_rows():
     table = tables.Table("some words", "", (Column("order", ColumnKind.INTEGER, "a keyword of SQL"),))
     with contextlib.closing(computed_database((table, [(2,), (1,), (3,)]))) as connection:
         assert list(rows_of(connection, table, TableQuery((("order", "2.."),), sort=("-order",)))) == [(3,), (2,)]

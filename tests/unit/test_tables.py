@@ -1,4 +1,4 @@
-"""Tables for terminals, spreadsheets and programs."""
+"""Tables as text, CSV, JSON Lines and JSON."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ def test_a_table_is_aligned_with_numbers_to_the_right():
     ]
 
 
-def test_a_table_counts_the_columns_of_wide_signs():
+def test_a_table_counts_the_width_of_wide_characters():
     text = written(["title", "n"], [["地図", 1], ["abcd", 2]], "table")
     assert [
         line.index(digit) + extra for line, digit, extra in zip(text.splitlines()[2:], "12", (2, 0), strict=True)
@@ -41,17 +41,17 @@ def test_a_table_cannot_be_broken_by_control_characters():
     assert written(["t"], [["a\x1b[2Jb\nc\u202ed"]], "table").splitlines()[2] == "a[2Jb cd"
 
 
-def test_a_later_value_longer_than_its_column_is_written_whole():
+def test_a_later_long_value_is_written_in_full():
     rows = [["ab"]] * 200 + [["abcdefgh"]]
     assert written(["x"], rows, "table").splitlines()[-1] == "abcdefgh"
 
 
-def test_absent_values_and_truths_in_a_table():
+def test_missing_values_and_booleans_in_a_table():
     assert written(["a", "b"], [[None, True], [None, False]], "table").splitlines()[2:] == ["   yes", "   no"]
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1", "＝1+1", "＋1", "－1", "＠A1"])
-def test_csv_texts_that_a_spreadsheet_would_compute_are_quoted(text):
+def test_csv_texts_that_a_spreadsheet_would_evaluate_are_quoted(text):
     [_, [cell]] = list(csv.reader(io.StringIO(written(["x"], [[text]], "csv"), newline="")))
     assert cell == "'" + text
 
@@ -60,13 +60,13 @@ def test_csv_numbers_stay_numbers():
     assert written(["a", "b"], [[-1, np.float64(-0.5)]], "csv") == "a,b\r\n-1,-0.5\r\n"
 
 
-def test_csv_keeps_commas_quotes_and_lines():
+def test_csv_keeps_commas_quotes_and_line_breaks():
     cells = ['a,"b"', "c\nd"]
     assert list(csv.reader(io.StringIO(written(["x", "y"], [cells], "csv"), newline="")))[1] == cells
 
 
-def test_csv_is_what_the_standard_library_writes_value_by_value():
-    """Cells are remembered: the same rows by the slow way, with few values that come again and again."""
+def test_csv_equals_that_of_the_standard_library():
+    """Our writer caches cells, so the rows repeat few values."""
     rng = random.Random(1)
     texts = ["", "a", 'a,"b"', "c\nd", "\r", "=1", "a=1", "-", "＝1", "\ud800", "x" * 300, "\r\n=1"]
     kinds = [texts, [None, 1, -5], [0, *texts], [True, None], [1, 1.0], [["a", "b"]]]
@@ -81,7 +81,7 @@ def test_csv_is_what_the_standard_library_writes_value_by_value():
         assert written(names, rows, "csv") == plain.getvalue()
 
 
-def test_jsonl_has_an_object_a_row_with_plain_values():
+def test_jsonl_has_an_object_per_row_with_plain_values():
     [line] = written(
         ["url", "n", "none", "state", "many"], [["/é", np.int32(3), None, State.FETCHED, ("a", 1)]], "jsonl"
     ).splitlines()
@@ -94,7 +94,7 @@ def test_half_a_surrogate_pair_does_not_break_utf8(form):
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])
-def test_rows_are_written_as_they_come(form):
+def test_rows_are_streamed(form):
     out = io.StringIO(newline="")
     lengths = []
 
@@ -108,7 +108,7 @@ def test_rows_are_written_as_they_come(form):
     assert lengths[5] > lengths[2] > 0
 
 
-def test_json_has_null_where_a_number_is_none():
+def test_json_has_null_for_infinity_and_nan():
     assert json.loads(written(["a", "b"], [[float("inf"), np.float64("nan")]], "json")) == [{"a": None, "b": None}]
 
 
@@ -118,6 +118,6 @@ def test_json_is_one_array_of_the_objects_of_jsonl(rows):
     assert json.loads(written(["url", "n"], rows, "json")) == [json.loads(line) for line in lines]
 
 
-def test_another_format_is_refused_by_name():
+def test_an_unknown_format_is_refused_by_name():
     with pytest.raises(UsageError, match="parquet"):
         written(["x"], [], "parquet")

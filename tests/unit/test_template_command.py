@@ -73,7 +73,7 @@ def test_pages_are_written_coloured_with_an_index(folder, tmp_path):
     assert "<span>Section 3</span>" in (look / "0001-p0.html").read_text()
 
 
-def test_text_and_source_are_written_without_navigation(folder, tmp_path):
+def test_text_and_source_can_be_written_without_navigation(folder, tmp_path):
     plain, bare = tmp_path / "plain", tmp_path / "bare"
     assert run("-c", folder, "--text", plain, "--remove", bare).exit_code == 0
     assert (plain / "0003-p2.txt").read_text().split() == " ".join(f"page2 says {at}" for at in range(8)).split()
@@ -82,7 +82,7 @@ def test_text_and_source_are_written_without_navigation(folder, tmp_path):
     assert (plain / "pages.tsv").read_text().splitlines()[3] == f"0003-p2.txt\t{HOME}p2"
 
 
-def test_nothing_is_written_over(folder, tmp_path):
+def test_existing_files_are_not_overwritten(folder, tmp_path):
     (tmp_path / "kept").write_text("x")
     result = run("-c", folder, "--html", tmp_path)
     assert result.exit_code == 2
@@ -102,13 +102,13 @@ def shorkin_text(pages):
     return [text_of(judged.blocks(page)) for page in range(len(pages))]
 
 
-def test_text_of_pages_in_memory():
+def test_navigation_is_removed_from_pages_in_memory():
     assert shorkin_text([made(at) for at in range(5)])[4].splitlines() == [f"page4 says {at}" for at in range(8)]
     assert shorkin_text(["", "<p>a"]) == ["", "a"]
 
 
 def mark(folder):
-    """What the pipeline stores: here lists and the foot are navigation."""
+    """Stores marks as the pipeline does, with lists and the footer as navigation."""
     connection = schema.connect(folder)
     with connection:
         rows = source_rows(connection, SiteKey("e.org"))
@@ -124,7 +124,7 @@ def mark(folder):
     connection.close()
 
 
-def test_stored_marks_are_taken_where_there_are_any(folder, tmp_path):
+def test_stored_marks_are_used_if_there_are_any(folder, tmp_path):
     assert "no page of e.org is marked yet" in run("-c", folder, "--method", "site").output
     mark(folder)
     result = run("-c", folder, "--html", tmp_path / "look", "--text", tmp_path / "plain")
@@ -133,7 +133,7 @@ def test_stored_marks_are_taken_where_there_are_any(folder, tmp_path):
     assert (tmp_path / "plain" / "0003-p2.txt").read_text().splitlines() == [f"page2 says {at}" for at in range(8)]
 
 
-def test_marks_are_of_text_and_source_is_judged_by_shorkins_rules(folder, tmp_path):
+def test_stored_marks_apply_to_text_and_shorkins_rules_to_source(folder, tmp_path):
     mark(folder)
     assert "by Shorkin's rules" in run("-c", folder, "--remove", tmp_path / "bare").stdout
     refused = run("-c", folder, "--remove", tmp_path / "more", "--method", "site")

@@ -1,4 +1,4 @@
-"""Pages with their parts coloured: nothing of a crawled page can be more than text."""
+"""Pages with coloured parts: crawled text is always escaped."""
 
 from html.parser import HTMLParser
 
@@ -37,7 +37,7 @@ def site(template=None, others=()):
     return SiteTemplates(SiteKey("e.org"), "shorkin", PUBLISHED_RULES, (template,) if template else (), tuple(others))
 
 
-def test_text_of_pages_is_text_wherever_it_stands():
+def test_text_of_pages_is_escaped_everywhere():
     kinds = [block(kind, (EVIL, Part.NAVIGATION), (EVIL, Part.CONTENT), level=2) for kind in BlockKind]
     made = [
         marked_page(MarkedPage(PAGE, template, (*kinds, block(BlockKind.ITEM, (EVIL, Part.NAVIGATION)))), "", "")
@@ -56,7 +56,7 @@ def test_text_of_pages_is_text_wherever_it_stands():
         assert "\u202e" not in source
 
 
-def test_links_lead_only_to_the_page_itself_and_to_neighbours():
+def test_links_lead_only_to_the_page_itself_and_neighbours():
     odd = TemplatePage(Url("javascript:alert(1)"), "t", 10, 1)
     found = Tags(marked_page(MarkedPage(odd, 0, ()), "0001-a.html", "0003-c.html")).found
     assert [attributes["href"] for tag, attributes in found if tag == "a"] == [
@@ -66,7 +66,7 @@ def test_links_lead_only_to_the_page_itself_and_to_neighbours():
     ]
 
 
-def test_navigation_in_a_row_is_one_box_and_within_a_block_it_is_marked():
+def test_consecutive_navigation_is_one_box_and_inside_a_block_it_is_marked():
     blocks = (
         block(BlockKind.ITEM, ("Home", Part.NAVIGATION)),
         block(BlockKind.ITEM, ("News", Part.NAVIGATION)),
@@ -77,22 +77,22 @@ def test_navigation_in_a_row_is_one_box_and_within_a_block_it_is_marked():
     assert '<p class="paragraph"><mark>By </mark>Anna</p>' in source
 
 
-def test_lines_of_code_stay_lines():
+def test_lines_of_code_are_kept():
     source = marked_page(MarkedPage(PAGE, 0, (block(BlockKind.CODE, ("a\n  b", Part.CONTENT)),)), "", "")
     assert "<pre>a\n  b</pre>" in source
 
 
-def test_names_of_files_are_safe_and_say_which_page():
+def test_file_names_are_safe_and_name_the_page():
     assert file_name(7, "https://e.org/About%20us/../x?id=1&A=Ž", ".html") == "0007-about-20us-x-id-1-a.html"
     assert file_name(1, "https://e.org/", ".txt") == "0001-home.txt"
 
 
-def test_a_site_without_pages_is_told_too():
+def test_a_site_without_pages_is_listed():
     assert list(template_lines(site())) == ["e.org: 0 templates for 0 of 0 pages, by Shorkin's rules"]
     assert "0 templates" in template_index(site(), [])
 
 
-def test_pages_without_a_template_are_cut_at_most():
+def test_the_list_of_pages_without_a_template_is_cut():
     others = [TemplatePage(Url(f"https://e.org/{at}"), "", 10, 0) for at in range(5)]
     lines = list(template_lines(site(others=others), most=2))
     assert "    and 3 more; --most -1 names all" in lines

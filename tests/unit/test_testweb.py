@@ -1,4 +1,4 @@
-"""The synthetic web does on the wire what its truth says."""
+"""The synthetic web behaves on the network as its truth declares."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def faulty():
 
 
 @pytest.mark.parametrize("shape", ["flat", "random", "deep"])
-def test_every_page_is_reachable_and_has_the_links_asked_for(shape):
+def test_every_page_is_reachable_and_has_the_requested_number_of_links(shape):
     truth = graph_site(GraphRecipe(seed=5, pages=120, links_per_page=15, shape=shape, page_bytes=6000)).truth
     assert len(truth.depths) == len(truth.pages) == 120
     assert {len({link.target for link in links}) for links in truth.links.values()} == {15}
@@ -67,17 +67,17 @@ def test_shapes_differ_in_depth():
     assert depths[1] >= 20
 
 
-def test_small_sites_and_small_allowances_work():
+def test_small_sites_with_few_links_work():
     for pages, links in ((1, 1), (2, 40), (3, 1), (10, 3)):
         truth = graph_site(GraphRecipe(pages=pages, links_per_page=links, page_bytes=500)).truth
         assert len(truth.depths) == pages
 
 
-def test_same_recipe_same_web_and_another_seed_another():
+def test_a_web_depends_only_on_recipe_and_seed():
     assert linked_sites(3).truth.as_json() == linked_sites(3).truth.as_json() != linked_sites(4).truth.as_json()
 
 
-def test_served_links_are_those_of_the_truth():
+def test_served_links_equal_those_of_the_truth():
     with serve(linked_sites(2, sites=2, pages=8)) as server:
         for url, links in server.truth.links.items():
             host, path = re.fullmatch(r"http://(\w+\.test):\d+(/.*)", url).groups()
@@ -99,7 +99,7 @@ def test_bench_pages_are_25_kb_with_exactly_40_links():
 # --------------------------------------------------------------------------------------------------------
 
 
-def test_it_listens_on_loopback_only_and_keeps_connections():
+def test_the_server_listens_on_loopback_and_keeps_connections_open():
     with serve(graph_site(GraphRecipe(pages=3))) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         for _ in range(3):
@@ -115,14 +115,14 @@ def test_it_listens_on_loopback_only_and_keeps_connections():
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="only Linux tells when bytes came in")
-def test_a_request_that_a_busy_server_comes_to_late_is_logged_when_it_came():
-    """Gaps are judged by the log: a stalled server would make the next one look too short."""
+def test_a_request_to_a_busy_server_is_logged_at_its_arrival():
+    """Tests read gaps from the log: a stalled server would make the next gap look too short."""
     site, stalled, asked_too = Site("a.test"), threading.Event(), threading.Event()
 
     def stall(asked):
         stalled.set()
         assert asked_too.wait(120)
-        time.sleep(2.0)  # far longer than a loaded machine takes to hand over two bytes
+        time.sleep(2.0)  # much longer than a loaded machine needs for two bytes
         return Answer(body=b"at last")
 
     site.add(Page("/", "Home"))
@@ -141,7 +141,7 @@ def test_a_request_that_a_busy_server_comes_to_late_is_logged_when_it_came():
             plug.close()
 
 
-def test_requests_at_once_are_counted():
+def test_concurrent_requests_are_counted():
     site = Site("a.test", latency_s=0.05)
     site.add(Page("/", "Home"))
     with serve(site) as server:
@@ -154,7 +154,7 @@ def test_requests_at_once_are_counted():
         assert server.log.max_at_once("a.test") == 5
 
 
-def test_gzip_chunks_head_and_unknown_hosts():
+def test_gzip_chunks_head_and_unknown_hosts_are_served():
     site = Site("a.test")
     site.add(Page("/", "Home", ("Long enough to be worth it. " * 20,)))
     site.answer("/chunked", Answer(body=b"wave " * 2000, chunked=True))
@@ -166,7 +166,7 @@ def test_gzip_chunks_head_and_unknown_hosts():
         assert get(server, "else.test", "/")[0] == 404
 
 
-def test_unchanged_pages_answer_304_until_they_are_bumped():
+def test_unchanged_pages_answer_304_until_they_change():
     with serve(graph_site(GraphRecipe(pages=3))) as server:
         _, fields, before = get(server, "a.test", "/")
         assert get(server, "a.test", "/", If_None_Match=fields["etag"])[::2] == (304, b"")
@@ -212,25 +212,25 @@ def test_a_child_process_serves_a_recipe_and_leaves_its_log(tmp_path):
 
 
 @pytest.mark.parametrize("code", [404, 410, 500, 502, 403, 451, 999])
-def test_statuses(faulty, code):
+def test_each_planted_status_is_served(faulty, code):
     assert get(faulty, "faults.test", f"/status/{code}")[0] == code
 
 
-def test_login_wants_the_password(faulty):
+def test_the_login_page_needs_the_password(faulty):
     status, fields, _ = get(faulty, "faults.test", "/login")
     assert status == 401
     assert fields["www-authenticate"].startswith("Basic")
     assert get(faulty, "faults.test", "/login", Authorization="Basic cGlsb3Q6bGFudGVybg==")[0] == 200
 
 
-def test_passing_faults_pass(faulty):
+def test_temporary_faults_end(faulty):
     assert [get(faulty, "faults.test", "/once-503")[0] for _ in range(3)] == [503, 200, 200]
     status, fields, _ = get(faulty, "faults.test", "/busy")
     assert status == 429
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", fields["retry-after"])
 
 
-def test_redirects_go_where_the_truth_says(faulty):
+def test_redirects_have_the_targets_of_the_truth(faulty):
     for url, target in faulty.truth.redirects.items():
         path = url.partition(".test")[2].partition("/")[2]
         status, fields, _ = get(faulty, "faults.test", "/" + path)
@@ -242,12 +242,12 @@ def test_redirects_go_where_the_truth_says(faulty):
 
 
 @pytest.mark.parametrize("path", ["/truncated", "/reset-within"])
-def test_bodies_shorter_than_declared(faulty, path):
+def test_bodies_can_be_shorter_than_declared(faulty, path):
     with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
         get(faulty, "faults.test", path)
 
 
-def test_other_broken_bodies(faulty):
+def test_broken_bodies_are_broken(faulty):
     assert not exchange(faulty, "faults.test", "/truncated-chunks").endswith(b"0\r\n\r\n")
     with pytest.raises(EOFError):
         gzip.decompress(get(faulty, "faults.test", "/truncated-gzip")[2])
@@ -260,7 +260,7 @@ def test_other_broken_bodies(faulty):
         exchange(faulty, "faults.test", "/reset")
 
 
-def test_endless_bodies_end_when_the_reader_leaves():
+def test_endless_bodies_end_when_the_client_disconnects():
     site = Site("a.test")
     site.add(Page("/", "Home"))
     faults.drip(site, "/drip", 0.01)
@@ -271,13 +271,13 @@ def test_endless_bodies_end_when_the_reader_leaves():
     assert server.log.count("/drip") == server.log.count("/flood") == 1
 
 
-def test_the_bomb_is_a_valid_gzip_stream_of_about_a_thousandth(faulty):
+def test_the_bomb_is_a_valid_gzip_stream_of_a_thousandth_of_its_content(faulty):
     body = exchange(faulty, "faults.test", "/bomb").partition(b"\r\n\r\n")[2]
     assert len(body) < 10_000
     assert gzip.decompress(body) == bytes(8 << 20)
 
 
-def test_faults_have_reasons():
+def test_faults_have_expected_reasons():
     truth = faults.faulty_site().truth
     expected = truth.expected(next(iter(truth.pages)))
     assert expected["http://faults.test:@PORT@/status/410"] is Reason.NOT_FOUND
@@ -291,7 +291,7 @@ def test_faults_have_reasons():
 
 
 @pytest.mark.parametrize("case", robots.CASES)
-def test_robots_cases_answer_something(case):
+def test_every_robots_case_has_an_answer(case):
     with serve(robots.robots_web(case)) as server:
         try:
             answer = exchange(server, robots.HOST, "/robots.txt", most=600) or b"nothing"

@@ -1,4 +1,4 @@
-"""The traps, identities and contents planted in the synthetic web are what their tables say."""
+"""The traps, URL identities and contents of the synthetic web are as in their tables."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def trapped():
 
 
 def test_session_ids_differ_per_visit(trapped):
-    one, other = (hrefs(get(trapped, "traps.test", "/session/0.html")[2]) for _ in range(2))
-    assert set(one).isdisjoint(other)
-    assert {href.partition("?")[0] for href in one} == {href.partition("?")[0] for href in other}
-    assert get(trapped, "traps.test", one[0])[0] == 200
+    first, second = (hrefs(get(trapped, "traps.test", "/session/0.html")[2]) for _ in range(2))
+    assert set(first).isdisjoint(second)
+    assert {href.partition("?")[0] for href in first} == {href.partition("?")[0] for href in second}
+    assert get(trapped, "traps.test", first[0])[0] == 200
 
 
-def test_calendar_and_tree_go_on(trapped):
+def test_calendar_and_tree_are_endless(trapped):
     for start in ("/calendar/2026/01", "/tree/"):
         seen, path = set(), start
         for _ in range(30):
@@ -74,7 +74,7 @@ def test_facets_are_400_urls_of_the_same_20_products(trapped):
 # ----------------------------------------------------------------------------------------------------
 
 
-def test_the_sixteen_hrefs_lead_where_their_table_says():
+def test_the_sixteen_hrefs_have_the_targets_of_their_table():
     site = identity.identity_site()
     with serve(site) as server:
         bodies = {}
@@ -109,7 +109,7 @@ def mixed():
         yield server
 
 
-def test_charsets_are_what_they_say_where_they_say(mixed):
+def test_charsets_are_declared_where_the_table_says(mixed):
     for language, names in content.CHARSETS.items():
         for charset in names:
             for where in content.DECLARED:
@@ -130,7 +130,7 @@ def test_duplicates_share_bytes_or_text(mixed):
     assert content.plain(full).partition("<main")[2] == bare.partition("<main")[2]
 
 
-def test_sitemaps_name_the_orphan_with_the_real_port(mixed):
+def test_sitemaps_list_the_orphan_with_the_real_port(mixed):
     index = get(mixed, "mixed.test", "/sitemap.xml")[2].decode()
     assert mixed.url("mixed.test", "/sitemap-2.xml.gz") in index
     packed = get(mixed, "mixed.test", "/sitemap-2.xml.gz")[2]
@@ -139,7 +139,7 @@ def test_sitemaps_name_the_orphan_with_the_real_port(mixed):
     assert mixed.url("mixed.test", "/orphan.html") in mixed.truth.orphans
 
 
-def test_nobody_needs_to_read_the_zip():
+def test_the_download_of_the_zip_can_be_aborted():
     site = Site("a.test")
     site.add(Page("/", "Home"))
     content.big_binary(site)
@@ -149,7 +149,7 @@ def test_nobody_needs_to_read_the_zip():
 
 
 @pytest.mark.skipif(not tls.AVAILABLE, reason="no openssl program here")
-def test_the_certificate_is_trusted_by_nobody(tmp_path):
+def test_the_certificate_is_not_trusted(tmp_path):
     with serve(graph_site(GraphRecipe(pages=2)), certificate=tls.self_signed(tmp_path)) as server:
         assert len(server.resolve) == 2
         for context, fine in ((ssl.create_default_context(), False), (ssl._create_unverified_context(), True)):
@@ -173,7 +173,7 @@ def test_every_recipe_serves_a_home_page():
             assert not any("@" in url for url in server.truth.pages)
 
 
-def test_pages_behind_nofollow_are_expected_not_to_be_fetched():
+def test_pages_behind_nofollow_links_are_expected_unfetched():
     site = robots.page_rules_site()
     expected = site.truth.expected(site.url("/"))
     unfollowed = {url for url, reason in expected.items() if reason is Reason.NOFOLLOW}

@@ -1,4 +1,4 @@
-"""Pages as text of collections in a folder and in a database: the same files, chunks and pages."""
+"""Text exports are the same for a collection in a folder and in a database."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_folder_and_a_database_give_the_same_files(tmp_path, address: Address,
             there.page("https://e.org/never")
 
 
-def test_a_collection_without_texts_says_so(tmp_path, address: Address):
+def test_a_collection_without_texts_is_refused(tmp_path, address: Address):
     folder = stored(tmp_path / "e.periplus", {"https://e.org/": 404}, ["https://e.org/"])
     move(str(folder), address.text)
     for place in (["-c", str(folder)], ["-c", address.text]):
@@ -83,7 +83,7 @@ def test_a_collection_without_texts_says_so(tmp_path, address: Address):
         assert "no page with text" in str(done.exception)
 
 
-def test_chunks_name_their_pages_as_vectors_do(tmp_path):
+def test_chunks_identify_their_pages_like_vectors(tmp_path):
     from periplus.retrieval.vectors import page_of
     from periplus.urls.canonical import canonical, url_id
 

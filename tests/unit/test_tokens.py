@@ -1,4 +1,4 @@
-"""The tokens of a page, as html5lib's tests of tokenizers give them."""
+"""Tokens of HTML, in the form of the tokenizer tests of html5lib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATES = {
 
 
 def read(page: str, state: str = "Data state", last_tag: str = "") -> list[list[object]]:
-    """The tokens as lists: ["Character", text], ["StartTag", name, attributes], and so on; neighbouring text as one."""
+    """The tokens as lists: ["Character", text], ["StartTag", name, attributes] and so on. Adjacent texts are joined."""
     if state.startswith("CDATA"):
         page = f"<![CDATA[{page}"
     tokens = Tokens(page.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "surrogatepass"))
@@ -88,7 +88,7 @@ def _rows(tokens: Tokens, count: int) -> Iterator[list[object]]:
         ),
     ],
 )
-def test_tokens(page, tokens):
+def test_a_page_has_these_tokens(page, tokens):
     assert read(page) == tokens
 
 
@@ -99,25 +99,25 @@ def test_text_of_an_element_ends_with_its_own_end_tag():
     assert read("&amp;</style", "RAWTEXT state", "style") == [["Character", "&amp;</style"]]
 
 
-def test_batches_lose_nothing():
+def test_no_token_is_lost_between_batches():
     page = "<b>x</b>" * 5_000
     assert read(page) == [["StartTag", "b", {}], ["Character", "x"], ["EndTag", "b"]] * 5_000
 
 
 def _unescaped(value: list[object]) -> list[object]:
-    """Of a case whose texts are escaped twice, as JSON cannot hold halves of surrogate pairs for every reader."""
+    """A doubly escaped case without escapes. JSON cannot express lone surrogates for every reader."""
     return json.loads(json.dumps(value).replace("\\\\u", "\\u"))
 
 
 @pytest.mark.skipif(not FOLDER, reason="PERIPLUS_HTML5LIB_TESTS names no folder")
-def test_html5lib_tokens():
+def test_html5lib_tokenizer_tests_pass():
     tried = 0
     for path in sorted((Path(FOLDER) / "tokenizer").glob("*.test")):
         for case in json.loads(path.read_text("utf-8")).get("tests", ()):
             page, tokens = map(
                 _unescaped if case.get("doubleEscaped") else lambda same: same, (case["input"], case["output"])
             )
-            if case["description"] != "NUL in CDATA section":  # in SVG each is shown, so it is replaced at once
+            if case["description"] != "NUL in CDATA section":  # our tokenizer already replaces NUL, since SVG shows it
                 for state in case.get("initialStates", ["Data state"]):
                     assert read(page, state, case.get("lastStartTag", "")) == tokens, (path.name, state, case)
                     tried += 1

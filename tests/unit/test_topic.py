@@ -1,4 +1,4 @@
-"""A topic learned from examples: what it promises, and its commands."""
+"""Topics learned from examples: quality, files, warnings, commands."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def topic(request):
     return assess(train("sea", examples, (), request.param), examples)
 
 
-def test_a_topic_tells_texts_that_it_was_not_learned_from(topic):
+def test_a_topic_classifies_new_texts(topic):
     others = some_examples(seed=2)
     chances = Judge(topic).judge([example.text for example in others])
     assert scores_of(np.array([example.positive for example in others]), chances).f > 0.95
     assert topic.report.scores.f > 0.95
 
 
-def test_a_topic_that_was_written_and_read_is_the_same(topic):
+def test_a_topic_is_the_same_after_writing_and_reading(topic):
     written = topic_text(topic)
     read = topic_of_text(written, "here")
     assert topic_text(read) == written
@@ -133,17 +133,17 @@ def test_a_topic_that_was_written_and_read_is_the_same(topic):
 
 
 @pytest.mark.parametrize("method", list(Method))
-def test_the_same_examples_give_the_same_topic_in_whatever_order(method):
-    one = some_examples()
-    other = [*one[::-1], one[0]]
-    assert topic_text(train("a", examples_of(one), (), method).topic) == topic_text(
-        train("a", examples_of(other), (), method).topic
+def test_the_order_of_examples_does_not_matter(method):
+    examples = some_examples()
+    reordered = [*examples[::-1], examples[0]]
+    assert topic_text(train("a", examples_of(examples), (), method).topic) == topic_text(
+        train("a", examples_of(reordered), (), method).topic
     )
 
 
 @settings(max_examples=30)
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=4))
-def test_any_text_is_judged(texts):
+def test_any_text_has_a_probability(texts):
     for method in Method:
         chances = Judge(_TOPICS[method]).judge(texts)
         assert chances.shape == (len(texts),)
@@ -155,7 +155,7 @@ _TOPICS = {method: train("sea", examples_of(some_examples(6)), (), method).topic
 
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.text(st.characters(), min_size=1, max_size=30), st.booleans()), min_size=2, max_size=8))
-def test_any_texts_are_learned_from_or_refused_with_a_reason(given_texts):
+def test_any_examples_give_a_topic_or_are_refused(given_texts):
     try:
         found = train("x", examples_of([Example(words, positive) for words, positive in given_texts]))
     except UsageError:
@@ -168,32 +168,31 @@ def test_texts_without_words_do_not_belong():
 
 
 @pytest.mark.parametrize("method", [Method.CALIBRATED, Method.SVM])
-def test_texts_of_which_no_word_is_known_do_not_belong(method):
+def test_texts_without_known_words_do_not_belong(method):
     others = ["loď připlula do přístavu a námořníci šli na palubu", "корабль вошёл в гавань", "海港船员", "qqqq"]
     assert (Judge(_TOPICS[method]).judge(others) < 0.5).all()
 
 
-def test_case_and_diacritics_do_not_count():
+def test_case_and_diacritics_are_ignored():
     assert word_counts("Příliš ŽLUŤOUČKÝ") == word_counts("prilis zlutoucky") == {"prilis": 1, "zlutoucky": 1}
     assert word_counts("режиссёр") == word_counts("РЕЖИССЕР")
 
 
-def test_scripts_without_gaps_have_pairs_of_signs():
+def test_scripts_without_spaces_are_split_into_pairs_of_characters():
     assert word_counts("海港船 ship") == {"海港": 1, "港船": 1, "ship": 1}
 
 
-def test_the_judge_agrees_with_the_rows_that_were_learned_from():
-    """The slow twin: weights times rows."""
+def test_the_judge_equals_weights_times_rows():
     found = train("sea", examples_of(some_examples()), (), Method.SVM)
     texts = [example.text for example in some_examples(seed=9)]
-    rows = rows_of([word_counts(one) for one in texts], found.space)
+    rows = rows_of([word_counts(text) for text in texts], found.space)
     distances = found.topic.steepness * (rows @ found.topic.weights.astype(np.float64) - found.topic.threshold)
     assert np.allclose(Judge(found.topic).judge(texts), 1 / (1 + np.exp(-distances)), atol=1e-6)
 
 
 def test_rows_are_tf_idf():
     space = space_of([{"a": 2, "b": 1}, {"a": 1}, {"a": 1, "b": 1, "c": 1}])
-    assert list(space.places) == ["a", "b"]  # c stands in one text
+    assert list(space.places) == ["a", "b"]  # c occurs in one text
     assert space.rarities.tolist() == pytest.approx([1.0, np.log(4 / 3) + 1])
     (row,) = rows_of([{"a": 2, "b": 1}], space).toarray()
     plain = np.array([1 + np.log(2), np.log(4 / 3) + 1])
@@ -203,7 +202,7 @@ def test_rows_are_tf_idf():
 
 
 def test_the_threshold_follows_f_where_positives_are_rare():
-    """Far above the middle between both kinds, where a tenth of many negatives scores like the weakest positives."""
+    """It is far above the middle if a tenth of many negatives scores like the weakest positives."""
     rng = np.random.default_rng(3)
     labels = np.arange(1_000) < 50
     scores = np.where(labels, rng.normal(3.0, 1.0, 1_000), rng.normal(0.0, 1.0, 1_000))
@@ -215,7 +214,7 @@ def test_the_threshold_follows_f_where_positives_are_rare():
         assert threshold > middle
 
 
-def test_the_interval_of_f_holds_f_and_narrows_with_examples():
+def test_the_interval_of_f_contains_f_and_narrows_with_examples():
     rng = np.random.default_rng(4)
     few, many = ((np.arange(size) < size // 4) for size in (40, 1_000))
     intervals = []
@@ -228,31 +227,31 @@ def test_the_interval_of_f_holds_f_and_narrows_with_examples():
 
 
 @pytest.mark.parametrize(("positives", "recall", "alarms"), [(30, 0.9, 0.02), (10, 0.8, 0.04), (10, 0.97, 0.005)])
-def test_the_interval_of_f_holds_the_true_one_in_nine_cases_of_ten(positives, recall, alarms):
-    """Even where examples are judged right one and all, as happens often with so few of them."""
+def test_the_interval_of_f_contains_the_true_f_in_nine_cases_of_ten(positives, recall, alarms):
+    """Also if all examples are classified correctly, which is common with few examples."""
     rng = np.random.default_rng(1)
     labels = np.arange(6 * positives) < positives
     truth = 2 * recall / (recall + 5 * alarms + 1)
-    held = 0
+    hits = 0
     for _ in range(1_000):
         right = rng.random(len(labels)) < np.where(labels, recall, alarms)
         low, high = f_interval(labels, right.astype(np.float64))
-        held += low <= truth <= high
-    assert 870 <= held <= 970
+        hits += low <= truth <= high
+    assert 870 <= hits <= 970
 
 
-def test_nothing_is_sure_where_all_examples_are_judged_right():
+def test_the_interval_is_not_empty_if_all_examples_are_correct():
     labels = np.arange(60) < 10
     low, high = f_interval(labels, labels.astype(np.float64))
     assert 0.8 < low < 0.9
     assert high == 1.0
 
 
-def test_content_is_judged_and_navigation_is_not():
+def test_content_is_classified_without_navigation():
     rows = (
         Block(BlockKind.TITLE, "Title", ""),
         Block(BlockKind.LINK, "menu", ""),
-        Block(BlockKind.PARAGRAPH, "said", ""),
+        Block(BlockKind.PARAGRAPH, "message", ""),
         Block(BlockKind.ALT, "image", ""),
     )
     blocks = Blocks.of(rows)
@@ -268,13 +267,13 @@ def test_content_is_judged_and_navigation_is_not():
 def test_average_precision_agrees_with_its_definition():
     truth, scores = np.array([True, False, True, False, True]), np.array([0.9, 0.8, 0.7, 0.6, 0.1])
     assert average_precision(truth, scores) == pytest.approx((1 / 1 + 2 / 3 + 3 / 5) / 3)
-    assert average_precision(truth, np.zeros(5)) == pytest.approx(3 / 5)  # in whatever order equal ones stand
+    assert average_precision(truth, np.zeros(5)) == pytest.approx(3 / 5)  # for any order of equal scores
     assert average_precision(np.zeros(2, np.bool_), np.ones(2)) == 0.0
 
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=20))
-def test_the_best_threshold_is_as_good_as_any(pairs):
+def test_the_best_threshold_maximizes_f(pairs):
     truth, scores = np.array([pair[0] for pair in pairs]), np.array([float(pair[1]) for pair in pairs])
 
     def f(threshold: float) -> float:
@@ -283,7 +282,7 @@ def test_the_best_threshold_is_as_good_as_any(pairs):
     assert f(best_threshold(truth, scores)) == pytest.approx(max(f(score) for score in scores))
 
 
-def test_a_text_given_as_both_is_refused():
+def test_a_text_that_is_positive_and_negative_is_refused():
     with pytest.raises(UsageError, match="is both a positive and a negative example"):
         examples_of([Example("a ship", True, "", "x.txt"), Example("a ship", False)])
 
@@ -294,7 +293,7 @@ def test_one_kind_of_examples_is_not_enough():
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", "[]", '{"periplus_topic": 1}', '{"periplus_topic": "x"}', "null"])
-def test_a_damaged_topic_is_an_error_that_names_the_file(damaged):
+def test_a_damaged_topic_is_refused_with_its_file(damaged):
     with pytest.raises(StoreError, match="here is not a topic, or damaged"):
         topic_of_text(damaged, "here")
 
@@ -320,7 +319,7 @@ def test_negatives_of_another_source_are_noticed():
     assert not any("few of the other" in warning for warning in calm)
 
 
-def test_a_source_that_says_other_things_is_named():
+def test_a_source_with_other_content_is_named():
     rng = random.Random(6)
     kitchens = ["oven", "pan", "stove", "kettle", "grill", "mixer", "blender", "fridge", "knife", "bowl"]
     given_examples = [
@@ -334,7 +333,7 @@ def test_a_source_that_says_other_things_is_named():
     assert any("trained without" in warning for warning in report.warnings)
 
 
-def test_an_online_topic_learns_from_one_more_example():
+def test_an_online_topic_learns_from_a_further_example():
     new = Example("zeppelin airship balloon hangar zeppelin balloon", True)
     before = _TOPICS[Method.ONLINE]
     after = learn_example(before, new)
@@ -347,7 +346,7 @@ def html(title: str, words: str) -> str:
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
-    """A collection of 16 pages on the sea, 16 on food; and folders with examples."""
+    """A collection of 16 pages about the sea and 16 about food, and folders with examples."""
     where = tmp_path_factory.mktemp("topics")
     rng = random.Random(7)
     pages = {
@@ -374,7 +373,7 @@ def trained(collected, name: str, *more: str):
     return done
 
 
-def test_a_topic_of_folders_finds_the_pages_of_the_collection(collected):
+def test_a_topic_from_folders_classifies_the_pages_of_a_collection(collected):
     shown = json.loads(trained(collected, "sea", "--json").stdout)
     assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "calibrated")
     assert {word["word"] for word in shown["top_words"]} & set(SEA)
@@ -390,7 +389,7 @@ def test_a_topic_of_folders_finds_the_pages_of_the_collection(collected):
     assert chance[0] > 0.5
 
 
-def test_pages_patterns_and_words_are_examples(collected):
+def test_examples_can_be_pages_patterns_and_searches(collected):
     one = run(
         collected,
         "train",
@@ -410,7 +409,7 @@ def test_pages_patterns_and_words_are_examples(collected):
     assert "/sea/" in best["url"]
 
 
-def test_a_file_and_a_page_are_judged(collected):
+def test_a_file_and_a_page_can_be_classified(collected):
     trained(collected, "both")
     found = run(
         collected, "judge", "both", "https://e.org/sea/3", str(collected / "food" / "1.txt"), "--json"
@@ -418,7 +417,7 @@ def test_a_file_and_a_page_are_judged(collected):
     assert [json.loads(line)["probability"] >= 0.5 for line in found] == [True, False]
 
 
-def test_two_keys_label_pages_and_each_answer_is_kept(collected):
+def test_pages_can_be_labelled_and_labels_are_stored(collected):
     trained(collected, "asked")
     done = run(collected, "label", "asked", keys="y\nn\ns\nq\n")
     assert done.stdout.count("90 % interval") == 3  # after each answer, and at the end
@@ -428,26 +427,26 @@ def test_two_keys_label_pages_and_each_answer_is_kept(collected):
     labelled = [example for example in stored_examples(folder, "asked") if example.source == "labelled"]
     assert [example.positive for example in labelled] == [True, False]
     assert len(topic_of(folder, "asked").examples) == 18
-    trained(collected, "asked")  # anew: labels stay
+    trained(collected, "asked")  # labels are kept by a new training
     assert len(topic_of(folder, "asked").examples) == 18
     assert run(collected, "label", "asked", keys="x\n").exit_code == 2
     assert "Nothing was labelled" in run(collected, "label", "asked", keys="").stderr
 
 
-def test_asked_for_is_the_least_sure_page_and_the_likeliest_while_yes_is_rare():
+def test_the_next_page_to_label_is_the_least_certain_or_the_most_likely():
     chances = np.array([0.1, 0.45, 0.9])
     asked = [next_question(chances, answers) for answers in ([], [True], [False], [False, True], [False, True, False])]
     assert asked == [1, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("method", ["svm", "online"])
-def test_every_method_is_labelled_and_shown(collected, method):
+def test_every_method_can_be_labelled_and_shown(collected, method):
     trained(collected, method, "--method", method)
     assert "1 page labelled" in run(collected, "label", method, "-n", "1", keys="y\n").stdout
     assert method in run(collected, "show", method).stdout
 
 
-def test_a_topic_is_removed_with_its_files(collected):
+def test_removing_a_topic_deletes_its_files(collected):
     trained(collected, "gone")
     assert run(collected, "remove", "gone").stdout.count("Deleted") == 2
     refused = run(collected, "show", "gone")
@@ -456,7 +455,7 @@ def test_a_topic_is_removed_with_its_files(collected):
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory):
-    """The same collection, each page by http and by https."""
+    """The same collection, with each page under http and https."""
     where = tmp_path_factory.mktemp("twins")
     rng = random.Random(8)
     both = {
@@ -473,12 +472,12 @@ def twins(tmp_path_factory):
 @pytest.mark.parametrize(
     ("examples", "negatives"),
     [
-        (("-p", "https://e.org/sea/*"), 9),  # the rest of the collection: not the positive pages' other addresses
+        (("-p", "https://e.org/sea/*"), 9),  # the rest of the collection, without aliases of the positive pages
         (("-p", "https://e.org/sea/*", "-n", "http://e.org/*"), 8),
-        (("-p", "e.org/sea/*", "-n", "search:ship OR oven"), 4),  # the pages with an oven
+        (("-p", "e.org/sea/*", "-n", "search:ship OR oven"), 4),  # pages that contain "oven"
     ],
 )
-def test_a_page_by_http_and_https_is_one_page(twins, examples, negatives):
+def test_a_page_under_http_and_https_is_one_page(twins, examples, negatives):
     done = run(twins, "train", "sea", *examples, "--json")
     assert done.exit_code == 0, done.output
     shown = json.loads(done.stdout)
@@ -503,7 +502,7 @@ def test_folders_of_examples_need_no_collection(collected, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("train", "../x", "-p", "sea"), "is not a valid topic name"),
         (("train", "x", "-p", "no/such/folder"), "is neither a file or folder here nor a page"),
@@ -516,7 +515,7 @@ def test_folders_of_examples_need_no_collection(collected, tmp_path, monkeypatch
         ),
     ],
 )
-def test_what_cannot_be_is_said_with_a_way_out(collected, arguments, said):
+def test_an_impossible_request_is_refused_with_advice(collected, arguments, message):
     done = run(collected, *arguments)
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr

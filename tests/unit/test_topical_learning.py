@@ -1,4 +1,4 @@
-"""What a topical crawl learns while it runs: weights of evidence, and what pages of a kind lead to."""
+"""What a topical crawl learns: weights of evidence, and the value of pages that similar pages lead to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from periplus.schedule.topical.queue import PageQueue
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_weights_are_where_the_loss_is_least(seed):
+def test_the_weights_minimize_the_loss(seed):
     rng = np.random.default_rng(seed)
     rows, start = rng.normal(0, 3, (200, 5)), rng.normal(0, 1, 5)
     labels = rng.random(200) < chances_of(rows @ rng.normal(0, 1, 5))
@@ -24,13 +24,13 @@ def test_the_weights_are_where_the_loss_is_least(seed):
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 100.0])
-def test_weights_stay_finite_whatever_the_evidence(scale):
+def test_weights_stay_finite_for_any_evidence(scale):
     rng = np.random.default_rng(1)
     for labels in (np.zeros(50, np.bool_), np.ones(50, np.bool_), rng.random(50) < 0.5):
         assert np.isfinite(fit_from(np.full(4, 9.0), rng.normal(0, 1, (50, 4)) * scale, labels)).all()
 
 
-def test_of_many_pages_some_from_the_whole_crawl_are_learned_from():
+def test_the_sample_of_pages_covers_the_whole_crawl():
     weights = EvidenceWeights(np.zeros(2))
     taken = [read for read in range(20 * ROWS) if weights.takes(read)]
     for read in range(20 * ROWS):
@@ -41,8 +41,8 @@ def test_of_many_pages_some_from_the_whole_crawl_are_learned_from():
     assert weights._rows[-1][1] > 0.95
 
 
-def test_a_trait_whose_pages_are_alike_says_how_many_pages_one_leads_to():
-    """Trait 1 is of lists with ten pages of worth .9, trait 2 of items that lead to nothing, trait 3 of both."""
+def test_a_trait_predicts_how_many_good_pages_a_page_leads_to():
+    """Trait 1: lists with ten pages of value 0.9. Trait 2: items without links. Trait 3: both."""
     tally = LeadTally(8)
     for _ in range(30):
         tally.book(np.array([1, 3]))
@@ -64,9 +64,9 @@ def listed(host, page):
     return Url(f"https://h{host}.test/list?page={page}")
 
 
-def test_a_list_off_the_topic_is_worth_what_lists_of_its_kind_led_to():
-    """Five lists of good pages were read and one of bad ones: another of the first kind comes before another bad page,
-    and before another of the second kind.
+def test_a_list_off_the_topic_has_the_value_of_similar_lists():
+    """After 5 lists of good pages and a list of bad pages, a list of the first kind precedes a bad page and a list of
+    the second kind.
     """
     queue = PageQueue(expected_relevance)
     queue.start([listed(0, 0)])
@@ -88,7 +88,7 @@ def test_a_list_off_the_topic_is_worth_what_lists_of_its_kind_led_to():
     assert good > other
 
 
-def test_a_page_is_credited_for_what_lies_two_steps_on_and_no_further():
+def test_a_page_gets_credit_for_pages_at_most_two_links_away():
     seen = TopicalPages()
     chain = [Url(f"https://a.test/{name}") for name in ("top", "middle", "list", "item")]
     for page, following in zip(chain, [*chain[1:], None], strict=True):
@@ -96,7 +96,7 @@ def test_a_page_is_credited_for_what_lies_two_steps_on_and_no_further():
     assert [seen.led_to[seen.number_of[page]] for page in chain] == [2.0, 2.0, 1.0, 0.0]
 
 
-def test_what_others_link_to_as_well_is_credited_in_shares():
+def test_pages_that_link_to_the_same_page_share_its_credit():
     seen = TopicalPages()
     a, b, both = (Url(f"https://a.test/{name}") for name in ("a", "b", "both"))
     for source in (a, b):
@@ -106,8 +106,8 @@ def test_what_others_link_to_as_well_is_credited_in_shares():
     assert seen.led_to[seen.number_of[b]] == 0.0
 
 
-def test_what_is_learned_is_the_same_when_the_stored_pages_are_read_again():
-    """Whatever was chosen in between: an interrupted crawl knows what it knew."""
+def test_learning_from_stored_pages_restores_the_same_state():
+    """An interrupted crawl resumes with the same knowledge."""
     rng = random.Random(4)
     history = [
         (item(rng.randrange(4), page), rng.random() ** 2,

@@ -1,6 +1,4 @@
-"""Queues of a topical crawl: the best page is next, whatever was read before; one suite over every order,
-and a slow twin.
-"""
+"""Queues of a topical crawl: the best page is next. The same tests for every order, and comparison with slow code."""
 
 from __future__ import annotations
 
@@ -34,12 +32,12 @@ def url(host, page):
     return Url(f"https://{host}.test/d{page % 3}/{page}")
 
 
-def links(*targets, promise=0.1, said=""):
-    return [Pointer(target, said, promise) for target in targets]
+def links(*targets, promise=0.1, words=""):
+    return [Pointer(target, words, promise) for target in targets]
 
 
 def policy_of(queue, urgent=()):
-    """Judges nothing; `urgent`: hosts with something that others wait for."""
+    """A policy without relevance. urgent: hosts with requests that others wait for."""
     return TopicalPolicy(
         queue,
         site_scope([url("a", 0)], Scope(scope="any")),
@@ -57,7 +55,7 @@ def drained(queue):
 
 
 def random_history(queue, seed, steps=60, hosts=6, pages=15):
-    """Reads what the queue gives, with worths and links by chance."""
+    """Reads pages in the order of the queue, with random values and links."""
     rng = random.Random(seed)
     queue.start([url("h0", 0)])
     read = []
@@ -77,7 +75,7 @@ def random_history(queue, seed, steps=60, hosts=6, pages=15):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_no_page_is_given_twice_and_none_is_forgotten(name, seed):
+def test_every_page_is_returned_once(name, seed):
     queue = make_queue(name)
     read = random_history(queue, seed)
     rest = drained(queue)
@@ -89,11 +87,8 @@ def test_no_page_is_given_twice_and_none_is_forgotten(name, seed):
 
 @pytest.mark.parametrize("name", ["best-first", "parents", "shark", "breadth"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_best_of_all_that_wait_is_next(name, seed):
-    """As the slow twin says, which scores everything before each choice.
-
-    The published peers had a queue that gave the worst first.
-    """
+def test_the_best_waiting_page_is_next(name, seed):
+    """The slow twin scores all pages before each choice. Queues of other crawlers returned the worst first."""
     queue = PageQueue(ORDERS[name])
     rng = random.Random(seed)
     queue.start([url("h0", 0)])
@@ -101,7 +96,7 @@ def test_the_best_of_all_that_wait_is_next(name, seed):
         waiting = np.flatnonzero(queue.seen.waits[: len(queue.seen)])
         if not len(waiting):
             break
-        if name == "parents":  # its prior moves with every page
+        if name == "parents":  # its prior changes with every page
             queue.score_all()
         scores = ORDERS[name](queue.seen, waiting)
         best = queue.take()
@@ -110,7 +105,7 @@ def test_the_best_of_all_that_wait_is_next(name, seed):
         queue.read(best, rng.random(), [Pointer(target, "", rng.random()) for target in targets])
 
 
-def test_with_all_reckoned_the_weighed_order_gives_the_best():
+def test_after_scoring_all_pages_the_weighed_order_returns_the_best():
     queue = PageQueue(expected_relevance)
     random_history(queue, 7, steps=25)
     queue.score_all()
@@ -119,8 +114,8 @@ def test_with_all_reckoned_the_weighed_order_gives_the_best():
     assert queue.take() == queue.seen.urls[waiting[np.argmax(scores)]]
 
 
-def test_links_are_scored_before_any_is_cut_off():
-    """The best of 5,000 links may be the last."""
+def test_links_are_scored_before_the_limit_applies():
+    """The best of 5,000 links can be the last."""
     queue = PageQueue(expected_relevance)
     queue.start([url("a", 0)])
     queue.read(
@@ -129,7 +124,7 @@ def test_links_are_scored_before_any_is_cut_off():
     assert queue.take() == url("a", 5000)
 
 
-def test_hosts_that_rest_are_passed_over():
+def test_waiting_hosts_are_skipped():
     queue = PageQueue(ORDERS["best-first"])
     queue.start([url("a", 0)])
     queue.read(queue.take(), 1.0, links(url("a", 1), url("a", 2)))
@@ -141,9 +136,7 @@ def test_hosts_that_rest_are_passed_over():
 
 
 def test_a_good_directory_of_a_bad_portal_is_not_lost():
-    """Pages of one directory were worth much, all others of the host nothing:
-    its next page comes before those of the others.
-    """
+    """If only one directory of a host has good pages, its next page comes first."""
     queue = PageQueue(expected_relevance)
     home = Url("https://portal.test/")
     queue.start([home])
@@ -159,8 +152,8 @@ def test_a_good_directory_of_a_bad_portal_is_not_lost():
     assert "/ships/" in queue.peek(HostKey("portal.test:443"))
 
 
-def test_a_page_behind_one_off_the_topic_keeps_some_credit():
-    """Tunnelling: what lies two clicks behind a relevant page comes before what lies behind nothing."""
+def test_a_page_behind_an_irrelevant_page_keeps_some_credit():
+    """Tunnelling: a page two links after a relevant page precedes a page without any."""
     seen = TopicalPages()
     seen.book(url("a", 1), 1.0, links(url("a", 2)))
     seen.book(url("a", 2), 0.0, links(url("a", 3)))
@@ -170,7 +163,7 @@ def test_a_page_behind_one_off_the_topic_keeps_some_credit():
     assert expected_relevance(seen, np.array([near])) > expected_relevance(seen, np.array([far]))
 
 
-def test_a_page_that_moved_keeps_what_speaks_for_it():
+def test_a_moved_page_keeps_its_evidence():
     queue = PageQueue(expected_relevance)
     queue.start([url("a", 0)])
     queue.read(queue.take(), 0.9, links(url("a", 1), promise=0.9))
@@ -182,7 +175,7 @@ def test_a_page_that_moved_keeps_what_speaks_for_it():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_what_still_waits_in_the_store_is_kept(name):
+def test_only_pages_that_still_wait_in_the_store_are_kept(name):
     queue = make_queue(name)
     queue.start([url("a", 0)])
     queue.add([url("a", 1), url("b", 1)])
@@ -191,7 +184,7 @@ def test_only_what_still_waits_in_the_store_is_kept(name):
     assert queue.peek(B) == url("b", 1)
 
 
-def test_evidence_agrees_with_its_plain_twin():
+def test_evidence_equals_that_of_slow_code():
     seen = TopicalPages()
     rng = random.Random(3)
     history = []
@@ -241,10 +234,10 @@ def test_published_a_relevant_site_waits_less():
         asked.append(best)
         queue.read(best, float("//a." in best), ())
     assert sum("//a." in best for best in asked) > 150
-    assert any("//b." in best for best in asked[100:]), "an irrelevant site is asked seldom, not never"
+    assert any("//b." in best for best in asked[100:]), "an irrelevant site is rarely requested, but not never"
 
 
-def test_published_the_crawl_narrows_when_the_harvest_falls_and_widens_when_it_rises():
+def test_published_the_crawl_narrows_when_the_harvest_decreases_and_widens_when_it_increases():
     queue = SiteWaits()
     before = queue.narrowness
     for share in (0.5, 0.2):
@@ -271,7 +264,7 @@ def ready(host, number, wait_s=0.0):
     return ReadyHost(number, host, SiteKey(host), 1, 0, wait_s)
 
 
-def test_the_policy_takes_the_best_host_that_need_not_wait():
+def test_the_policy_selects_the_best_host_without_delay():
     queue = PageQueue(ORDERS["best-first"])
     queue.start([url("b", 0)])
     queue.read(queue.take(), 0.9, links(url("b", 1)))
@@ -281,7 +274,7 @@ def test_the_policy_takes_the_best_host_that_need_not_wait():
     assert policy.choose([ready(A, 1), ready(B, 2, 0.5)], 2) == [1, 2]
 
 
-def test_the_policy_sends_urgent_side_requests_first_and_what_is_no_page_of_the_queue_last():
+def test_the_policy_selects_urgent_requests_first_and_hosts_outside_the_queue_last():
     queue = PageQueue(ORDERS["best-first"])
     queue.start([url("a", 0)])
     robots, again = HostKey("robots.test:443"), HostKey("again.test:443")
@@ -289,7 +282,7 @@ def test_the_policy_sends_urgent_side_requests_first_and_what_is_no_page_of_the_
     assert policy.choose([ready(again, 4), ready(A, 1), ready(robots, 3)], 3) == [3, 1, 4]
 
 
-def test_the_policy_wakes_sites_when_no_active_one_is_left():
+def test_the_policy_activates_sites_when_no_active_site_is_left():
     queue = SiteWaits(threshold=9)
     queue.start([url("a", 0)])
     queue.read(queue.take(), 1.0, links(url("b", 1)))
@@ -298,6 +291,6 @@ def test_the_policy_wakes_sites_when_no_active_one_is_left():
     assert policy.choose([ready(B, 2)], 2) == [2]
 
 
-def test_an_unknown_order_is_refused_with_the_names_that_there_are():
+def test_an_unknown_order_is_refused_with_the_known_names():
     with pytest.raises(UsageError, match="weighed"):
         make_queue("depth")

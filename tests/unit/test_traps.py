@@ -1,4 +1,4 @@
-"""TrapDetector on small made webs: endless ones are left, legitimate ones are read whole, killed or not."""
+"""TrapDetector on small synthetic webs: endless series are abandoned and legitimate sites read completely."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Part = Callable[[str], Page | None]
 
 
 class Web:
-    """Parts of a site, asked in turn; token: with which a session's token follows each link,
-    another one on each visit.
+    """A site made of parts; the first part that knows a path answers. token: the session parameter that is added
+    to each link, with a new value on each visit.
     """
 
     def __init__(self, *parts: Part, token: str = "", shows_token: bool = False) -> None:
@@ -63,7 +63,7 @@ class Web:
 def document(
     url: str, text: str, links: Collection[str] = (), kind: LinkKind = LinkKind.ANCHOR, media_type: str = "text/html"
 ) -> Document:
-    """A page as `understand` gives it, as far as the detector looks."""
+    """A page in the form of `understand`, with the fields that the detector reads."""
     words = text
     for value in {value for link in (url, *links) for value in plain(Url(link)).values}:
         words = words.replace(value, "")
@@ -97,9 +97,7 @@ def document(
 
 @dataclass
 class Host:
-    """One host as a store keeps it, and what a worker does with it: breadth first,
-    those refused are asked about again at the end.
-    """
+    """Stored state of a host, and the crawl of a worker: breadth first, refused URLs are offered again at the end."""
 
     window: int = 10
     queue: deque[str] = field(default_factory=deque)
@@ -135,7 +133,7 @@ class Host:
 
 
 class Past:
-    """What a detector may ask a `Host`."""
+    """The queries of a detector to a `Host`."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -152,9 +150,9 @@ def candidate(url: str) -> Candidate:
 
 
 def crawl(web: Web, window: int = 10, limit: int = 5000, kills: Collection[int] = ()) -> list[str]:
-    """The URLs read, tokens and host taken off.
+    """The paths read, without tokens.
 
-    kills: after so many pages another detector goes on, with what is stored alone.
+    kills: numbers of pages after which a new detector continues with the stored state.
     """
     host = Host(window)
     host.offer(candidate(HOST + "/"))
@@ -227,7 +225,7 @@ def query(path: str) -> dict[str, str]:
 
 
 def calendar(path: str) -> Page | None:
-    """Months and days for ever, both ways, by parameters."""
+    """An endless calendar in both directions, with parameters."""
     if not path.startswith("/calendar"):
         return None
     asked = query(path)
@@ -247,7 +245,7 @@ def calendar(path: str) -> Page | None:
 
 
 def path_calendar(path: str) -> Page | None:
-    """The same by paths; a day knows its month only, so that it never breeds."""
+    """An endless calendar with paths. A day links only to its month, so days alone are not endless."""
     parts = path.strip("/").split("/")
     if parts[0] != "events":
         return None
@@ -264,7 +262,7 @@ def path_calendar(path: str) -> Page | None:
 def tree(
     root: str, children: Callable[[random.Random], list[str]], text: str = "You are at {path}\n{children}"
 ) -> Part:
-    """Any path under the root answers with links to paths below it."""
+    """Every path below the root has links to deeper paths."""
 
     def part(path: str) -> Page | None:
         if not path.startswith(root):
@@ -292,7 +290,7 @@ FACETS = {
 
 
 def shop(path: str) -> Page | None:
-    """60 products behind five facets, an order and pages: more than 1,000 combinations."""
+    """60 products with five facets, sorting and paging: more than 1,000 combinations."""
     where, asked = urlsplit(path).path, query(path)
     if where == "/product":
         return article(10_000 + int(asked["id"])), ["/shop", "/"]
@@ -344,7 +342,7 @@ TRAPS = {
 
 @pytest.mark.parametrize("shows_token", [False, True])
 @pytest.mark.parametrize("name", TRAPS)
-def test_beside_300_pages_a_trap_costs_no_page_and_ten_windows_at_most(name, shows_token):
+def test_a_trap_beside_300_pages_loses_no_page_and_costs_at_most_ten_windows(name, shows_token):
     parts, entrances, token = TRAPS[name]
     wanted = site_pages(300) | (SHOP_PAGES if shop in parts else set())
     read = crawl(Web(site(300, *entrances), *parts, token=token, shows_token=shows_token and bool(token)))
@@ -368,7 +366,7 @@ def test_a_larger_window_reads_more_of_a_trap():
 
 
 def archive(path: str) -> Page | None:
-    """Years and months with nothing but links; the months lead to stories."""
+    """Years and months with links only. The months lead to stories."""
     parts = path.strip("/").split("/")
     if parts[0] == "stories":
         return article(20_000 + int(parts[1])), ["/"]
@@ -389,7 +387,7 @@ ARCHIVE_PAGES = {
 
 
 def news(path: str) -> Page | None:
-    """Pages of a list without teasers, each leading to new items and the next page."""
+    """Pages of a list without teasers, each with links to new items and the next page."""
     if path.startswith("/item"):
         return article(30_000 + int(query(path)["id"])), ["/news"]
     if not path.startswith("/news"):
@@ -401,7 +399,7 @@ def news(path: str) -> Page | None:
 
 
 def gallery(path: str) -> Page | None:
-    """Pages with a picture, a number, and the neighbours."""
+    """Pages with an image, a number, and links to neighbours."""
     if not path.startswith("/photo/"):
         return None
     number = int(path.removeprefix("/photo/"))
@@ -413,7 +411,7 @@ def gallery(path: str) -> Page | None:
 
 
 def stubs(path: str) -> Page | None:
-    """An index and pages that say only their name."""
+    """An index, and pages with only their name."""
     names = [f"{first}_{second}" for first, second in itertools.pairwise(WORDS[:151])]
     if path == "/api/":
         return "\n".join(names), [f"/api/{name}.html" for name in names]
@@ -421,7 +419,7 @@ def stubs(path: str) -> Page | None:
 
 
 def dispatch(path: str) -> Page | None:
-    """All on one path: an endless calendar, chapters with nothing but links, articles."""
+    """An endless calendar, chapters with links only, and articles, all under the same path."""
     if not path.startswith("/index.php"):
         return None
     asked = query(path)
@@ -475,7 +473,7 @@ def detector(window: int = 10, most: int = 1000) -> TrapDetector:
 
 
 def month(number: int) -> tuple[Url, int, Document, tuple[Candidate, ...]]:
-    """A doubtful page that says nothing new and leads on."""
+    """A doubtful page without new content and with a link to the next month."""
     url, following = f"{HOST}/cal?month={number}", f"{HOST}/cal?month={number + 1}"
     return Url(url), 1, document(url, f"January\n{number % 31}"), (candidate(following),)
 
@@ -484,25 +482,25 @@ def admitted(watch: TrapDetector, url: str, doubt: int = 1, *, last: bool = Fals
     return watch.admit(Url(HOST + url), doubt, last=last) is None
 
 
-def test_a_refusal_says_which_pattern_and_how_many_pages_were_read():
+def test_a_refusal_names_the_pattern_and_the_pages_read():
     watch = detector(window=5)
     for number in range(1, 6):
         assert admitted(watch, f"/cal?month={number}")
         watch.learn(*month(number))
     assert watch.admit(Url(HOST + "/cal?month=7"), 1) == "/cal?month=*: 5 pages in a row had nothing new"
     assert admitted(watch, "/elsewhere")
-    assert admitted(watch, "/cal?month=7", doubt=0)  # a page with content names it
+    assert admitted(watch, "/cal?month=7", doubt=0)  # a page with content links to it
 
 
-def test_a_list_is_no_endless_series_however_long():
-    """A calendar's months, all named by one page: none of them leads to a further one."""
+def test_a_long_list_is_no_endless_series():
+    """All months are listed on one page, and none links to a further month."""
     watch = detector(window=5)
     for number in range(1, 400):
         assert admitted(watch, f"/cal?month={number}"), number
         watch.learn(*month(number)[:3], ())
 
 
-def test_feeds_translations_and_neighbours_are_no_sign_of_endlessness():
+def test_links_to_feeds_translations_and_neighbours_do_not_make_a_series_endless():
     watch = detector(window=5)
     for number in range(1, 40):
         url, following = f"{HOST}/cal/{number}", f"{HOST}/cal/{number + 1}"
@@ -519,7 +517,7 @@ def test_short_lines_and_numbers_are_content():
     assert not watch.learn(Url(HOST + "/tree/9"), 1, document(HOST, "Name\nElm"), ()).fresh
 
 
-def test_words_of_the_own_address_and_a_calendars_grid_are_no_content():
+def test_words_of_the_url_and_a_calendar_grid_are_no_content():
     watch = detector()
     watch.learn(Url(HOST + "/"), 0, document(HOST, "No events on\nEvents"), ())
     watch.learn(Url(HOST + "/"), 0, document(HOST, "No events on\nEvents"), ())
@@ -531,7 +529,7 @@ def test_words_of_the_own_address_and_a_calendars_grid_are_no_content():
         assert not watch.learn(Url(HOST + url), 1, document(HOST, text), ()).fresh, text
 
 
-def test_links_alone_are_no_content_of_the_page_that_shows_them():
+def test_link_texts_are_no_content():
     watch, url = detector(), Url(HOST + "/list")
     rows = [Block(BlockKind.PARAGRAPH, words, "", link_chars=len(words)) for words in ("Elm", "Oak")]
     page = replace(document(url, ""), blocks=Blocks.of(rows))
@@ -539,14 +537,14 @@ def test_links_alone_are_no_content_of_the_page_that_shows_them():
     assert watch.learn(url, 1, document(url, "Elm"), ()).fresh
 
 
-def test_a_piece_of_a_text_that_was_shown_is_no_content():
+def test_an_excerpt_of_a_known_text_is_no_content():
     watch, words = detector(), article(1).split("\n")[6].split()
     watch.learn(Url(HOST + "/doc"), 0, document(HOST, " ".join(words)), ())
     snippet = "Title of it " + " ".join(words[5:20])
     assert not watch.learn(Url(HOST + "/search?q=x"), 1, document(HOST, snippet), ()).fresh
 
 
-def test_one_number_is_a_counter_and_two_are_a_record():
+def test_a_line_with_one_number_is_a_counter_and_with_two_it_is_content():
     watch = detector()
     watch.learn(Url(HOST + "/"), 0, document(HOST, "About 7,312 results\nLeaves at 13:49, arrives at 18:07"), ())
     assert not watch.learn(Url(HOST + "/x"), 1, document(HOST, "About 8,121 results"), ()).fresh
@@ -554,7 +552,7 @@ def test_one_number_is_a_counter_and_two_are_a_record():
 
 
 def timetable(trains: int) -> Part:
-    """Numbers alone, each page naming the next: the first is named by the home page."""
+    """Pages with numbers only, each with a link to the next."""
 
     def part(path: str) -> Page | None:
         if path == "/":
@@ -567,16 +565,16 @@ def timetable(trains: int) -> Part:
     return part
 
 
-def test_a_chain_of_numbers_is_read_to_its_end():
+def test_a_finite_chain_of_numbers_is_read_completely():
     assert len(set(crawl(Web(timetable(200))))) == 201
 
 
-def test_a_chain_of_numbers_that_does_not_end_is_read_as_far_as_max_doubtful():
-    """The harness sets 1000."""
+def test_an_endless_chain_of_numbers_is_read_up_to_max_doubtful():
+    """`crawl` sets it to 1000."""
     assert 1000 <= len(crawl(Web(timetable(10**9)))) <= 1020
 
 
-def test_a_page_with_content_lists_what_it_names_and_reopens_its_series():
+def test_a_page_with_content_vouches_for_its_links_and_reopens_their_series():
     watch = detector(window=2)
     for number in range(1, 4):
         watch.learn(*month(number))
@@ -584,11 +582,11 @@ def test_a_page_with_content_lists_what_it_names_and_reopens_its_series():
     url = Url(HOST + "/cal?month=8")
     lesson = watch.learn(url, 1, document(url, article(1)), (candidate(HOST + "/b"), candidate(HOST + "/cal?month=9")))
     assert lesson.fresh
-    assert [one.vouched for one in lesson.candidates] == [True, False]  # variants of itself it does not list
+    assert [target.vouched for target in lesson.candidates] == [True, False]  # it does not vouch for variants of itself
     assert admitted(watch, "/cal?month=9")
 
 
-def test_a_page_that_leads_to_content_by_whatever_redirects_gets_the_credit():
+def test_a_page_that_redirects_to_content_gets_the_credit():
     watch = detector(window=5)
     for number in range(8):
         watch.record_redirect(
@@ -599,7 +597,7 @@ def test_a_page_that_leads_to_content_by_whatever_redirects_gets_the_credit():
 
 
 @pytest.mark.parametrize("doubt", [0, 1])
-def test_one_text_at_many_addresses_of_a_script_closes_it(doubt):
+def test_the_same_text_at_many_urls_of_a_script_closes_the_script(doubt):
     watch, url = detector(window=5), HOST + "/reply.php?quote="
     read = 0
     while admitted(watch, f"/reply.php?quote={read}", doubt) and read < 100:
@@ -608,7 +606,7 @@ def test_one_text_at_many_addresses_of_a_script_closes_it(doubt):
     assert read == 1 + 5 * ALIKE
 
 
-def test_redirects_that_lead_to_one_text_close_their_script():
+def test_redirects_to_the_same_text_close_their_script():
     watch, read = detector(window=5), 0
     while admitted(watch, f"/out/{read}", 0) and read < 100:
         watch.record_redirect(Url(f"{HOST}/out/{read}"), 0, (candidate(f"{HOST}/land/{read}"),))
@@ -616,7 +614,7 @@ def test_redirects_that_lead_to_one_text_close_their_script():
     assert read == 5 * ALIKE
 
 
-def test_a_wide_pattern_does_not_close_over_a_narrow_one_that_brings_content():
+def test_a_wide_pattern_does_not_close_a_narrow_one_with_content():
     watch = detector(window=4)
     for number in range(4):
         url = Url(f"{HOST}/c/1?item={number}")
@@ -626,10 +624,10 @@ def test_a_wide_pattern_does_not_close_over_a_narrow_one_that_brings_content():
         watch.learn(url, 1, document(url, ""), (candidate(f"{url}&z=1"),))
     assert not admitted(watch, "/c/1?size=1")
     assert admitted(watch, "/c/1?item=9")
-    assert admitted(watch, "/c/1?page=2")  # lists are judged by themselves
+    assert admitted(watch, "/c/1?page=2")  # lists are a pattern of their own
 
 
-def test_of_a_series_in_doubt_a_sample_is_asked_for_last():
+def test_a_sample_of_a_doubtful_series_is_requested_last():
     watch = detector(window=10)
     for number in range(10):
         watch.learn(*month(number))
@@ -642,24 +640,24 @@ def test_of_a_series_in_doubt_a_sample_is_asked_for_last():
     assert not detector(most=0).admit(Url(HOST + "/cal?month=1"), 1, last=True)
 
 
-def test_a_page_that_brings_content_clears_the_doubt_of_what_it_names():
+def test_a_page_with_content_clears_the_doubt_of_its_links():
     watch, target = detector(), Url(HOST + "/b/x")
     lesson = watch.learn(Url(HOST + "/a"), 0, document(HOST, ""), (candidate(target),))
-    assert [one.vouched for one in lesson.candidates] == [False]
+    assert [target.vouched for target in lesson.candidates] == [False]
     url = Url(HOST + "/c")
     assert watch.learn(url, 0, document(url, article(1), [target]), ()).confirmed_urls == (target,)
 
 
-def test_a_feed_lists_its_items():
+def test_a_feed_vouches_for_its_items():
     watch, item = detector(), HOST + "/cal?month=5"
     url = HOST + "/feed.xml"
     lesson = watch.learn(
         Url(url), 0, document(url, "", [item], LinkKind.RELATED, "application/rss+xml"), (candidate(item),)
     )
-    assert [one.vouched for one in lesson.candidates] == [True]
+    assert [target.vouched for target in lesson.candidates] == [True]
 
 
-def test_what_changed_is_told_once():
+def test_changes_are_returned_once():
     watch = detector()
     watch.learn(Url(HOST + "/wiki/One"), 1, document(HOST + "/wiki/One", article(1)), ())
     changes = watch.changes()
@@ -673,7 +671,7 @@ def test_window_0_refuses_nothing():
     assert len(read) == 200
 
 
-def test_each_wider_pattern_may_have_a_window_more():
+def test_each_wider_pattern_has_a_larger_window():
     watch = detector(window=3)
     for number in range(9):
         name = "".join(chr(97 + int(digit)) for digit in str(number))
@@ -683,7 +681,7 @@ def test_each_wider_pattern_may_have_a_window_more():
     assert watch.admit(Url(HOST + "/tree/quite/another"), 1) == "/tree/**: 9 pages in a row had nothing new"
 
 
-def test_session_names_are_believed_after_three_equal_texts():
+def test_a_session_parameter_is_confirmed_by_three_equal_texts():
     watch = detector()
     tokens = [f"{number}23456789ab{number}" for number in range(6)]
     for token in tokens[: CONFIRMATIONS + 1]:
@@ -694,7 +692,7 @@ def test_session_names_are_believed_after_three_equal_texts():
     assert watch.admit(Url(f"{HOST}/b?PHPSESSID={tokens[5]}"), 0) is None
 
 
-def test_a_token_that_names_documents_is_never_believed():
+def test_a_token_that_identifies_documents_is_never_a_session_parameter():
     watch = detector()
     for number in range(30):
         url = f"{HOST}/doc?key={random.Random(number).getrandbits(128):032x}"

@@ -1,4 +1,4 @@
-"""A finite list is read whole, whatever its pages link to."""
+"""A finite list is read completely, whatever its pages link to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from test_traps import MENU, Page, Web, crawl, site
 
 @pytest.mark.parametrize("form", ["/record/{}", "/record?id={}"], ids=["paths", "queries"])
 @pytest.mark.parametrize("deeper", ["/print/{}", "/print?id={}", "/record/{}?reply=1"])
-def test_a_list_of_empty_records_is_read_whole_though_each_leads_to_a_further_page(form: str, deeper: str) -> None:
-    """One page names them all: that is the end of the list, whatever the records link to."""
+def test_a_list_of_empty_records_with_further_links_is_read_completely(form: str, deeper: str) -> None:
+    """All records are on one page, so the list is finite, whatever the records link to."""
     records = {form.format(i): i for i in range(200)}
 
     def part(path: str) -> Page | None:

@@ -1,4 +1,4 @@
-"""The tree of a page: cases of ours for each part of the standard, and html5lib's where a folder of them is named."""
+"""The tree of a page: our cases for each part of the standard, and html5lib-tests if a checkout is given."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from drawn_trees import FOLDER, cases, drawn
 from periplus.document.tree import ATTRIBUTE_NUMBERS, ATTRIBUTES, TAG_NUMBERS, TAGS, parse
 
-# What a browser copies from the chosen option into its button; nothing of it stands in the page
+# cases about content that a browser copies from the selected option into its button, which is not in the page
 LEFT_OUT = {f"webkit02:{number}" for number in (44, 45, 46, 47)}
 
 
 def body_of(page: str) -> str:
-    """What stands in the body, one line, attributes left out."""
+    """The content of the body in one line, without attributes."""
     drawing = drawn(parse((page if page.startswith("<!D") else f"<body>{page}").encode("utf-8", "surrogatepass")))
     lines = [line.removesuffix("\n").replace("\n", "/") for line in re.split(r"(?m)^\| ", f"{drawing}\n")[1:]]
     inside = [line[4:] for line in lines[lines.index("  <body>") + 1 :]]
@@ -72,15 +72,15 @@ def body_of(page: str) -> str:
         ("a<b x", '"a"'),
     ],
 )
-def test_body(page, body):
+def test_the_body_has_this_content(page, body):
     assert body_of(page) == body
 
 
-def test_a_carriage_return_by_reference_is_white_space():
+def test_a_carriage_return_as_a_reference_is_white_space():
     assert drawn(parse(b"&#13;<head>&#13;<p>a")) == drawn(parse(b"<head>&#13;<p>a"))
 
 
-def test_attributes_are_read_once_each_and_rewritten_where_they_hold_references():
+def test_each_attribute_is_read_once_and_references_are_decoded():
     tree = parse(b"<p id=a ID=b Class='x&amp;y' title=\"&copy=1&copy;\" data-own data-own=2 =x / hidden>")
     node = list(tree.tags).index(TAG_NUMBERS["p"])
     first = tree.attributes[node]
@@ -95,7 +95,7 @@ def test_attributes_are_read_once_each_and_rewritten_where_they_hold_references(
     assert len(rows) == len(own)
 
 
-def test_html_and_body_gather_attributes_of_later_tags():
+def test_html_and_body_take_attributes_of_later_tags():
     page = b"<html a=1><body b=1>x<html a=2 c=3><body b=2 d=4>"
     drawing = '<html> |   a="1" |   c="3" |   <head> |   <body> |     b="1" |     d="4" |     "x"'
     assert drawn(parse(page)).replace("\n", " ") == f"| {drawing}"
@@ -113,11 +113,11 @@ def test_html_and_body_gather_attributes_of_later_tags():
         ("select", "<option><select>", "| <option>"),
     ],
 )
-def test_fragments(around, page, drawing):
+def test_a_fragment_is_parsed_in_its_context(around, page, drawing):
     assert drawn(parse(page.encode(), fragment_of=around), 1).replace("\n", " ") == drawing
 
 
-def test_a_doctype_has_its_identifiers_as_attributes():
+def test_identifiers_of_a_doctype_are_attributes():
     tree = parse(b'<!DOCTYPE HTML PUBLIC "-//X" "y">')
     node = list(tree.tags).index(-3)
     assert bytes(tree.chars[tree.starts[node] : tree.ends[node]]) == b"html"
@@ -156,7 +156,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pages_have_a_tree_in_proportion(name):
+def test_the_tree_of_a_hostile_page_has_a_proportional_size(name):
     page = HOSTILE[name]
     tree = parse(page)
     assert len(tree.tags) < 10_100 + 3 * len(page)
@@ -191,13 +191,13 @@ def test_any_bytes_have_a_tree():
     assert len(parse(bytes(range(256)) * 9).tags) > 4
 
 
-def test_names_have_one_number_each():
+def test_each_name_has_one_number():
     assert [TAG_NUMBERS[name] for name in TAGS] == list(range(len(TAGS)))
     assert [ATTRIBUTE_NUMBERS[name] for name in ATTRIBUTES] == list(range(len(ATTRIBUTES)))
 
 
 @pytest.mark.skipif(not FOLDER, reason="PERIPLUS_HTML5LIB_TESTS names no folder")
-def test_html5lib_trees():
+def test_html5lib_tree_construction_tests_pass():
     tried = 0
     for case in cases(Path(FOLDER) / "tree-construction"):
         if not case.scripting and case.name not in LEFT_OUT:
@@ -208,8 +208,8 @@ def test_html5lib_trees():
 
 
 @pytest.mark.skipif(not FOLDER, reason="PERIPLUS_HTML5LIB_TESTS names no folder")
-def test_html5lib_references():
-    """Those of the tokenizer's tests that are text alone: the rest is seen in trees."""
+def test_html5lib_reference_tests_pass():
+    """Only tokenizer tests whose output is text; trees cover the others."""
     tried = 0
     for name in ("entities", "namedEntities", "numericEntities"):
         for case in json.loads((Path(FOLDER) / "tokenizer" / f"{name}.test").read_text("utf-8"))["tests"]:

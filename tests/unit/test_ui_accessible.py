@@ -1,8 +1,6 @@
-"""Every screen can be read aloud and walked by keyboard: landmarks, headings, labels, names.
+"""Accessibility of every screen: landmarks, headings, labels, names.
 
-All routes are tried, whoever adds one.
-
-A route that is not shown by this collection (a portal that it lacks) is judged by the page that says so.
+All routes are tested, including new ones. Where this collection lacks something (a portal), the error page is tested.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ SITE = {
     "https://e.org/b/c": page("Gamma", "/"),
     "https://e.org/gone": 404,
 }
-# of parameters in paths; any other: "x"
+# values of path parameters; any other is "x"
 VALUES = {"name": "e", "table": "pages", "view": "figures", "what": "yield", "ending": "csv", "file": "ui.css"}
 NO_PAGES = re.compile(r"/events$|\.\{ending\}$|\.svg$|^/static")  # streams and files
 FURTHER = (
@@ -62,7 +60,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """What is read of it: its words, and the names of its pictures."""
+        """The text for a screen reader: words and names of images."""
         own = self.attributes.get("aria-label", "") or self.attributes.get("alt", "")
         return (
             own
@@ -71,14 +69,14 @@ class Element:
         ).strip()
 
     def above(self) -> Iterator[Element]:
-        one = self.parent
-        while one is not None:
-            yield one
-            one = one.parent
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
 
 
 class Tree(HTMLParser):
-    """The elements of a page, in their order."""
+    """The elements of a page, in document order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -100,7 +98,7 @@ class Tree(HTMLParser):
             self.open.pop()
 
     def handle_endtag(self, tag: str) -> None:
-        while tag not in VOID and any(one.tag == tag for one in self.open) and self.open.pop().tag != tag:
+        while tag not in VOID and any(element.tag == tag for element in self.open) and self.open.pop().tag != tag:
             pass
 
     def handle_data(self, data: str) -> None:
@@ -112,7 +110,7 @@ class Tree(HTMLParser):
 
 
 def faults(text: str) -> list[str]:
-    """What keeps somebody from using the page without eyes or without a mouse."""
+    """Obstacles for users of a screen reader or a keyboard."""
     tree = Tree(text)
     ids = Counter(element.attributes["id"] for element in tree.elements if "id" in element.attributes)
     return [
@@ -129,7 +127,7 @@ def _frame(tree: Tree) -> Iterator[str]:
     (html,) = tree.of("html")
     if not html.attributes.get("lang"):
         yield "no language"
-    if not [one for one in tree.of("title") if one.text]:
+    if not [title for title in tree.of("title") if title.text]:
         yield "no title"
     if len(tree.of("main")) != 1:
         yield "no main landmark, or several"
@@ -141,7 +139,7 @@ def _frame(tree: Tree) -> Iterator[str]:
 
 
 def _headings(tree: Tree) -> Iterator[str]:
-    levels = [int(one.tag[1]) for one in tree.of("h1", "h2", "h3", "h4")]
+    levels = [int(heading.tag[1]) for heading in tree.of("h1", "h2", "h3", "h4")]
     if levels.count(1) != 1 or levels[0] != 1:
         yield f"headings do not begin with the one first: {levels}"
     yield from (f"h{low} after h{high}" for high, low in itertools.pairwise(levels) if low > high + 1)
@@ -204,7 +202,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paths(folder: Path) -> list[str]:
-    """One address of each route that shows a page."""
+    """A URL path of each route that shows a page."""
     app = application(AppState(places([folder]), Locks(), COMMANDS))._app
     routes = [route for route in app.routes if isinstance(route, Route) and "GET" in (route.methods or ())]
     found = [route.path for route in routes if not NO_PAGES.search(route.path)]
@@ -239,7 +237,7 @@ def test_all_screens_are_accessible(folder: Path) -> None:
         ("<p style='color: red'>", "forbids"),
     ],
 )
-def test_each_fault_would_be_seen(spoilt: str, said: str) -> None:
+def test_each_fault_is_found(spoilt: str, said: str) -> None:
     good = '<html lang="en"><title>T</title><a href="#main">Skip</a><main id="main"><h1>T</h1></main>'
     assert faults(good) == []
     assert any(said in fault for fault in faults(good + spoilt)), faults(good + spoilt)

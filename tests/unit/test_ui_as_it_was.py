@@ -1,4 +1,4 @@
-"""Stored pages shown as they were: without script, with their parts, and nothing from elsewhere."""
+"""Replay of stored pages: without scripts, with their resources, without requests to the web."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -54,7 +54,7 @@ def place(url: str) -> str:
     return "/c/e/as-it-was?url=" + quote(url, safe="")
 
 
-def test_links_and_parts_lead_to_what_was_kept_and_else_to_the_web(folder: Path) -> None:
+def test_links_lead_to_stored_pages_or_else_to_the_web(folder: Path) -> None:
     answered = shown(folder, "https://e.org/")
     assert (answered.status_code, answered.headers["content-type"]) == (200, "text/html; charset=utf-8")
     text = answered.text
@@ -64,8 +64,8 @@ def test_links_and_parts_lead_to_what_was_kept_and_else_to_the_web(folder: Path)
     assert "<base href" not in text and 'charset="utf-8"' in text
 
 
-def test_no_script_no_form_no_frame_nothing_from_elsewhere(folder: Path) -> None:
-    """Word by word: whatever is added to the policy lets something in."""
+def test_the_policy_allows_no_script_form_frame_or_foreign_resource(folder: Path) -> None:
+    """The exact text, since every addition to the policy allows something."""
     assert shown(folder, "https://e.org/").headers["content-security-policy"] == (
         "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
@@ -73,7 +73,7 @@ def test_no_script_no_form_no_frame_nothing_from_elsewhere(folder: Path) -> None
     assert shown(folder, "https://e.org/css/bg.png").headers["x-content-type-options"] == "nosniff"
 
 
-def test_parts_come_with_their_types_and_sheets_lead_on(folder: Path) -> None:
+def test_resources_have_their_types_and_style_sheets_are_rewritten(folder: Path) -> None:
     sheet, picture = shown(folder, "https://e.org/css/s.css"), shown(folder, "https://e.org/css/bg.png")
     assert sheet.headers["content-type"].startswith("text/css")
     assert (
@@ -91,12 +91,12 @@ def test_a_redirect_leads_to_its_target(folder: Path) -> None:
     "url",
     ["https://e.org/404", "https://e.org/never", "https://nowhere.org/", "https://e.org/s.js", "", "javascript:1"],
 )
-def test_what_was_not_kept_or_is_not_shown_is_refused_in_words(folder: Path, url: str) -> None:
+def test_a_page_that_is_not_stored_is_refused_with_a_message(folder: Path, url: str) -> None:
     answered = shown(folder, url)
     assert answered.status_code == 400 and "alert" not in answered.text
 
 
-def test_the_page_screen_leads_there_where_bytes_were_kept(folder: Path) -> None:
+def test_the_page_screen_links_to_the_replay_of_a_stored_body(folder: Path) -> None:
     screen = client(folder).get("/c/e/page?url=https://e.org/").text
     assert "As it was" in screen and "/c/e/as-it-was?url=https%3A%2F%2Fe.org%2F" in screen
     assert "As it was" not in client(folder).get("/c/e/page?url=https://e.org/404").text

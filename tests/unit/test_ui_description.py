@@ -1,6 +1,4 @@
-"""The interface's answers to programs: they are as their description says, whatever is asked,
-and nothing makes the server fail.
-"""
+"""JSON responses of the interface agree with its OpenAPI description, and no request makes the server fail."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from periplus.ui.routes import SCREENS
 from periplus.ui.safety import LOGIN
 from stored import page, stored
 
-EXAMPLES = 10  # of each route and kind; 60 were tried when this was written
+EXAMPLES = 10  # per route and kind; 60 were tried during development
 START = "https://e.org/"
 
 
@@ -47,13 +45,13 @@ def described(asking: TestClient) -> dict[str, dict[str, dict[str, object]]]:
     return found
 
 
-def test_every_route_that_answers_programs_is_described(asking: TestClient) -> None:
+def test_every_route_is_described(asking: TestClient) -> None:
     app = asking.app._app  # within the guard
     there = {route.path for route in app.routes if "GET" in (route.methods or ())}
     assert set(described(asking)["paths"]) == there - {LOGIN, "/static/{file}", "/openapi.json", *ROUTED_FILES}
 
 
-def test_the_description_is_made_of_the_handlers(asking: TestClient) -> None:
+def test_the_description_is_derived_from_the_handlers(asking: TestClient) -> None:
     paths = described(asking)["paths"]
     assert (
         paths["/c/{name}/page"]["get"]["summary"]
@@ -63,7 +61,7 @@ def test_the_description_is_made_of_the_handlers(asking: TestClient) -> None:
     assert all(operation["get"]["summary"] for operation in paths.values())
 
 
-def test_a_locked_house_says_so(folder: Path) -> None:
+def test_a_protected_interface_describes_its_security(folder: Path) -> None:
     from periplus.ui.description import described as made
 
     assert "security" in made([], {"name": ["x"]}, locked=True)
@@ -85,7 +83,7 @@ def answer(asking: TestClient, path: str) -> object:
 
 
 @pytest.mark.parametrize("screen", [screen for screen in SCREENS if screen.answer], ids=lambda screen: screen.path)
-def test_a_plain_question_is_answered_as_described(asking: TestClient, screen: Screen) -> None:
+def test_a_simple_request_is_answered_as_described(asking: TestClient, screen: Screen) -> None:
     whole, path = described(asking), screen.path
     schema = whole["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]  # type: ignore[index]
     rule = jsonschema_rs.validator_for({**schema, "components": whole["components"]})  # type: ignore[dict-item]
@@ -97,10 +95,8 @@ def test_a_plain_question_is_answered_as_described(asking: TestClient, screen: S
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_answers_are_as_described(asking: TestClient, part: int) -> None:
-    """What is allowed by the description and what is not: 200 with the answer's form, or a fault with a sentence;
-    never a failure.
-    """
+def test_responses_agree_with_the_description(asking: TestClient, part: int) -> None:
+    """Random valid and invalid requests give 200 with the described response or an error message, never a failure."""
     schema = schemathesis.openapi.from_dict(described(asking))
     operations = [found.ok() for found in schema.get_all_operations()]
     for operation in operations[part::4]:
@@ -115,7 +111,7 @@ def check(asking: TestClient, operation, mode) -> None:
         target = case.as_transport_kwargs(base_url="http://127.0.0.1:8321")
         query = {**(case.query or {}), **({} if mode is GenerationMode.NEGATIVE else {"format": "json"})}
         if operation.path.endswith("/page") and len(str(query.get("url", ""))) % 2:
-            query["url"] = START  # else hardly any page would be known
+            query["url"] = START  # otherwise hardly any page would be known
         answered = asking.get(
             target["url"].partition(":8321")[2] or "/", params=query, headers={"accept": "application/json"}
         )

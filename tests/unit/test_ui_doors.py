@@ -1,4 +1,4 @@
-"""What only the owner of the server's machine may ask for: each such door, by each way in, as each role."""
+"""Requests that are reserved for the owner of the server's machine: each form, start option and role."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SITE = {"url": "https://e.org/"}
 
 @dataclass(frozen=True)
 class Door:
-    """A form, the least role that may send it, and its answer where nobody else can ask."""
+    """A form, the least role that may send it, and its response if only the owner can reach the server."""
 
     path: str
     form: dict[str, str]
@@ -44,7 +44,7 @@ DOORS = {
         Role.ADMINISTER,
     ),
 }
-ALWAYS_CLOSED = {  # by no form, however it is sent
+ALWAYS_CLOSED = {  # not allowed in any form
     **{
         f"{name} by a form": Door("/new", SITE | {f"set_{name}": value})
         for name, value in {
@@ -59,7 +59,7 @@ ALWAYS_CLOSED = {  # by no form, however it is sent
 
 @dataclass(frozen=True)
 class Way:
-    """How the server was started. others: whether requests of other people can arrive."""
+    """How the server was started. others: whether other people can reach it."""
 
     others: bool
     token: str = ""
@@ -93,7 +93,7 @@ async def at_once(seconds: float) -> None:
 
 
 def asking(folder: Path, way: Way, role: Role | None) -> tuple[TestClient, Role | None, dict[str, str]]:
-    """(a browser, the role that it has after logging in, its secret of forms). role None: by the token, if any."""
+    """(client, its role after login, its CSRF token). role None: login with the server's token, if any."""
     users = Users(folder)
     if way.users:
         users.add("boss", Role.ADMINISTER)
@@ -108,7 +108,7 @@ def asking(folder: Path, way: Way, role: Role | None) -> tuple[TestClient, Role 
 
 
 def outcome(folder: Path) -> tuple[int, str, str]:
-    """What a form that passes changes: jobs, presets, logins."""
+    """What an accepted form changes: jobs, presets, logins."""
     files = (folder / "periplus.toml", folder / "e.periplus" / "periplus.toml")
     texts = tuple(path.read_text("utf-8") if path.is_file() else "" for path in files)
     queue = folder_queue(folder)
@@ -119,7 +119,7 @@ def outcome(folder: Path) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(("way", "role"), ASKING, ids=lambda value: str(value).replace(" ", "-"))
-def test_a_door_of_the_owner_is_open_only_where_nobody_else_can_ask(made, tmp_path, monkeypatch, way, role):
+def test_owner_requests_are_accepted_only_if_no_one_else_can_reach_the_server(made, tmp_path, monkeypatch, way, role):
     monkeypatch.setenv("DOORS_SECRET", "hunter2-of-the-server")
     folder = copied(made, tmp_path)
     browser, own, sent = asking(folder, WAYS[way], role)
@@ -133,7 +133,7 @@ def test_a_door_of_the_owner_is_open_only_where_nobody_else_can_ask(made, tmp_pa
 
 
 @pytest.mark.parametrize(("way", "role"), ASKING, ids=lambda value: str(value).replace(" ", "-"))
-def test_screens_offer_what_the_server_takes(made, tmp_path, way, role):
+def test_screens_offer_only_what_the_server_accepts(made, tmp_path, way, role):
     browser, own, _ = asking(copied(made, tmp_path), WAYS[way], role)
     if own is None:
         assert browser.get("/").status_code == 303

@@ -1,4 +1,4 @@
-"""What the browser shows of a crawl that failed, and how it is started again with consent."""
+"""Screens of a failed crawl, and its restart with consent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def failed(queue: JobQueue, order: JobOrder = JobOrder(CRAWL), note: str = NOTE)
     return job
 
 
-def test_a_first_crawl_that_failed_says_why_and_offers_the_consent(tmp_path: Path, queue: JobQueue) -> None:
+def test_a_failed_first_crawl_shows_the_reason_and_offers_consent(tmp_path: Path, queue: JobQueue) -> None:
     failed(queue)
     asking = client(tmp_path)
     text = asking.get("/c/x/live").text
@@ -50,7 +50,7 @@ def test_a_first_crawl_that_failed_says_why_and_offers_the_consent(tmp_path: Pat
     assert (shown["failure"], shown["read"]) == (NOTE, 0)
 
 
-def test_one_click_starts_it_again_with_the_consent(tmp_path: Path, queue: JobQueue) -> None:
+def test_one_click_restarts_the_crawl_with_consent(tmp_path: Path, queue: JobQueue) -> None:
     learn, judge = ("topic", "train", "t", "-c", "x.periplus"), ("topic", "crawl", "t", HOME, "-c", "x.periplus")
     failed(queue, JobOrder(CRAWL, then=(learn, judge)))
     asking = client(tmp_path)
@@ -63,14 +63,14 @@ def test_one_click_starts_it_again_with_the_consent(tmp_path: Path, queue: JobQu
     )
 
 
-def test_without_the_tick_it_is_the_same_again(tmp_path: Path, queue: JobQueue) -> None:
+def test_without_consent_the_same_crawl_is_restarted(tmp_path: Path, queue: JobQueue) -> None:
     failed(queue)
     asking = client(tmp_path)
     asking.post("/c/x/resume", data={"csrf_token": token_of(asking, "/c/x/live")})
-    assert [one.order.command for one in queue.jobs()] == [CRAWL, CRAWL]
+    assert [job.order.command for job in queue.jobs()] == [CRAWL, CRAWL]
 
 
-def test_where_others_can_ask_the_consent_is_neither_offered_nor_taken(tmp_path: Path, queue: JobQueue) -> None:
+def test_a_server_that_others_can_reach_neither_offers_nor_accepts_consent(tmp_path: Path, queue: JobQueue) -> None:
     failed(queue)
     asking = client(tmp_path, names=("crawls.example",))
     text = asking.get("/c/x/live").text
@@ -86,14 +86,14 @@ def test_another_failure_offers_no_consent(tmp_path: Path, queue: JobQueue) -> N
     assert "Check the spelling" in text and "consent_private" not in text
 
 
-def test_an_unknown_collection_is_no_failed_one(tmp_path: Path, queue: JobQueue) -> None:
+def test_an_unknown_collection_is_not_shown_as_failed(tmp_path: Path, queue: JobQueue) -> None:
     asking = client(tmp_path)
     assert asking.get("/c/x/live").status_code == 404
     assert asking.post("/c/x/resume", data={"csrf_token": token_of(asking)}).status_code == 404
 
 
 @pytest.mark.parametrize("state", ["failed", "running", "stopped", "done"])
-def test_a_collection_without_pages_is_never_called_faultless(tmp_path: Path, state: str) -> None:
+def test_a_collection_without_pages_is_never_called_free_of_faults(tmp_path: Path, state: str) -> None:
     folder = stored(tmp_path / "x.periplus", {HOME: 404}, [HOME], state=state)
     if state == "failed":
         runs.end_run(folder, 1, state, NOTE, NOW)
@@ -102,15 +102,15 @@ def test_a_collection_without_pages_is_never_called_faultless(tmp_path: Path, st
     assert ("No page was fetched" in text) if state == "failed" else ("No page was fetched yet" in text)
 
 
-def test_a_failed_run_of_a_collection_with_pages_is_gone_on_with_by_consent(tmp_path: Path, queue: JobQueue) -> None:
+def test_a_failed_run_of_a_collection_with_pages_can_be_resumed_with_consent(tmp_path: Path, queue: JobQueue) -> None:
     stored(tmp_path / "x.periplus", {HOME: page("Home")}, [HOME], state="failed")
     asking = client(tmp_path)
     asking.post("/c/x/resume", data={"csrf_token": token_of(asking, "/c/x/live")} | AGAIN)
     assert queue.jobs()[0].order.command == (*CRAWL, "--allow-private")
 
 
-def test_a_watcher_sees_the_pages_of_the_crawl_after_one_that_left_nothing(tmp_path: Path) -> None:
-    """Both have the number 1."""
+def test_a_watcher_sees_a_new_crawl_in_the_same_folder(tmp_path: Path) -> None:
+    """Both runs have the number 1."""
     folder, watchers = tmp_path / "x.periplus", Watchers()
     stored(folder, {HOME: 404, f"{HOME}a": 404}, [HOME])
     assert not watchers.look(folder).newest or watchers.look(folder).newest[0].status == 404

@@ -1,6 +1,4 @@
-"""The screen of the link graph: who is near, in the drawing as in the table, in JSON and in files;
-its address holds all of it.
-"""
+"""The link graph screen: neighbours in drawing, table, JSON and files. The URL has the whole state."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def near(folder: Path, query: str) -> dict[str, int]:
     return {node["url"]: node["step"] for node in found["nodes"]}
 
 
-def test_it_begins_at_the_start_and_tells_fetched_from_cited(folder: Path) -> None:
+def test_the_graph_starts_at_the_start_page_and_marks_unfetched_pages(folder: Path) -> None:
     text = client(folder).get("/c/e/graph").text
     assert "Links around Home" in text
     assert "Alpha &lt;b&gt;" in text
@@ -78,18 +76,18 @@ def test_a_limit_is_stated(folder: Path) -> None:
     assert "1 of 3 neighbours, by rank" in text
 
 
-def test_each_circle_is_a_link_that_keeps_the_rest_of_the_address(folder: Path) -> None:
+def test_each_circle_is_a_link_that_keeps_the_other_parameters(folder: Path) -> None:
     text = client(folder).get("/c/e/graph?steps=2&menus=hide").text
     drawing = re.search(r"<svg.*?</svg>", text, re.DOTALL)
     assert drawing
     links = re.findall(r'<a href="([^"]+)" aria-label="([^"]+)"', drawing[0])
     assert len(links) == 5
     assert all("steps=2&amp;menus=hide" in href for href, _ in links)
-    assert "style=" not in drawing[0], "the policy lets no style but the sheet's act"
+    assert "style=" not in drawing[0], "the policy allows only the style sheet"
     assert "<style" not in drawing[0]
 
 
-def test_the_files_stand_alone(folder: Path) -> None:
+def test_the_files_are_self_contained(folder: Path) -> None:
     svg = client(folder).get("/c/e/graph.svg")
     assert "attachment" in svg.headers["content-disposition"]
     root = ElementTree.fromstring(svg.text)
@@ -107,13 +105,15 @@ def test_the_files_stand_alone(folder: Path) -> None:
 @pytest.mark.parametrize(
     "query", ["by=galaxy", "steps=3", "menus=yes", "most=0", "most=9999", "node=https://nowhere.org/", "node=%00"]
 )
-def test_what_cannot_be_meant_is_said(folder: Path, query: str) -> None:
+def test_an_invalid_parameter_is_refused(folder: Path, query: str) -> None:
     answer = client(folder).get(f"/c/e/graph?{query}")
     assert answer.status_code == 400
     assert "Request failed" in answer.text
 
 
-def test_a_large_collection_says_that_its_links_are_put_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_collection_says_that_its_links_are_being_indexed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(InlinkIndexes, "of", lambda *_: None)
     assert "being indexed" in client(folder).get("/c/e/graph").text
     assert client(folder).get("/c/e/graph.svg").status_code == 400

@@ -1,4 +1,4 @@
-"""The form for a login among a collection's settings: it writes tables, and never a secret."""
+"""The login form in a collection's settings: it writes tables, and never a secret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORM = {
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
-    """(who asks, the collection's periplus.toml)."""
+    """(client, path of the collection's periplus.toml)."""
     monkeypatch.setenv("WIKI_PASSWORD", "not to be seen")
     stored(tmp_path / "e.periplus", {HOME: page("Home")}, [HOME])
     path = tmp_path / "e.periplus" / "periplus.toml"
@@ -33,7 +33,7 @@ def settings(tmp_path, monkeypatch):
     return client(tmp_path), path
 
 
-def test_a_login_is_written_as_a_table_that_crawls_use_and_all_else_stays(settings):
+def test_a_login_is_written_as_a_table_without_other_changes(settings):
     asking, path = settings
     token = {"csrf_token": token_of(asking, "/c/e/settings")}
     answer = asking.post("/c/e/login", data=token | FORM)
@@ -73,17 +73,17 @@ def test_a_login_is_written_as_a_table_that_crawls_use_and_all_else_stays(settin
         ({"login_name": "a b"}, "a login cannot be called"),
     ],
 )
-def test_what_cannot_be_a_login_is_refused_and_nothing_is_written(settings, given, message):
+def test_an_invalid_login_is_refused_and_nothing_is_written(settings, given, message):
     asking, path = settings
     before = path.read_text("utf-8")
     form = {"csrf_token": token_of(asking, "/c/e/settings"), **FORM, **given}
     answer = asking.post("/c/e/login", data=form)
     assert answer.status_code == 400 and message in answer.text
-    assert "https://wiki.example.org/login" in answer.text or "login_form" in given  # what was filled in is still there
+    assert "https://wiki.example.org/login" in answer.text or "login_form" in given  # the form keeps its values
     assert path.read_text("utf-8") == before
 
 
-def test_no_login_is_written_where_other_machines_may_ask(settings, tmp_path):
+def test_no_login_is_written_if_other_machines_can_reach_the_server(settings, tmp_path):
     _, path = settings
     before = path.read_text("utf-8")
     asking = client(tmp_path, token="lantern-at-sea")

@@ -1,4 +1,4 @@
-"""The first screen of many collections, and the search over all of them."""
+"""The start screen with many collections, and the search over all of them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def rows(folder: Path, query: str) -> list[str]:
     return [row["name"] for row in client(folder).get(f"/?format=json&{query}").json()["collections"]]
 
 
-def test_collections_are_chosen_by_name_and_state(folder):
+def test_collections_are_filtered_by_name_and_state(folder):
     assert rows(folder, "named=SITE1") == ["site1"]
     assert rows(folder, "state=failed") == ["site1"]
     assert rows(folder, "state=done&named=site") == ["site0", "site4", "site5", "site6", "site7", "site8"]
     assert rows(folder, "named=nothing") == []
 
 
-def test_collections_are_ordered_by_any_column(folder):
+def test_collections_are_sorted_by_any_column(folder):
     assert rows(folder, "sort=state")[:3] == ["site3", "site1", "site2"]  # killed, failed, stopped
     assert rows(folder, "sort=-name")[0] == "site8"
     assert rows(folder, "sort=-fetched")[-1] == rows(folder, "sort=fetched")[0] == "new"
@@ -47,7 +47,7 @@ def test_collections_are_ordered_by_any_column(folder):
     assert ordered([CollectionRow("a", "failed"), damaged], "state")[0] == damaged
 
 
-def test_the_sum_is_of_what_is_shown(folder):
+def test_totals_are_those_of_the_shown_collections(folder):
     whole = client(folder).get("/?format=json").json()
     assert (whole["in_all"], whole["states"]) == (10, {"killed": 1, "failed": 1, "stopped": 1, "done": 7})
     assert (whole["total"]["fetched"], whole["total"]["failed"]) == (18, 9)
@@ -56,7 +56,7 @@ def test_the_sum_is_of_what_is_shown(folder):
     assert summed([]) == CollectionRow("")
 
 
-def test_the_list_of_many_comes_first_and_can_be_narrowed(folder, tmp_path):
+def test_a_long_list_comes_first_and_can_be_filtered(folder, tmp_path):
     text = client(folder).get("/?state=done&sort=-last").text
     assert text.index("<h1>Collections</h1>") < text.index('action="/new"')
     assert '<details class="fold">' in text
@@ -64,7 +64,7 @@ def test_the_list_of_many_comes_first_and_can_be_narrowed(folder, tmp_path):
     assert '<input type="hidden" name="state" value="done">' in text
     assert "7 collections of 10" in text
     assert "csrf" not in "".join(re.findall(r'<form method="get".*?</form>', text, flags=re.DOTALL))
-    # a form that is filled in is open, and a server with few collections has it on top
+    # a filled form is open, and with few collections the form comes first
     assert '<details class="fold">' not in client(folder).get("/?url=example.org").text
     for number in range(MANY - 1):
         shutil.copytree(folder / f"site{number}.periplus", tmp_path / f"site{number}.periplus")
@@ -73,7 +73,7 @@ def test_the_list_of_many_comes_first_and_can_be_narrowed(folder, tmp_path):
     assert 'name="named"' not in few
 
 
-def test_all_collections_are_searched_in_one_order(folder):
+def test_all_collections_are_searched_with_a_common_order(folder):
     answer = client(folder).get("/search?q=harbour+3").text
     hits = re.findall(r'<h3><a href="/c/([^/]+)/page', answer)
     assert hits[0] == "site3"
@@ -87,7 +87,7 @@ def test_all_collections_are_searched_in_one_order(folder):
     )
 
 
-def test_a_collection_that_cannot_be_read_does_not_keep_others_from_being_searched(folder, tmp_path):
+def test_an_unreadable_collection_does_not_prevent_the_search_of_others(folder, tmp_path):
     shutil.copytree(folder / "site1.periplus", tmp_path / "site1.periplus")
     (tmp_path / "bad.periplus").mkdir()
     assert client(tmp_path).get("/search?q=alpha&format=json").json()["results"][0]["result"]["total"] == 1
@@ -95,4 +95,4 @@ def test_a_collection_that_cannot_be_read_does_not_keep_others_from_being_search
     found = client(tmp_path).get("/search?q=alpha&format=json").json()["results"]
     assert [(one["name"], bool(one["fault"])) for one in found] == [("", False), ("bad", True)]
     shutil.rmtree(tmp_path / "site1.periplus")
-    assert [one["name"] for one in client(tmp_path).get("/search?q=alpha&format=json").json()["results"]] == ["bad"]
+    assert [row["name"] for row in client(tmp_path).get("/search?q=alpha&format=json").json()["results"]] == ["bad"]

@@ -1,4 +1,4 @@
-"""Portals and stories in the browser: begun, decided on, previewed, renewed; asked for without a browser."""
+"""Screens of portals and stories: creation, decisions, preview, updates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DECIDE, DO = f"{PORTAL}/decide", f"{PORTAL}/do"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A news web with a portal that publishes what is approved, built once."""
+    """A news web with a portal that publishes approved stories, built once."""
     where = tmp_path_factory.mktemp("portals")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small, "NOW", WEB.now)
@@ -44,7 +44,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def folder(built, tmp_path):
-    """A copy that a test may change."""
+    """A copy that a test can change."""
     return copied(built, tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_each_screen_has_landmarks_labels_and_its_json(folder, path):
     assert isinstance(client(folder).get(path, headers={"accept": "application/json"}).json(), dict)
 
 
-def test_what_is_built_lies_on_the_desk(folder):
+def test_new_stories_wait_for_the_editor(folder):
     review = review_of(folder / "n.periplus", "coast")
     assert {entry.kind for entry in review.entries} == {"waiting"}
     assert len(review.entries) == 6
@@ -93,12 +93,12 @@ def test_what_is_built_lies_on_the_desk(folder):
     assert [list(entry.keywords) for entry in edition.waiting] == [list(entry.keywords) for entry in review.entries]
 
 
-def test_an_entry_is_approved_hidden_pinned_and_cleared(folder):
+def test_an_entry_can_be_approved_hidden_pinned_and_cleared(folder):
     asking = client(folder)
     first, second, third, *_ = seen(asking, "waiting")
     answer = sent(asking, DECIDE, approve=first, show="waiting")
     assert answer.status_code == 303
-    assert answer.headers["location"] == f"{PORTAL}?show=waiting#e-{second}"  # one goes on reading there
+    assert answer.headers["location"] == f"{PORTAL}?show=waiting#e-{second}"  # the next entry
     sent(asking, DECIDE, hide=second)
     sent(asking, DECIDE, pin=third)
     assert (seen(asking, "published"), seen(asking, "hidden")) == ([third, first], [second])
@@ -113,7 +113,7 @@ def test_an_entry_is_approved_hidden_pinned_and_cleared(folder):
 PNG = b"\x89PNG\r\n\x1a\n--\r\n\r\n--x" + bytes(range(256))
 
 
-def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder):
+def test_text_and_a_picture_from_a_form_appear_on_the_portal(folder):
     asking = client(folder)
     key = seen(asking, "waiting")[0]
     path, form = (
@@ -122,7 +122,7 @@ def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder)
     )
     refused = asking.post(path, data=form, files={"picture": ("b.png", PNG)})
     assert refused.status_code == 400
-    assert "Back &lt;b&gt;" in refused.text  # to be mended
+    assert "Back &lt;b&gt;" in refused.text  # to be corrected
     assert "needs a description" in refused.text
     done = asking.post(path, data=form | {"alt": 'A "buoy"'}, files={"picture": ("../../b.png", PNG)})
     assert (done.status_code, done.headers["location"]) == (303, f"{PORTAL}?show=x#e-{key}")
@@ -142,7 +142,7 @@ def test_words_and_a_picture_are_given_by_a_form_and_stand_on_the_portal(folder)
     assert asking.get(f"{PORTAL}/entry?key=none").status_code == 404
 
 
-def test_all_that_are_picked_are_decided_at_once(folder):
+def test_all_selected_entries_are_decided_at_once(folder):
     asking = client(folder)
     keys = seen(asking, "waiting")
     sent(asking, DECIDE, what="approve", **{f"pick-{key}": "yes" for key in keys[:4]})
@@ -157,7 +157,7 @@ def test_all_that_are_picked_are_decided_at_once(folder):
     assert set(seen(asking, "published")) == set(keys[:4])
 
 
-def test_sites_are_pinned_and_banned(folder):
+def test_sites_can_be_pinned_and_banned(folder):
     asking = client(folder)
     sites = [site["key"] for site in asking.get(f"{PORTAL}?format=json").json()["sites"]]
     answer = sent(asking, DECIDE, ban=sites[0])
@@ -168,7 +168,7 @@ def test_sites_are_pinned_and_banned(folder):
     assert asking.get("/c/n/t/sources:coast?verdict=banned&format=json").json()["rows"][0][0] == sites[0]
 
 
-def test_entries_are_filtered_and_leave_as_a_table(folder):
+def test_entries_can_be_filtered_and_downloaded(folder):
     asking = client(folder)
     shown = asking.get(f"{PORTAL}?format=json").json()
     word = shown["entries"][0]["title"].split()[0].lower()
@@ -209,7 +209,7 @@ def test_the_preview_shows_what_was_published_and_nothing_else(folder):
         assert "mine" not in answer.text
 
 
-def test_the_portal_leaves_as_one_file(folder):
+def test_the_portal_can_be_downloaded_as_a_zip_file(folder):
     answer = client(folder).get(f"{PORTAL}/files.zip")
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         names = archive.namelist()
@@ -221,7 +221,7 @@ def test_the_portal_leaves_as_one_file(folder):
     assert all(name.startswith("coast/") and "periplus-files" not in name for name in names)
 
 
-def test_a_portal_is_begun_by_a_form_as_by_the_command(folder):
+def test_a_form_creates_a_portal_like_the_command(folder):
     asking = client(folder)
     form = {
         "name": "hills",
@@ -269,13 +269,13 @@ def test_a_portal_is_begun_by_a_form_as_by_the_command(folder):
         {"address": "javascript:x"},
     ],
 )
-def test_a_portal_that_cannot_be_is_refused_beside_the_form(folder, bad):
+def test_an_invalid_portal_is_refused_beside_the_form(folder, bad):
     answer = sent(client(folder), "/c/n/portals", "/c/n/portals", **({"name": "hills"} | bad))
     assert answer.status_code == 400
     assert 'role="alert"' in answer.text
 
 
-def test_two_portals_are_renewed_by_one_schedule(folder):
+def test_two_portals_share_a_schedule(folder):
     asking = client(folder)
     sent(asking, "/c/n/portals", "/c/n/portals", name="hills", every="day")
     sent(asking, DO, what="change", title="The coast", every="day", approve="yes")
@@ -289,7 +289,7 @@ def test_two_portals_are_renewed_by_one_schedule(folder):
     sent(asking, "/c/n/portal/hills/do", what="remove", sure="hills")
     assert queue.schedules() == []
     queue.close()
-    assert [one.name for one, _ in portals.portals(folder / "n.periplus")] == ["coast"]
+    assert [portal.name for portal, _ in portals.portals(folder / "n.periplus")] == ["coast"]
 
 
 def test_building_and_gathering_are_jobs(folder):
@@ -303,7 +303,7 @@ def test_building_and_gathering_are_jobs(folder):
     assert len(asking.get(f"{PORTAL}?format=json").json()["jobs"]) == 2
 
 
-def test_a_portal_that_nobody_built_says_so(folder):
+def test_a_portal_that_was_not_built_says_so(folder):
     portals.create(folder / "n.periplus", Portal("new", "New", WEB.now))
     asking = client(folder)
     assert "not been gathered yet" in asking.get("/c/n/portal/new").text
@@ -312,7 +312,7 @@ def test_a_portal_that_nobody_built_says_so(folder):
     assert asking.get("/c/n/portal/none").status_code == 400
 
 
-def test_kept_stories_are_those_that_were_found(folder):
+def test_stored_stories_equal_the_computed_ones(folder):
     collection = folder / "n.periplus"
     found, kept = stories_of(collection), stored_stories(collection)
     assert [story.pages for story in kept.stories] == [story.pages for story in found.stories]
@@ -327,11 +327,11 @@ def test_kept_stories_are_those_that_were_found(folder):
         stored_stories(collection)
 
 
-def test_stories_and_the_sites_worth_reading_are_those_of_the_commands(folder):
+def test_stories_and_recommended_sites_equal_those_of_the_commands(folder):
     asking = client(folder)
     shown = asking.get("/c/n/stories?k=3&format=json").json()
     found = stories_of(folder / "n.periplus")
-    assert [one["title"] for one in shown["stories"]] == [story.title for story in found.stories]
+    assert [row["title"] for row in shown["stories"]] == [story.title for story in found.stories]
     chosen = CliRunner().invoke(
         main, ["influence", "-k", "3", "--json", "-c", str(folder / "n.periplus")], catch_exceptions=False
     )
@@ -344,7 +344,7 @@ def test_stories_and_the_sites_worth_reading_are_those_of_the_commands(folder):
         assert asking.get(f"/c/n/{bad}").status_code == 400, bad
 
 
-def test_stories_are_looked_for_by_a_job(folder):
+def test_stories_are_computed_by_a_job(folder):
     stories_file(folder / "n.periplus").unlink()
     asking = client(folder)
     assert asking.get("/c/n/stories").status_code == 200
@@ -363,7 +363,7 @@ def test_stories_are_looked_for_by_a_job(folder):
     assert len(asking.get("/c/n/t/stories?format=json").json()["rows"]) == 6
 
 
-def test_keywords_are_told_of_a_page_and_what_is_unknown_is_said(folder):
+def test_keywords_of_a_page_are_shown_and_unknown_pages_refused(folder):
     asking = client(folder)
     url = next(iter(WEB.source_of.values()))
     assert asking.get("/c/n/keywords", params={"of": url, "format": "json"}).json()["result"]["keywords"]
@@ -371,6 +371,6 @@ def test_keywords_are_told_of_a_page_and_what_is_unknown_is_said(folder):
     assert asking.get("/c/n/keywords?of=a&query=b").status_code == 400
 
 
-def test_a_portal_by_a_form_says_what_is_wrong():
+def test_an_invalid_period_of_a_portal_is_refused():
     with pytest.raises(UsageError, match="period"):
         portal_of({"name": "x", "every": "second"}, 0.0)

@@ -1,4 +1,4 @@
-"""Who is let in, what an answer may do, and which forms are taken: the interface's doors."""
+"""Security of the interface: access, response headers, forms, tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from periplus.ui.state import AppState, places
 from stored import copied, page, stored
 
 OURS = "127.0.0.1:8321"
-POLICY = (  # of our screens, word by word: whatever is added to it lets something in
+POLICY = (  # exact text, since every addition allows something
     "default-src 'none'; script-src 'nonce-N'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'"
@@ -62,14 +62,14 @@ def folder(made: Path, tmp_path: Path) -> Path:
         ("10.0.0.1", True),
     ],
 )
-def test_only_this_machines_own_addresses_need_no_token(host, needed):
+def test_only_loopback_addresses_need_no_token(host, needed):
     assert needs_token(host) is needed
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1:8321", "localhost:8321", "[::1]:8321", "192.168.1.7", "crawls.example.org"]
 )
-def test_an_address_or_a_name_of_ours_is_answered(host):
+def test_own_addresses_and_names_are_accepted(host):
     assert is_ours(host, ("crawls.example.org",))
 
 
@@ -90,12 +90,12 @@ def test_an_address_or_a_name_of_ours_is_answered(host):
         "xcrawls.example.org",
     ],
 )
-def test_a_foreign_name_is_refused_whatever_it_resolves_to(host, folder):
+def test_a_foreign_host_name_is_refused(host, folder):
     assert not is_ours(host, ("crawls.example.org",))
     assert client(folder).get("/", headers={"host": host}).status_code == 421
 
 
-def test_every_answer_says_what_it_may_not_do(folder):
+def test_every_response_has_security_headers(folder):
     for path in (
         "/",
         "/jobs",
@@ -115,30 +115,30 @@ def test_every_answer_says_what_it_may_not_do(folder):
         assert answer.headers["referrer-policy"] == "same-origin"
 
 
-def test_a_script_runs_only_by_a_nonce_that_is_new_each_time(folder):
+def test_scripts_need_a_new_nonce_for_each_response(folder):
     asking = client(folder)
-    one, other = asking.get("/"), asking.get("/")
-    nonces = [answer.headers["content-security-policy"].split("'nonce-")[1].split("'")[0] for answer in (one, other)]
+    first, second = asking.get("/"), asking.get("/")
+    nonces = [answer.headers["content-security-policy"].split("'nonce-")[1].split("'")[0] for answer in (first, second)]
     assert nonces[0] != nonces[1]
-    assert f'nonce="{nonces[0]}"' in one.text
-    assert one.text.count("<script") == 1
-    assert " style=" not in one.text
-    assert " on" + "click" not in one.text
+    assert f'nonce="{nonces[0]}"' in first.text
+    assert first.text.count("<script") == 1
+    assert " style=" not in first.text
+    assert " on" + "click" not in first.text
 
 
-def test_nothing_is_loaded_from_elsewhere(folder):
+def test_screens_load_nothing_from_other_hosts(folder):
     text = client(folder).get("/c/e/t/pages").text
     assert "//" not in text.replace("https://e.org", "").replace("https%3A//", "")
 
 
-def test_a_form_without_the_seal_changes_nothing(folder):
+def test_a_form_without_a_valid_csrf_token_is_refused(folder):
     asking = client(folder)
     for form in ({}, {"csrf_token": "x" * 32}, {"csrf_token": ""}):
         assert asking.post("/new", data={"url": "example.org"} | form).status_code == 403
     assert folder_queue(folder).open_jobs() == 0
 
 
-def test_a_form_that_comes_from_another_place_is_refused(folder):
+def test_a_form_from_another_origin_is_refused(folder):
     asking = client(folder)
     form = {"url": "example.org", "csrf_token": token_of(asking)}
     assert asking.post("/new", data=form, headers={"origin": "https://evil.example"}).status_code == 403
@@ -152,14 +152,14 @@ def test_a_form_that_comes_from_another_place_is_refused(folder):
     )
 
 
-def test_another_process_seal_is_refused(folder):
+def test_a_csrf_token_of_another_process_is_refused(folder):
     assert (
         client(folder).post("/new", data={"url": "example.org", "csrf_token": token_of(client(folder))}).status_code
         == 403
     )
 
 
-def test_a_form_is_bounded_and_must_be_one(folder):
+def test_a_form_is_limited_in_size_and_must_be_valid(folder):
     asking = client(folder)
     csrf_token = token_of(asking)
     assert asking.post("/new", data={"csrf_token": csrf_token, "url": "x" * FORM_BYTES}).status_code == 413
@@ -174,7 +174,7 @@ def part(head: str, content: bytes) -> bytes:
     return f"--x-y\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
 
 
-def test_a_form_with_files_is_read_byte_for_byte(folder):
+def test_a_multipart_form_is_read_exactly(folder):
     body = part('name="words"', "žluť".encode()) + part(
         'name="f"; filename="a;b=\u010d.png"\r\nContent-Type: image/png', PARTS
     )
@@ -183,7 +183,7 @@ def test_a_form_with_files_is_read_byte_for_byte(folder):
     assert parts_of_form(KIND, b"--x-y--\r\n") == ({}, {})
 
 
-PARTS = b"\r\n\r\n\0\xff--x-y\n\r\n--x-\r"  # all but the boundary on a line of its own
+PARTS = b"\r\n\r\n\0\xff--x-y\n\r\n--x-\r"  # similar to a boundary on its own line, but none
 
 
 @pytest.mark.parametrize(
@@ -199,21 +199,21 @@ PARTS = b"\r\n\r\n\0\xff--x-y\n\r\n--x-\r"  # all but the boundary on a line of 
         (KIND, b""),
     ],
 )
-def test_what_is_no_form_with_files_is_refused(kind, body, folder):
+def test_an_invalid_multipart_form_is_refused(kind, body, folder):
     with pytest.raises(ValueError):
         parts_of_form(kind, body)
     answer = client(folder).post("/new", content=body, headers={"content-type": kind})
     assert answer.status_code == 400
 
 
-def test_a_form_with_files_is_bounded_and_carries_the_secret(folder):
+def test_a_multipart_form_is_limited_and_needs_a_csrf_token(folder):
     asking = client(folder)
     assert asking.post("/new", files={"f": b"x" * FILE_BYTES}).status_code == 413
     assert asking.post("/new", files={"f": b"x" * FORM_BYTES}).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_other_methods_are_not_understood(method, folder):
+def test_other_methods_are_refused(method, folder):
     assert client(folder).request(method, "/").status_code == 405
 
 
@@ -232,7 +232,7 @@ def test_without_the_token_only_the_login_page_answers(folder):
     assert asking.post("/new", data={"url": "example.org"}).status_code == 403
 
 
-def test_the_token_opens_and_its_cookie_is_for_us_alone(folder):
+def test_the_token_gives_access_with_a_strict_cookie(folder):
     asking = client(folder, token="lantern-at-sea")
     assert (
         asking.post("/login", data={"token": "wrong-one", "csrf_token": token_of(asking, "/login")}).status_code == 403
@@ -253,7 +253,7 @@ def test_the_token_opens_and_its_cookie_is_for_us_alone(folder):
 
 
 def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClient]:
-    """Visitors of one door, each from an address; what they would have waited is noted, and not waited."""
+    """Clients from different addresses. Their waits are recorded instead of waited."""
 
     async def noted(seconds: float) -> None:
         waits.append(seconds)
@@ -268,7 +268,7 @@ def visitors(folder: Path, waits: list[float], *addresses: str) -> list[TestClie
     ]
 
 
-def test_the_right_token_always_opens_however_many_wrong_ones_came(folder):
+def test_the_right_token_always_works_after_any_number_of_wrong_ones(folder):
     waits: list[float] = []
     guesser, owner = visitors(folder, waits, "203.0.113.9", "203.0.113.10")
     csrf_token = token_of(guesser, "/login")
@@ -285,7 +285,7 @@ def test_the_right_token_always_opens_however_many_wrong_ones_came(folder):
     assert waits[-1] == 0.0
 
 
-def test_a_wrong_token_slows_only_the_address_it_came_from():
+def test_a_wrong_token_slows_only_its_address():
     locks = Locks("lantern-at-sea", clock=lambda: 1000.0)
     assert [locks.wait_s("203.0.113.9", right=False) for _ in range(3)] == [0.0, 0.5, 1.0]
     assert [locks.wait_s("203.0.113.9", right=True) for _ in range(2)] == [2.0, 2.0]
@@ -297,7 +297,7 @@ def test_a_wrong_token_slows_only_the_address_it_came_from():
     ]
 
 
-def test_wrong_tokens_are_forgotten_and_never_too_many_remembered():
+def test_wrong_tokens_expire_and_are_limited_in_number():
     now = [1000.0]
     locks = Locks("lantern-at-sea", clock=lambda: now[0])
     assert [locks.wait_s("a", right=False) for _ in range(3)] == [0.0, 0.5, 1.0]
@@ -310,7 +310,7 @@ def test_wrong_tokens_are_forgotten_and_never_too_many_remembered():
 
 
 @pytest.mark.parametrize("token", ["", "lantern-at-se", "lantern-at-sea ", "Lantern-at-sea", "ů" * 1000])
-def test_any_other_text_is_a_wrong_token(token):
+def test_any_other_text_is_not_the_token(token):
     assert not Locks("lantern-at-sea").opens(token)
 
 
@@ -328,7 +328,7 @@ def test_any_other_text_is_a_wrong_token(token):
         "http://",
     ],
 )
-def test_only_addresses_of_sites_become_starts(text):
+def test_only_urls_of_sites_become_starts(text):
     with pytest.raises(UsageError):
         job_request({"url": text})
 
@@ -339,7 +339,7 @@ def test_a_collection_stays_in_its_folder(name):
         folder_name(name)
 
 
-def test_a_wish_becomes_the_command_that_one_would_type():
+def test_a_form_becomes_the_equivalent_command():
     form = {
         "url": "example.org",
         "max_pages": "50",
@@ -379,12 +379,12 @@ def test_a_wish_becomes_the_command_that_one_would_type():
         {"url": "a.org b.org"},
     ],
 )
-def test_a_wish_that_cannot_be_is_refused_with_a_sentence(form):
+def test_an_invalid_form_is_refused_with_a_message(form):
     with pytest.raises(UsageError):
         job_request({"url": "example.org"} | form)
 
 
-def test_a_consent_lifts_what_it_says_for_the_hosts_of_the_starts():
+def test_a_consent_applies_only_to_the_hosts_of_the_starts():
     form = {"url": "localhost:8000/a", "consent_mine": "yes", "consent_private": "yes", "delay": "0"}
     assert job_request(form).order.command[-4:] == ("--delay", "0", "--mine=localhost:8000", "--allow-private")
     assert "--allow-private" not in job_request(form | {"consent_private": "1"}).order.command
@@ -392,7 +392,7 @@ def test_a_consent_lifts_what_it_says_for_the_hosts_of_the_starts():
         job_request({"url": "example.org", "delay": "0"})
 
 
-def test_a_sentence_is_answered_as_no_address():
+def test_a_sentence_is_refused_as_a_url():
     with pytest.raises(UsageError, match="is not the address of a site"):
         job_request({"url": "not a url !!"})
 
@@ -407,9 +407,9 @@ def test_no_field_lifts_a_rule():
     )
 
 
-def test_a_survey_is_made_at_once_and_read_by_a_job():
-    wish = job_request({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
-    assert wish.before == (
+def test_a_survey_is_created_immediately_and_run_by_a_job():
+    planned = job_request({"url": "a.org b.org", "preset": "survey", "name": "two", "max_pages": "50"})
+    assert planned.before == (
         "survey",
         "create",
         "-c",
@@ -419,15 +419,15 @@ def test_a_survey_is_made_at_once_and_read_by_a_job():
         "https://a.org/",
         "https://b.org/",
     )
-    assert wish.order.command == ("survey", "run", "-c", "two.periplus")
+    assert planned.order.command == ("survey", "run", "-c", "two.periplus")
 
 
-def test_a_topic_is_followed_by_jobs_in_turn():
-    wish = job_request(
+def test_a_topical_crawl_is_a_chain_of_jobs():
+    planned = job_request(
         {"url": "a.org", "preset": "follow", "words": "harbour, 'ship' --allow-private", "max_pages": "50"}
     )
-    assert wish.order.command == ("crawl", "https://a.org/", "-o", "a.org.periplus", "--max-pages", "300")
-    learn, crawl, judge = wish.order.then
+    assert planned.order.command == ("crawl", "https://a.org/", "-o", "a.org.periplus", "--max-pages", "300")
+    learn, crawl, judge = planned.order.then
     assert learn == (
         "topic",
         "train",
@@ -439,13 +439,13 @@ def test_a_topic_is_followed_by_jobs_in_turn():
     )
     assert crawl == ("topic", "crawl", "harbour-ship", "https://a.org/", "-c", "a.org.periplus", "--max-pages", "50")
     assert judge == ("topic", "judge", "harbour-ship", "-c", "a.org.periplus", "--keep")
-    assert len(wish.line.splitlines()) == 4
+    assert len(planned.line.splitlines()) == 4
     for words in ("", " ,;", "x" * 600):
         with pytest.raises(UsageError):
             job_request({"url": "a.org", "preset": "follow", "words": words})
 
 
-def test_going_on_replaces_the_limits_that_are_named():
+def test_resuming_replaces_only_the_given_limits():
     before = ("crawl", "https://e.org/", "-o", "e.periplus", "--max-pages", "10", "--exclude=/x", "--delay", "1")
     assert resume_order(before, {"max_pages": "20", "exclude": "/y"}).command == (
         "crawl", "https://e.org/", "-o", "e.periplus", "--delay", "1", "--max-pages", "20", "--exclude=/y",
@@ -454,5 +454,5 @@ def test_going_on_replaces_the_limits_that_are_named():
     assert "--max-pages" not in resume_order(before, {"max_pages": " - "}).command
 
 
-def test_starts_are_told_once_and_in_order():
+def test_starts_are_listed_once_and_in_order():
     assert starts_of("b.org a.org  https://b.org/") == ("https://b.org/", "https://a.org/")

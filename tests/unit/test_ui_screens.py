@@ -1,6 +1,4 @@
-"""The interface's screens, asked for without a browser: what they show, in HTML and as JSON,
-and what their forms do.
-"""
+"""Screens of the interface in HTML and JSON, and their forms."""
 
 from __future__ import annotations
 
@@ -82,7 +80,7 @@ def test_every_screen_has_landmarks_a_title_and_its_json(folder, path):
 
 
 @pytest.mark.parametrize("path", SCREENS)
-def test_every_field_has_its_label_and_every_id_is_one(folder, path):
+def test_every_field_has_a_label_and_ids_are_unique(folder, path):
     text = client(folder).get(path).text
     ids = re.findall(r'\sid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
@@ -107,7 +105,7 @@ def test_a_collection_that_cannot_be_read_is_named_with_its_fault(folder):
     assert rows["e"]["fault"] == ""
 
 
-def test_two_collections_of_one_name_are_told_apart(tmp_path):
+def test_two_collections_with_the_same_name_are_numbered(tmp_path):
     for part in ("one", "two"):
         stored(tmp_path / part / "e.periplus", {HOME: page("Home")}, [HOME])
     named = places([tmp_path / "one", tmp_path / "two"]).collections()
@@ -118,7 +116,7 @@ def test_two_collections_of_one_name_are_told_apart(tmp_path):
     }
 
 
-def test_one_field_begins_a_crawl(folder, queue):
+def test_a_url_is_enough_to_start_a_crawl(folder, queue):
     asking = client(folder)
     answer = asking.post("/new", data={"url": "example.org", "csrf_token": token_of(asking)})
     assert (answer.status_code, answer.headers["location"]) == (303, "/c/example.org/live")
@@ -127,14 +125,14 @@ def test_one_field_begins_a_crawl(folder, queue):
     assert "Waiting for a worker" in asking.get("/c/example.org/live").text
 
 
-def test_a_period_makes_a_schedule_too(folder, queue):
+def test_a_period_also_creates_a_schedule(folder, queue):
     asking = client(folder)
     asking.post("/new", data={"url": "example.org", "preset": "check", "every": "week", "csrf_token": token_of(asking)})
     (schedule,) = queue.schedules()
     assert (schedule.period_s, schedule.order.kind, queue.open_jobs()) == (604_800.0, "check", 1)
 
 
-def test_a_survey_begins_with_its_collection(folder, queue):
+def test_starting_a_survey_creates_its_collection(folder, queue):
     asking = client(folder)
     form = {"url": "a.org\nb.org", "preset": "survey", "name": "two", "csrf_token": token_of(asking)}
     assert asking.post("/new", data=form).headers["location"] == "/c/two/survey"
@@ -142,7 +140,7 @@ def test_a_survey_begins_with_its_collection(folder, queue):
     assert "two" in places([folder]).collections()
 
 
-def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
+def test_an_invalid_url_is_refused_beside_the_form(folder, queue):
     asking = client(folder)
     answer = asking.post("/new", data={"url": "not a url://", "max_pages": "77", "csrf_token": token_of(asking)})
     assert answer.status_code == 400
@@ -152,20 +150,20 @@ def test_what_is_no_site_is_refused_beside_the_form(folder, queue):
     assert queue.open_jobs() == 0
 
 
-def test_the_command_line_is_shown_without_doing_it(folder, queue):
+def test_the_command_line_is_shown_without_running_it(folder, queue):
     answer = client(folder).get("/", params={"url": "example.org", "max_pages": "5"})
     assert "periplus crawl https://example.org/ -o example.org.periplus --max-pages 5" in answer.text
     assert queue.open_jobs() == 0
 
 
-def test_no_secret_gets_into_an_address(folder):
+def test_no_secret_is_in_a_url(folder):
     for path in SCREENS:
         for form in re.findall(r"<form\b.*?</form>", client(folder).get(path).text, flags=re.DOTALL):
             assert 'method="post"' in form or 'name="csrf_token"' not in form, path
             assert 'formmethod="get"' not in form or '<input type="hidden" name="csrf_token"' not in form, path
 
 
-def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):
+def test_jobs_can_be_cancelled_repeated_and_scheduled(folder, queue):
     asking = client(folder)
     csrf_token = token_of(asking)
     job = queue.add(JobOrder(("check", "-c", "e.periplus")), NOW)
@@ -193,10 +191,10 @@ def test_jobs_are_cancelled_repeated_and_scheduled(folder, queue):
         assert asking.post("/jobs/change", data=form | {"csrf_token": csrf_token}).status_code == 400
 
 
-def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
+def test_a_crawl_can_be_stopped_and_resumed(folder, queue):
     asking = client(folder)
     csrf_token = token_of(asking)
-    assert asking.post("/c/e/stop", data={"csrf_token": csrf_token}).status_code == 400, "nothing runs"
+    assert asking.post("/c/e/stop", data={"csrf_token": csrf_token}).status_code == 400, "no crawl is running"
     asking.post("/c/e/resume", data={"csrf_token": csrf_token})
     (job,) = queue.jobs()
     assert job.order.command == ("crawl", HOME, "-o", "e.periplus")
@@ -206,8 +204,8 @@ def test_a_crawl_is_stopped_and_gone_on_with(folder, queue):
     assert queue.jobs()[0].order.command == ("crawl", HOME, "-o", "e.periplus", "--max-pages", "7")
 
 
-def test_a_finished_collection_is_refreshed_and_its_links_are_checked(folder, queue):
-    """Under the consents of its last crawl, which only a person gives."""
+def test_a_finished_collection_can_be_refreshed_and_checked(folder, queue):
+    """With the consents of its last crawl, which only a person can give."""
     asking = client(folder)
     csrf_token = token_of(asking)
     queue.add(JobOrder(("crawl", HOME, "-o", "e.periplus", "--mine=e.org", "--allow-private")), 0.0)
@@ -219,8 +217,8 @@ def test_a_finished_collection_is_refreshed_and_its_links_are_checked(folder, qu
     assert asking.post("/c/e/again", data={"csrf_token": csrf_token, "kind": "delete"}).status_code == 400
 
 
-def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, queue):
-    """A button for what can be done now; a job that is about to stop is not resumed, but followed by another."""
+def test_a_running_crawl_can_be_paused_and_resumed(folder, queue):
+    """Buttons show the possible actions. A job that is stopping is not resumed but followed by another."""
     asking, place = client(folder), folder / "e.periplus"
     csrf_token = token_of(asking)
 
@@ -251,7 +249,7 @@ def test_a_crawl_that_goes_on_is_paused_and_resumed_whoever_began_it(folder, que
     runs.end_run(place, run_id, "done", "", time.time())
 
 
-def test_a_finished_crawl_says_how_it_ended(folder):
+def test_a_finished_crawl_shows_its_final_state(folder):
     found = client(folder).get("/c/e/live?format=json").json()
     assert found["moment"]["state"] == "done"
     text = client(folder).get("/c/e/live").text
@@ -259,7 +257,7 @@ def test_a_finished_crawl_says_how_it_ended(folder):
     assert 'href="/c/e/t/pages?state=failed"' in text
 
 
-def test_a_run_that_never_ended_and_that_nobody_works_on_was_killed(tmp_path):
+def test_an_unfinished_run_without_workers_is_shown_as_killed(tmp_path):
     stored(tmp_path / "k.periplus", {HOME: page("Home")}, [HOME], state="running")
     assert client(tmp_path).get("/c/k/live?format=json").json()["moment"]["state"] == "killed"
 
@@ -274,17 +272,17 @@ def test_the_counters_are_filters_that_add_up(folder):
         assert asking.get(f"/c/e/t/pages{where or '?'}&format=json").json()["count"]["rows"] == count
 
 
-def test_a_watcher_who_looks_twice_reads_only_what_is_new(folder):
+def test_a_second_look_reads_only_new_rows(folder):
     from periplus.ui.watching import Watchers
 
     watchers = Watchers()
-    one, other = watchers.look(folder / "e.periplus"), watchers.look(folder / "e.periplus")
-    assert one is other
-    assert one.asked == 5
-    assert [visit.url for visit in one.errors] == ["https://e.org/gone"]
+    first, second = watchers.look(folder / "e.periplus"), watchers.look(folder / "e.periplus")
+    assert first is second
+    assert first.asked == 5
+    assert [visit.url for visit in first.errors] == ["https://e.org/gone"]
 
 
-def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, monkeypatch):
+def test_a_look_at_a_long_run_counts_a_part_and_has_the_newest_visits(folder, monkeypatch):
     from periplus.ui import watching
 
     whole = watching.Watchers().look(folder / "e.periplus")
@@ -305,13 +303,13 @@ def test_a_look_at_a_long_run_counts_a_part_and_names_the_newest_of_all(folder, 
     )
 
 
-def test_events_are_numbered_and_whole(folder):
+def test_the_last_event_number_is_parsed(folder):
     from periplus.ui.live import _sequence
 
     assert [_sequence(said) for said in ("", "7", "x", "9" * 20, "-1", "٣")] == [0, 7, 0, 0, 0, 0]
 
 
-def test_a_job_belongs_to_the_collection_that_its_command_names(folder, queue):
+def test_a_job_belongs_to_the_collection_of_its_command(folder, queue):
     known = places([folder]).collections()
     mine = queue.add(JobOrder(("refresh", "-c", "e.periplus")), NOW)
     other = queue.add(JobOrder(("refresh", "-c", "ee.periplus")), NOW)
@@ -328,7 +326,7 @@ def test_a_page_is_shown_with_its_links_and_copies(folder):
     assert client(folder).get(PAGE + "&view=nothing").status_code == 400
 
 
-def test_a_stored_source_is_text_and_its_file_is_opened_by_no_browser(folder):
+def test_a_stored_source_is_escaped_and_its_file_is_a_download(folder):
     text = client(folder).get(PAGE + "&view=source").text
     assert "&lt;title&gt;Home of lanterns" in text
     raw = client(folder).get(PAGE + "&view=source&raw=1")
@@ -338,7 +336,7 @@ def test_a_stored_source_is_text_and_its_file_is_opened_by_no_browser(folder):
     assert b"<title>Home of lanterns" in raw.content
 
 
-def test_blocks_say_what_they_are(folder):
+def test_blocks_are_shown_by_part(folder):
     view = client(folder).get(PAGE + "&view=blocks&format=json").json()
     assert "Home of lanterns" in [block["text"] for block in view["blocks"]]
     part = view["blocks"][0]["part"]
@@ -347,7 +345,7 @@ def test_blocks_say_what_they_are(folder):
     assert [name for name, _, is_chosen in shown["parts"] if is_chosen] == [part]
 
 
-def test_the_map_opens_is_searched_and_leaves_as_files(folder):
+def test_the_map_can_be_opened_searched_and_downloaded(folder):
     asking = client(folder)
     found = asking.get("/c/e/map?find=gamma&format=json").json()
     assert [place["url"] for place in found["results"]] == ["https://e.org/b/c"]
@@ -372,14 +370,14 @@ def test_the_map_opens_is_searched_and_leaves_as_files(folder):
     assert asking.get("/c/e/picture.svg?by=colour").status_code == 400
 
 
-def test_a_search_marks_what_it_found(folder):
+def test_a_search_highlights_matches(folder):
     text = client(folder).get("/c/e/search?q=lanterns").text
     assert "<mark>lanterns</mark>" in text
     assert client(folder).get("/search?q=lanterns&format=json").json()["results"][0]["result"]["total"] == 1
     assert client(folder).get("/c/e/search?q=lanterns&at=0").status_code == 400
 
 
-def test_marks_cut_a_text_into_pieces():
+def test_highlights_split_a_text_into_pieces():
     assert list(pieces("a lamp at sea", ((2, 6), (10, 13)))) == [
         ("a ", False),
         ("lamp", True),
@@ -389,14 +387,14 @@ def test_marks_cut_a_text_into_pieces():
     ]
 
 
-def test_runs_are_compared(folder):
+def test_runs_can_be_compared(folder):
     assert "has one run" in client(folder).get("/c/e/compare").text
     found = client(folder).get("/c/e/compare?before=1&after=1&format=json").json()
     assert found["comparison"]["unchanged"] == 4
     assert client(folder).get("/c/e/compare?before=99&after=1").status_code == 400
 
 
-def test_a_crawled_text_is_only_text():
+def test_crawled_text_is_escaped():
     assert web_link("javascript:alert(1)") == "javascript:alert(1)"
     assert str(web_link('https://e.org/"><b>')) == (
         '<a href="https://e.org/&#34;&gt;&lt;b&gt;" rel="noopener noreferrer '
@@ -405,18 +403,18 @@ def test_a_crawled_text_is_only_text():
     assert visible("a\u202eb\x00c\nd") == "abc\nd"
 
 
-def test_an_address_keeps_what_is_not_changed_and_forgets_the_page_that_was_turned():
+def test_a_changed_query_keeps_other_parameters_and_resets_the_page():
     assert query({"q": "a b", "at": "3"}, sort="-size") == "?q=a+b&sort=-size"
     assert query({"q": "a", "at": "3"}, at=4) == "?q=a&at=4"
     assert query({"q": "a"}, q=None) == "?"
 
 
-def test_a_source_in_an_unknown_encoding_is_read_all_the_same():
+def test_a_source_in_an_unknown_encoding_is_decoded():
     assert decoded("á".encode("cp1250"), "windows-1250") == "á"
     assert decoded(b"a", "no-such-encoding") == "a"
 
 
-def test_many_who_watch_are_shown_one_picture(folder):
+def test_many_watchers_share_a_rendered_part(folder):
     from periplus.ui import live
 
     made = []
@@ -430,7 +428,7 @@ def test_many_who_watch_are_shown_one_picture(folder):
     assert live._part(request, "survey e", make) == "picture 2", "each screen has its own"
 
 
-def test_a_page_has_its_place_in_the_map(folder):
+def test_a_page_shows_its_place_in_the_map(folder):
     place = client(folder).get("/c/e/page?format=json&url=https://e.org/b/c").json()["place"]
     assert [step["url"] for step in place["way"]] == [HOME, "https://e.org/a", "https://e.org/b/c"]
     assert (place["depth"], place["siblings"], place["children"]) == (2, 0, 0)
@@ -439,13 +437,13 @@ def test_a_page_has_its_place_in_the_map(folder):
     assert (home["children"], home["siblings"]) == (2, 0)
 
 
-def test_what_is_in_no_map_says_so(folder):
+def test_a_page_outside_the_map_says_so(folder):
     text = client(folder).get("/c/e/page?view=place&url=https://e.org/gone").text
     assert "It is not a page of the map of e.org." in text
 
 
-def test_a_search_answers_at_once_while_the_index_is_made(folder, monkeypatch):
-    """What is searchable is shown; the rest is taken in beside the screen, and is there when one looks again."""
+def test_a_search_answers_immediately_while_the_index_is_made(folder, monkeypatch):
+    """It shows the indexed pages. The rest is indexed in the background, for the next search."""
     goes_on, whole = threading.Event(), searching.catch_up
 
     def slow(folder: Path) -> bool:

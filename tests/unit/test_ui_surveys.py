@@ -1,6 +1,4 @@
-"""The screens of surveys, asked for without a browser: what they show, what their forms do,
-and that counting again costs no second reading.
-"""
+"""Screens of surveys: content, forms, and computation without reading the collection again."""
 
 from __future__ import annotations
 
@@ -95,7 +93,7 @@ def rows(folder: Path, path: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("path", LOOKS)
-def test_every_look_has_landmarks_labels_and_its_json(folder, path):
+def test_every_view_has_landmarks_labels_and_its_json(folder, path):
     text = client(folder).get(path).text
     for part in ("<main", "<nav", "<h1>", "<title>"):
         assert part in text, part
@@ -116,7 +114,7 @@ def test_surveys_are_listed_and_other_collections_are_not(folder):
     assert "has no survey" in client(folder).get("/c/plain/survey").text
 
 
-def test_the_standing_is_that_of_the_command(folder):
+def test_the_state_of_a_survey_equals_that_of_the_command(folder):
     found, truth = json(folder, "/c/e/survey"), standing_of(folder / "e.periplus")
     assert found["pages"] == truth.pages == 4
     assert found["harvest"]["total"] == truth.harvest.total.found[-1]
@@ -125,7 +123,7 @@ def test_the_standing_is_that_of_the_command(folder):
     }
 
 
-def test_whoever_watches_reads_only_what_is_new(folder):
+def test_a_watcher_reads_only_new_rows(folder):
     watchers = SurveyWatchers()
     first = watchers.look(folder / "e.periplus")
     assert watchers.look(folder / "e.periplus") is first
@@ -137,7 +135,7 @@ def test_whoever_watches_reads_only_what_is_new(folder):
     assert second.standing.harvest == standing_of(folder / "e.periplus").harvest
 
 
-def test_what_was_deleted_is_watched_no_longer(folder, monkeypatch):
+def test_a_watcher_drops_deleted_pages(folder, monkeypatch):
     monkeypatch.setattr("periplus.ui.watching.LEAST_S", 0.0)
     monkeypatch.setattr("periplus.ui.watching.SHARE", 1e9)
     watchers, where = SurveyWatchers(), folder / "e.periplus"
@@ -148,7 +146,7 @@ def test_what_was_deleted_is_watched_no_longer(folder, monkeypatch):
     assert after.harvest == standing_of(where).harvest
 
 
-def test_companions_are_classed_by_the_thresholds_in_the_address(folder):
+def test_companions_are_classified_by_the_thresholds_in_the_url(folder):
     usual = {row["site"]: (row["class"], row["units"]) for row in rows(folder, "/c/e/survey/companions")}
     assert usual == {"hub.net": ("communicator", 3), "shop.net": ("private", 1), "w3.org": ("global", 2)}
     strict = {row["site"]: row["class"] for row in rows(folder, "/c/e/survey/companions?strong_least=4")}
@@ -159,7 +157,7 @@ def test_companions_are_classed_by_the_thresholds_in_the_address(folder):
     assert client(folder).get("/c/e/survey/nothing").status_code == 404
 
 
-def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
+def test_another_item_needs_no_second_reading(folder, monkeypatch):
     from periplus.ui import remembered
 
     read, made = [], remembered.survey_rows_of
@@ -173,7 +171,7 @@ def test_counting_otherwise_reads_the_collection_once(folder, monkeypatch):
     decide(folder / "e.periplus", ["shop.net"], SiteStatus.OUT, now=NOW)
     assert (
         len(surveys.of(folder / "e.periplus", SurveyOrder()).results.companions) == len(usual.results.companions) - 1
-    ), "a decision counts at once"
+    ), "a decision has an immediate effect"
 
 
 def test_the_matrix_has_all_links_between_the_sites(folder):
@@ -190,7 +188,7 @@ def test_the_matrix_has_all_links_between_the_sites(folder):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_table_leaves_as_a_file_of_what_is_filtered(folder, table):
+def test_every_filtered_table_can_be_downloaded(folder, table):
     asking = client(folder)
     for ending, sign in (("csv", b","), ("xlsx", b"PK"), ("jsonl", b"{")):
         answer = asking.get(f"/c/e/survey/t/{table}.{ending}")
@@ -199,12 +197,12 @@ def test_every_table_leaves_as_a_file_of_what_is_filtered(folder, table):
     assert asking.get(f"/c/e/survey/t/{table}.exe").status_code == 400
 
 
-def test_a_file_holds_just_what_the_screen_shows(folder):
+def test_a_file_has_the_rows_of_the_screen(folder):
     text = client(folder).get("/c/e/survey/t/companions.csv?class=weak&strong_least=4&sort=site").text
     assert [row["site"] for row in csv.DictReader(io.StringIO(text))] == ["hub.net"]
 
 
-def test_drawings_and_documents_leave_as_files_that_run_nothing(folder):
+def test_drawings_and_documents_can_be_downloaded_without_scripts(folder):
     asking = client(folder)
     for name, sign in (("report.html", b"<!DOCTYPE html>"), ("network.svg", b"<svg"), ("network.gexf", b"<?xml"),
         ("matrix.csv", b"page links"),
@@ -220,7 +218,7 @@ def test_drawings_and_documents_leave_as_files_that_run_nothing(folder):
     assert asking.get("/c/e/survey/picture/report.svg").status_code == 400
 
 
-def test_a_form_makes_a_survey_and_asks_for_its_run(folder, queue):
+def test_a_form_creates_a_survey_and_a_job(folder, queue):
     asking = client(folder)
     form = {
         "sites": "a.org\nb.org",
@@ -254,7 +252,7 @@ def test_a_form_makes_a_survey_and_asks_for_its_run(folder, queue):
         {"delay": "0"},
     ],
 )
-def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wrong):
+def test_an_invalid_form_is_refused_and_keeps_its_values(folder, queue, wrong):
     asking = client(folder)
     answer = asking.post(
         "/surveys/new",
@@ -267,16 +265,16 @@ def test_a_form_that_cannot_be_is_refused_with_what_was_typed(folder, queue, wro
     assert not (folder / "two.periplus").exists()
 
 
-def test_a_collection_becomes_a_survey(folder, queue):
+def test_a_collection_can_become_a_survey(folder, queue):
     asking = client(folder)
     answer = asking.post("/c/plain/survey/create", data={"sites": "a.org", "csrf_token": token_of(asking, "/surveys")})
     assert answer.headers["location"] == "/c/plain/survey"
-    assert json(folder, "/c/plain/survey")["pages"] == 1, "what was fetched counts"
+    assert json(folder, "/c/plain/survey")["pages"] == 1, "fetched pages count"
     again = asking.post("/c/plain/survey/create", data={"sites": "a.org", "csrf_token": token_of(asking, "/surveys")})
     assert (again.status_code, "already has a survey" in again.text) == (400, True)
 
 
-def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):
+def test_a_survey_can_be_run_and_stopped_as_a_job(folder, queue):
     asking = client(folder)
     csrf_token = token_of(asking, "/c/e/survey")
     asking.post("/c/e/survey/change", data={"what": "run", "pages": "80", "max_time": "60", "csrf_token": csrf_token})
@@ -285,10 +283,10 @@ def test_a_survey_is_run_and_stopped_as_a_job(folder, queue):
     assert queue.jobs()[0].state is JobState.CANCELLED
     assert "does not run" in asking.post("/c/e/survey/change", data={"what": "stop", "csrf_token": csrf_token}).text
     assert asking.post("/c/e/survey/change", data={"what": "explode", "csrf_token": csrf_token}).status_code == 400
-    assert asking.post("/c/e/survey/change", data={"what": "run"}).status_code == 403, "without the form's secret"
+    assert asking.post("/c/e/survey/change", data={"what": "run"}).status_code == 403, "without a CSRF token"
 
 
-def test_sites_come_in_and_go_out_by_ticks(folder):
+def test_sites_can_be_added_and_removed(folder):
     asking, where = client(folder), folder / "e.periplus"
     csrf_token = token_of(asking, "/c/e/survey")
     form = {
@@ -331,14 +329,14 @@ def test_sites_come_in_and_go_out_by_ticks(folder):
 @pytest.mark.parametrize(
     "site", ["b.org", "https://b.org/1", "hub.net", "*.hub.net", "hub.net/~ann", "elsewhere.example"]
 )
-def test_what_is_in_the_survey_met_in_links_or_marked_before_can_be_marked(folder, site):
+def test_known_sites_can_be_marked(folder, site):
     where = folder / "e.periplus"
     if site == "elsewhere.example":
         decide(where, [site], SiteStatus.IN, now=NOW)
     assert decide(where, [site], SiteStatus.OUT, now=NOW)[0] in marks_in(where)
 
 
-def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
+def test_a_site_of_the_survey_can_be_marked_by_its_name(folder):
     where = folder / "e.periplus"
     survey.add_sites(where, [unit_of("https://d.org/x", "The Dee", "dee", ["d.org", "d.net"])])
     assert decide(where, ["The Dee"], SiteStatus.OUT, now=NOW) == ("d.org", "d.net")
@@ -346,7 +344,7 @@ def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
 
 
 @pytest.mark.parametrize(
-    ("site", "said"),
+    ("site", "message"),
     [
         ("hubb.net", "similar names are hub.net"),
         ("org", "in the survey"),
@@ -354,21 +352,21 @@ def test_a_site_of_the_survey_is_marked_by_its_name_too(folder):
         ("zzzzzzzzz", "no site zzzzzzzzz"),
     ],
 )
-def test_a_site_that_nobody_met_is_not_marked_and_near_names_are_told(folder, site, said):
+def test_an_unknown_site_is_refused_with_similar_names(folder, site, message):
     where = folder / "e.periplus"
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         decide(where, ["a.org", site], SiteStatus.OUT, now=NOW)
     assert not marks_in(where) and len(campaign_of(where).units) == 3
 
 
-def test_the_way_back_is_always_a_screen_of_ours():
+def test_the_back_link_is_always_an_own_screen():
     assert _back({"back": "companions?class=weak&at=2"}) == "survey/companions?class=weak&at=2"
     assert _back({"back": "//evil.example/?x=1"}) == "survey"
     assert _back({}) == "survey"
     assert chosen({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
 
 
-def test_lists_are_pasted_as_people_have_them():
+def test_pasted_lists_are_parsed():
     assert [unit.start for unit in units_of_text("a.org  b.org\n\nhttps://c.org/")] == [A, B, C]
     (unit,) = units_of_text("start;name;prefixes\na.org;Ay;a.org *.a.net")
     assert (unit.name, unit.prefixes) == ("Ay", ("a.org", "*.a.net"))
@@ -377,7 +375,7 @@ def test_lists_are_pasted_as_people_have_them():
             units_of_text(wrong)
 
 
-def test_the_command_names_a_file_for_what_a_line_cannot_say():
+def test_the_command_uses_a_file_for_names_of_sites():
     lines = survey_request({"sites": "start,name\na.org,Ay"}, "x.periplus").line
     assert lines == (
         "periplus survey create -c x.periplus --pages 2000 -i sites.csv\nperiplus survey run -c x.periplus"
@@ -389,11 +387,11 @@ def test_the_command_names_a_file_for_what_a_line_cannot_say():
     assert survey_run({"rule": "r3", "rule_number": "4"}, "x.periplus").command[-2:] == ("--rule", "r3:4")
 
 
-def test_the_forms_of_a_survey_ask_for_a_floor_of_pages_and_for_companions(folder, queue):
+def test_the_forms_of_a_survey_have_minimum_pages_and_companions(folder, queue):
     browser = client(folder)
     asked = {"sites": "a.org", "name": "floor", "pages": "60", "least_pages": "4", "read_companions": "10"}
-    told = "--pages 60 --least-pages 4 --read-companions 10"
-    assert told in browser.get("/surveys", params=asked).text
+    flags = "--pages 60 --least-pages 4 --read-companions 10"
+    assert flags in browser.get("/surveys", params=asked).text
     token = token_of(browser, "/surveys")
     browser.post("/surveys/new", data={**asked, "csrf_token": token})
     campaign = campaign_of(folder / "floor.periplus")
@@ -404,7 +402,7 @@ def test_the_forms_of_a_survey_ask_for_a_floor_of_pages_and_for_companions(folde
     assert survey_run(more, "floor.periplus").command in {job.order.command for job in queue.jobs()}
 
 
-def test_a_floor_that_the_pages_do_not_hold_is_refused_beside_the_form(folder):
+def test_minimum_pages_beyond_the_budget_are_refused_beside_the_form(folder):
     browser = client(folder)
     token = token_of(browser, "/surveys")
     asked = {"sites": "a.org b.org", "name": "floor", "pages": "10", "least_pages": "6", "csrf_token": token}

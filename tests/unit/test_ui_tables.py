@@ -1,4 +1,4 @@
-"""Tables of the interface: filters, order, facets, pages and files say the same; the address holds all of it."""
+"""Tables of the interface: filters, order, facets, paging and files. The URL has the whole state."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def rows(folder: Path, address: str) -> list[dict]:
     return [dict(zip(names, row, strict=True)) for row in found["rows"]]
 
 
-def urls(folder: Path, wish: str) -> list[str]:
-    return [row["url"] for row in rows(folder, f"pages?{wish}")]
+def urls(folder: Path, query: str) -> list[str]:
+    return [row["url"] for row in rows(folder, f"pages?{query}")]
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
+    ("query", "expected"),
     [
         ("state=fetched", [HOME, "https://e.org/a", "https://e.org/b"]),
         ("state=!fetched", ["https://e.org/gone", "https://e.org/moved", "https://other.org/x"]),
@@ -74,11 +74,11 @@ def urls(folder: Path, wish: str) -> list[str]:
         ("state=fetched&at=2", []),
     ],
 )
-def test_pages_are_filtered_sorted_and_leafed_by_the_address(folder, wish, expected):
-    assert urls(folder, wish) == expected
+def test_pages_are_filtered_sorted_and_paged_by_the_url(folder, query, expected):
+    assert urls(folder, query) == expected
 
 
-def test_links_know_where_they_lead(folder):
+def test_links_are_filtered_by_their_targets(folder):
     assert {row["target"] for row in rows(folder, "external")} == {"https://other.org/x"}
     assert {(row["source"], row["target"]) for row in rows(folder, "links?target_state=failed")} == {
         (HOME, "https://e.org/gone"),
@@ -87,7 +87,7 @@ def test_links_know_where_they_lead(folder):
     assert {row["source"] for row in rows(folder, "links?target=https://e.org/b&kind=a")} == {HOME, "https://e.org/a"}
 
 
-def test_facets_count_what_the_filter_leaves(folder):
+def test_facets_count_the_filtered_rows(folder):
     found = client(folder).get("/c/e/t/pages?depth=1&format=json").json()
     facets = {facet["name"]: dict(map(tuple, facet["values"])) for facet in found["facets"]}
     assert facets["state"] == {"fetched": 2, "excluded": 2, "failed": 1}
@@ -95,7 +95,7 @@ def test_facets_count_what_the_filter_leaves(folder):
 
 
 @pytest.mark.parametrize("table", SCREENS)
-def test_every_table_is_shown_and_leaves_in_every_form(folder, table):
+def test_every_table_is_shown_and_can_be_downloaded_in_every_format(folder, table):
     asking = client(folder)
     assert asking.get(f"/c/e/t/{table}").status_code == 200
     shown = asking.get(f"/c/e/t/{table}.jsonl").text.splitlines()
@@ -106,13 +106,13 @@ def test_every_table_is_shown_and_leaves_in_every_form(folder, table):
     assert asking.get(f"/c/e/t/{table}.xlsx").content[:2] == b"PK"
 
 
-def test_a_file_holds_exactly_what_is_filtered_in_its_order(folder):
-    wish = "state=fetched&sort=-title"
-    lines = client(folder).get(f"/c/e/t/pages.jsonl?{wish}&per=1&at=2").text.splitlines()
-    assert [json.loads(line)["url"] for line in lines] == urls(folder, wish)
+def test_a_file_has_the_filtered_rows_in_order(folder):
+    query = "state=fetched&sort=-title"
+    lines = client(folder).get(f"/c/e/t/pages.jsonl?{query}&per=1&at=2").text.splitlines()
+    assert [json.loads(line)["url"] for line in lines] == urls(folder, query)
 
 
-def test_a_file_that_is_sent_is_not_kept(folder, tmp_path, monkeypatch):
+def test_a_downloaded_file_is_deleted_on_the_server(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert client(folder).get("/c/e/t/pages.csv").status_code == 200
     assert client(folder).get("/c/e/t/pages.csv?status=none").status_code == 400
@@ -120,7 +120,7 @@ def test_a_file_that_is_sent_is_not_kept(folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "query",
     [
         "colour=red",
         "sort=colour",
@@ -134,8 +134,8 @@ def test_a_file_that_is_sent_is_not_kept(folder, tmp_path, monkeypatch):
         "at=99999999",
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_sentence(folder, wish):
-    answer = client(folder).get(f"/c/e/t/pages?{wish}")
+def test_an_invalid_query_is_refused_with_a_message(folder, query):
+    answer = client(folder).get(f"/c/e/t/pages?{query}")
     assert answer.status_code == 400
     assert 'class="notice"' in answer.text
 
@@ -149,18 +149,18 @@ def test_an_unknown_table_or_collection_is_missing(folder):
 @pytest.mark.parametrize(
     "text", ["'", "\\", "%", "_", "' OR 1=1 --", "~'", "!'", '"', ";", "\0", "0x10", "١", "nan", "inf"]
 )
-def test_no_text_in_a_filter_is_more_than_text(folder, text):
+def test_any_text_in_a_filter_is_safe(folder, text):
     for column in ("url", "title", "status", "visited", "in_sitemap", "q", "size"):
         answer = client(folder).get("/c/e/t/pages", params={column: text})
         assert answer.status_code in (200, 400), (column, text)
 
 
-def test_bytes_that_are_no_text_are_taken_for_some(folder):
+def test_invalid_utf_8_in_a_url_is_accepted(folder):
     assert client(folder).get("/c/e/t/pages?q=%ff%ed%a0%bd").status_code == 200
     assert client(folder).get("/c/%ff/live").status_code == 404
 
 
-def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder):
+def test_rows_are_the_same_for_every_page_size(folder):
     browser = Browser()
     for table in BROWSABLE_TABLES:
         whole = browser.page(folder / "e.periplus", table, TableQuery(most=-1)).rows
@@ -172,12 +172,12 @@ def test_the_first_row_that_is_wanted_is_the_same_however_it_is_asked_for(folder
     assert {"pages", "issues"} <= set(TABLES)
 
 
-def test_a_condition_on_a_column_that_is_not_there_is_refused():
+def test_a_condition_on_an_unknown_column_is_refused():
     with pytest.raises(UsageError, match="choose among"):
         condition(BROWSABLE_TABLES["pages"], "colour", "red")
 
 
-def test_issues_are_made_once_for_one_state_of_a_collection(folder):
+def test_issues_are_computed_once_per_state_of_a_collection(folder):
     browser = Browser()
     one = browser.page(folder / "e.periplus", "issues", TableQuery(conditions=(("severity", "error"),)))
     assert len(browser._computed) == 1
@@ -187,25 +187,25 @@ def test_issues_are_made_once_for_one_state_of_a_collection(folder):
 
 
 @pytest.mark.parametrize(
-    "wish", ["", "internal=no", "target_state=failed", "target_state=!failed", "sort=target", "q=b"]
+    "query", ["", "internal=no", "target_state=failed", "target_state=!failed", "sort=target", "q=b"]
 )
-def test_a_large_collection_is_looked_at_less_and_shows_the_same_rows(folder, wish, monkeypatch):
-    """Limits so small that this collection passes them."""
-    whole = rows(folder, f"links?{wish}&per=500")
+def test_a_large_collection_shows_the_same_rows(folder, query, monkeypatch):
+    """The limits are so small that this collection exceeds them."""
+    whole = rows(folder, f"links?{query}&per=500")
     for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLED", 2), ("COUNTED", 3)):
         monkeypatch.setattr(f"periplus.store.sqlite.tables.{name}", value)
-    assert rows(folder, f"links?{wish}&per=500") == whole
-    found = client(folder).get(f"/c/e/t/links?{wish}&format=json").json()["count"]
+    assert rows(folder, f"links?{query}&per=500") == whole
+    found = client(folder).get(f"/c/e/t/links?{query}&format=json").json()["count"]
     assert found == ({"rows": len(whole), "capped": False} if len(whole) < 2 else {"rows": 2, "capped": True})
     pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
     assert pages["count"] == {"rows": 3, "capped": True}
     assert len(pages["rows"]) == 6
-    monkeypatch.setattr("periplus.store.sqlite.tables.FEW", 4)  # the first look brings the rows along
-    assert [rows(folder, f"links?{wish}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
+    monkeypatch.setattr("periplus.store.sqlite.tables.FEW", 4)  # the first query also returns the rows
+    assert [rows(folder, f"links?{query}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
 
 
-def test_rows_are_shown_without_facets_where_there_was_no_time_for_them(folder, monkeypatch):
-    """The clock of CPU time jumps by three seconds while facets are counted."""
+def test_rows_are_shown_without_facets_if_there_is_no_time_for_them(folder, monkeypatch):
+    """The CPU clock jumps by three seconds while facets are counted."""
     monkeypatch.setattr("periplus.store.sqlite.reading.LIMIT_STEPS", 1)
     whole = client(folder).get("/c/e/t/links?format=json").json()
     for address in ("links", "links?per=2", "links?q=b", "pages?at=2&per=2", "pages?sort=-title"):
@@ -218,11 +218,11 @@ def test_rows_are_shown_without_facets_where_there_was_no_time_for_them(folder, 
     found = client(folder, browser=browser).get("/c/e/t/links?format=json").json()
     assert (found["rows"], found["facets"], found["count"]) == (whole["rows"], [], whole["count"])
     again = client(folder, browser=browser).get("/c/e/t/links?format=json").json()
-    assert again["facets"] == whole["facets"] != [], "the next look may have the time"
+    assert again["facets"] == whole["facets"] != [], "the next request may have the time"
 
 
-def test_a_machine_that_gives_no_cpu_time_stops_no_question(folder, monkeypatch):
-    """Whatever wall time goes by."""
+def test_a_query_that_gets_no_cpu_time_is_not_stopped(folder, monkeypatch):
+    """Wall-clock time does not count."""
     monkeypatch.setattr("periplus.store.sqlite.reading.LIMIT_STEPS", 1)
     monkeypatch.setattr("periplus.api.tables.READ_S", 0.0001)
     monkeypatch.setattr("periplus.api.tables.FACETS_S", 0.0001)
@@ -231,11 +231,11 @@ def test_a_machine_that_gives_no_cpu_time_stops_no_question(folder, monkeypatch)
 
 
 @pytest.mark.parametrize("sign", ["%", "_", "\\", "a%", "_lpha"])
-def test_signs_that_match_all_elsewhere_are_only_themselves(folder, sign):
+def test_wildcards_of_sql_are_plain_characters(folder, sign):
     assert urls(folder, f"q={quote(sign)}") == []
 
 
-def test_forms_lead_to_the_address_that_one_would_write(folder: Path) -> None:
+def test_forms_redirect_to_a_short_url(folder: Path) -> None:
     asking = client(folder)
 
     def leads(query: str) -> str:
@@ -248,7 +248,7 @@ def test_forms_lead_to_the_address_that_one_would_write(folder: Path) -> None:
     assert asking.get("/c/e/t/pages?where=nothing&is=1", follow_redirects=True).status_code == 400
 
 
-def test_the_gravest_issues_stand_first(folder: Path) -> None:
+def test_the_most_severe_issues_come_first(folder: Path) -> None:
     for table in ("faults", "issues"):
         order = [
             ["error", "warning", "notice"].index(row["severity"]) for row in rows(folder, f"{table}?columns=severity")
@@ -257,7 +257,7 @@ def test_the_gravest_issues_stand_first(folder: Path) -> None:
         assert len(set(order)) > 1
 
 
-def test_issues_are_shown_by_cause_and_lead_to_their_pages(folder: Path) -> None:
+def test_issues_are_grouped_by_cause_with_links_to_their_pages(folder: Path) -> None:
     [fault] = rows(folder, "faults?code=suspect-link&columns=cause,pages,url")
     assert (fault["cause"], fault["pages"], fault["url"]) == ("https://e.org/gone", 2, HOME)
     query = "code=suspect-link&cause=https%3A%2F%2Fe.org%2Fgone"

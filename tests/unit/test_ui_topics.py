@@ -1,4 +1,4 @@
-"""Topics in the browser: learned, taught by labels, judged, followed; asked for without a browser."""
+"""Screens of topics: training, labelling, classification, topical crawls."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ LABEL = f"{TOPIC}/label"
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A collection of 16 pages on the sea and 16 on food, that has learned the sea from four of each,
-    and was judged.
-    """
+    """A collection of 16 pages about the sea and 16 about food, classified by a topic trained with four of each."""
     where = tmp_path_factory.mktemp("topics")
     rng = random.Random(7)
     pages = {
@@ -60,7 +58,7 @@ def _html(title: str, rng: random.Random, words: list[str]) -> str:
 
 @pytest.fixture
 def folder(learned, tmp_path):
-    """A copy that a test may change."""
+    """A copy that a test can change."""
     return copied(learned, tmp_path)
 
 
@@ -104,7 +102,7 @@ def test_a_topic_is_shown_with_its_scores_words_and_best_pages(folder):
     assert (row["name"], row["positives"], row["labels"], row["fault"]) == ("sea", 4, 0, "")
 
 
-def test_judged_pages_are_filtered_and_downloaded_with_their_labels(folder):
+def test_classified_pages_can_be_filtered_and_downloaded_with_their_labels(folder):
     asking = client(folder)
     first = asking.get(f"{LABEL}?format=json").json()["page"]["url"]
     sent(asking, LABEL, page=first, what="yes")
@@ -112,12 +110,12 @@ def test_judged_pages_are_filtered_and_downloaded_with_their_labels(folder):
     assert rows["count"]["rows"] == 16
     assert asking.get("/c/c/t/judged:sea?label=relevant&format=json").json()["rows"][0][2] == first
     assert len(asking.get("/c/c/t/judged:sea.csv?relevant=yes").text.splitlines()) == 17
-    assert asking.get("/c/c/t/judged:none").status_code == 200  # nobody judged: no row
+    assert asking.get("/c/c/t/judged:none").status_code == 200  # an unknown topic has no rows
     for bad in ("judged:..", "judged:", "words:none", "judged:a/b", "nothing:sea"):
         assert asking.get(f"/c/c/t/{bad}").status_code in (400, 404), bad
 
 
-def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
+def test_a_label_is_stored_immediately_and_another_page_is_shown(folder):
     asking = client(folder)
     first = asking.get(f"{LABEL}?format=json").json()
     assert first["answers"] == 0
@@ -133,7 +131,7 @@ def test_an_answer_is_kept_at_once_and_another_page_is_asked_for(folder):
     assert low <= second["scores"]["f"] <= high
 
 
-def test_an_answer_that_comes_twice_counts_once(folder):
+def test_a_repeated_label_counts_once(folder):
     asking = client(folder)
     url = asking.get(f"{LABEL}?format=json").json()["page"]["url"]
     for _ in range(2):
@@ -141,7 +139,7 @@ def test_an_answer_that_comes_twice_counts_once(folder):
     assert len(stored_labels(folder / "c.periplus", "sea")) == 1
 
 
-def test_undo_takes_the_last_answer_back_and_asks_again(folder):
+def test_undo_removes_the_last_label_and_shows_the_page_again(folder):
     asking = client(folder)
     urls = []
     for what in ("yes", "no"):
@@ -151,14 +149,14 @@ def test_undo_takes_the_last_answer_back_and_asks_again(folder):
     assert [label.name for label in stored_labels(folder / "c.periplus", "sea")] == urls[:1]
     assert asking.get(f"{LABEL}?format=json").json()["page"]["url"] == urls[1]
     sent(asking, LABEL, page=urls[1], what="skip")
-    for _ in range(3):  # one more than there are answers
+    for _ in range(3):  # one more than the number of labels
         sent(asking, LABEL, what="undo")
     assert stored_labels(folder / "c.periplus", "sea") == []
     assert all(example.source != "labelled" for example in stored_examples(folder / "c.periplus", "sea"))
     assert sent(asking, LABEL, what="perhaps").status_code == 400
 
 
-def test_a_label_taken_back_leaves_the_one_before_it(folder):
+def test_undoing_a_label_restores_the_earlier_one(folder):
     collection = folder / "c.periplus"
     with Collection(collection) as kept:
         session = Labelling(kept, "sea")
@@ -171,7 +169,7 @@ def test_a_label_taken_back_leaves_the_one_before_it(folder):
         assert session.finish(kept).report is not None
 
 
-def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
+def test_training_uses_the_labels_and_starts_a_new_session(folder):
     asking = client(folder)
     url = asking.get(f"{LABEL}?format=json").json()["page"]["url"]
     sent(asking, LABEL, page=url, what="yes")
@@ -187,7 +185,7 @@ def test_learning_anew_counts_the_labels_and_begins_a_new_session(folder):
     assert asking.get(f"{TOPIC}?format=json").json()["stale"] is True
 
 
-def test_a_topic_is_asked_for_by_words_and_pages_never_by_files(folder):
+def test_a_topic_is_trained_from_words_and_pages_but_never_from_files(folder):
     asking = client(folder)
     form = {
         "name": "ships",
@@ -219,8 +217,8 @@ def test_a_topic_is_asked_for_by_words_and_pages_never_by_files(folder):
 @pytest.mark.parametrize(
     "line", ["/etc/passwd", "file:///etc/passwd", "-p", "javascript:alert(1)", "user@host.org", "ftp://e.org/*"]
 )
-def test_no_line_of_examples_names_a_file(line):
-    """What is no address is refused, or becomes one: never a path."""
+def test_a_line_of_examples_never_becomes_a_file(line):
+    """It becomes a URL or is refused."""
     try:
         (spec,) = examples_of(line)
     except UsageError:
@@ -228,7 +226,7 @@ def test_no_line_of_examples_names_a_file(line):
     assert spec.startswith(("https://", "http://"))
 
 
-def test_more_is_fetched_from_where_the_collection_began(folder):
+def test_a_topical_crawl_starts_where_the_collection_started(folder):
     asking = client(folder)
     sent(asking, f"{TOPIC}/do", what="crawl", max_pages="50", least_harvest="10 %", delay="2")
     ((command, then),) = asked_jobs(folder)
@@ -255,7 +253,7 @@ def test_more_is_fetched_from_where_the_collection_began(folder):
             crawl_order("sea", {"max_pages": "5"} | bad, (), "c.periplus")
 
 
-def test_a_topic_is_deleted_only_with_its_name(folder):
+def test_a_topic_is_deleted_only_by_its_name(folder):
     asking = client(folder)
     assert sent(asking, f"{TOPIC}/do", what="remove", sure="see").status_code == 400
     assert sent(asking, f"{TOPIC}/do", what="remove", sure="sea").status_code == 303
@@ -265,7 +263,7 @@ def test_a_topic_is_deleted_only_with_its_name(folder):
     assert asking.get(LABEL).status_code == 400
 
 
-def test_the_harvest_is_noted_now_and_then_and_drawn(folder):
+def test_the_harvest_is_recorded_at_intervals_and_drawn(folder):
     collection = folder / "c.periplus"
     noted = 0
     for pages in range(1, 2_001):
@@ -273,7 +271,7 @@ def test_the_harvest_is_noted_now_and_then_and_drawn(folder):
             noted = pages
             note_harvest(collection, "sea", [HarvestPoint(float(pages), pages, pages // 2, 0.5)])
     assert 100 <= len(harvest_of(collection, "sea")) <= 200
-    note_harvest(collection, "sea", [HarvestPoint(1.0, 500, 400, 0.8)])  # another run judged the same pages again
+    note_harvest(collection, "sea", [HarvestPoint(1.0, 500, 400, 0.8)])  # another run classified the same pages again
     with (collection / "topics" / "sea.harvest.jsonl").open("a") as file:
         file.write('{"when": 1.0, "pa')
     points = harvest_of(collection, "sea")
@@ -285,7 +283,7 @@ def test_the_harvest_is_noted_now_and_then_and_drawn(folder):
     assert "400 of 500" in client(folder).get(TOPIC).text
 
 
-def test_judging_keeps_all_pages_whatever_is_listed(folder):
+def test_all_classified_pages_are_stored_even_if_few_are_listed(folder):
     collection = folder / "c.periplus"
     done = CliRunner().invoke(
         main, ["topic", "judge", "sea", "--keep", "-n", "2", "--json", "-c", str(collection)], catch_exceptions=False
@@ -297,14 +295,14 @@ def test_judging_keeps_all_pages_whatever_is_listed(folder):
     assert kept[0] == json.loads(done.stdout.splitlines()[0])["probability"]
 
 
-def test_an_order_of_a_topic_says_what_is_wrong():
+def test_an_invalid_training_order_is_refused():
     with pytest.raises(UsageError, match="a few words"):
         train_order({"name": "x"}, "c.periplus")
     with pytest.raises(UsageError, match="name"):
         train_order({"name": "", "words": "ship"}, "c.periplus")
 
 
-def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder):
+def test_different_topics_can_be_labelled_at_the_same_time_and_one_topic_in_turn(folder):
     with Collection(folder / "c.periplus") as kept:
         train_topic(
             kept, TopicOrder("food", *([f"https://e.org/{kind}/{at}" for at in range(4)] for kind in ("food", "sea")))
@@ -322,7 +320,7 @@ def test_two_people_label_different_topics_at_once_and_one_topic_in_turn(folder)
     assert waits.result(60) is sea
 
 
-def test_a_text_is_asked_for_once_and_none_that_is_an_example(tmp_path):
+def test_each_text_is_labelled_once_and_examples_never(tmp_path):
     rng = random.Random(3)
     texts = [_html(name, rng, words) for name, words in (("sea", SEA), ("food", FOOD)) for _ in range(3)]
     pages = {f"https://e.org/{at}": text for at, text in enumerate([*texts, *texts])}
@@ -331,7 +329,7 @@ def test_a_text_is_asked_for_once_and_none_that_is_an_example(tmp_path):
     with Collection(tmp_path / "c.periplus") as kept:
         train_topic(kept, TopicOrder("sea", ["https://e.org/0"], ["https://e.org/3"]))
         session = Labelling(kept, "sea")
-        assert session.left == 5  # the home page, and of four texts one page each
+        assert session.left == 5  # the home page, and one page for each of four texts
         for _ in range(5):
             session.answer("food" not in session.current_page().title)
         assert session.current_page() is None

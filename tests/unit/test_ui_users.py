@@ -1,4 +1,4 @@
-"""Users of the interface: every route by every role, tokens, revocation."""
+"""Users of the interface: every route with every role, tokens, revocation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GETS = {screen.path: screen.role for screen in SCREENS} | dict.fromkeys(FILES, R
 POSTS = {screen.path: screen.take_role for screen in SCREENS if screen.take} | {
     path: role for path, (role, _) in FORMS.items()
 }
-STREAMS = {path for path in GETS if path.endswith("/events")}  # never end
+STREAMS = {path for path in GETS if path.endswith("/events")}  # these responses never end
 
 
 def filled(path: str) -> str:
@@ -71,14 +71,14 @@ def logged_in(folder: Path, users: Users, token: str) -> tuple[TestClient, Locks
     return browser, locks
 
 
-def test_every_route_states_a_role_and_what_deletes_is_for_administrators():
+def test_every_route_has_a_role_and_deletion_needs_an_administrator():
     assert set(GETS.values()) == {Role.LOOK, Role.ADMINISTER} and set(POSTS.values()) == {Role.WORK, Role.ADMINISTER}
     assert POSTS["/c/{name}/delete"] is POSTS["/notices/change"] is GETS["/notices"] is Role.ADMINISTER
-    assert {path for path, role in POSTS.items() if role is Role.LOOK} == set(), "who looks changes nothing"
+    assert {path for path, role in POSTS.items() if role is Role.LOOK} == set(), "the role look changes nothing"
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_route_answers_each_role_as_it_says(folder, users, role):
+def test_each_route_accepts_only_its_roles(folder, users, role):
     users.add("boss", Role.ADMINISTER)
     browser, locks = logged_in(folder, users, users.add("anna", role))
     for path, needed in GETS.items():
@@ -92,7 +92,7 @@ def test_each_route_answers_each_role_as_it_says(folder, users, role):
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_no_screen_shows_a_form_or_button_that_its_reader_may_not_send(folder, users, role):
+def test_no_screen_shows_a_form_that_the_user_may_not_send(folder, users, role):
     users.add("boss", Role.ADMINISTER)
     browser, _ = logged_in(folder, users, users.add("anna", role))
     sent = 0
@@ -111,10 +111,10 @@ def test_no_screen_shows_a_form_or_button_that_its_reader_may_not_send(folder, u
     assert bool(sent) is (role is not Role.LOOK)
 
 
-def test_every_form_of_a_template_stands_under_the_role_that_may_send_it():
-    """Also those of screens that the collection above does not fill; some screens are an administrator's alone."""
+def test_every_form_of_a_template_depends_on_the_role():
+    """Also on screens without data here. Some screens are for administrators only."""
     environment = jinja2.Environment(loader=jinja2.PackageLoader("periplus.ui"), autoescape=True)
-    makers = {"making", "deciding"}  # macros with a form, or with a part of one
+    makers = {"making", "deciding"}  # macros with a form or a part of one
     for name in set(environment.list_templates()) - {"login.html", "notices.html", "delete.html", "survey_parts.html"}:
         source = environment.loader.get_source(environment, name)[0]
         for node in _open_to_all(environment.parse(source)):
@@ -127,10 +127,10 @@ def test_every_form_of_a_template_stands_under_the_role_that_may_send_it():
 
 
 def _open_to_all(node):
-    """The nodes of a template that are not under a condition on the reader's role."""
+    """The nodes of a template outside conditions on the user's role."""
     for child in node.iter_child_nodes():
         names = (
-            {one.name for one in child.test.find_all(jinja2.nodes.Name)} if isinstance(child, jinja2.nodes.If) else ()
+            {name.name for name in child.test.find_all(jinja2.nodes.Name)} if isinstance(child, jinja2.nodes.If) else ()
         )
         if isinstance(child, jinja2.nodes.If):
             names = names | ({child.test.name} if isinstance(child.test, jinja2.nodes.Name) else set())
@@ -139,9 +139,9 @@ def _open_to_all(node):
             yield from _open_to_all(child)
 
 
-def test_nobody_is_let_in_without_a_token_where_there_are_users(folder, users):
+def test_with_users_every_request_needs_a_token(folder, users):
     browser, _ = client(folder, users)
-    assert browser.get("/").status_code == 200, "without users and token this machine's own user does all"
+    assert browser.get("/").status_code == 200, "without users and token the local user may do everything"
     users.add("anna", Role.LOOK)
     for path in GETS:
         assert browser.get(filled(path)).status_code == 303 or path == "/feeds/{name}.atom"
@@ -150,7 +150,7 @@ def test_nobody_is_let_in_without_a_token_where_there_are_users(folder, users):
     assert browser.get("/feeds/c.atom").status_code == 303
 
 
-def test_who_is_removed_is_out_at_once_and_a_new_token_ends_the_old_one(folder, users):
+def test_removal_and_a_new_token_end_a_session_immediately(folder, users):
     first = users.add("anna", Role.WORK)
     browser, _ = logged_in(folder, users, first)
     assert browser.get("/jobs").status_code == 200
@@ -163,7 +163,7 @@ def test_who_is_removed_is_out_at_once_and_a_new_token_ends_the_old_one(folder, 
     assert browser.get("/jobs").status_code == 303
 
 
-def test_the_token_of_the_server_administers_beside_users(folder, users):
+def test_the_token_of_the_server_is_an_administrator(folder, users):
     users.add("anna", Role.LOOK)
     browser, locks = client(folder, users, "lantern-at-sea")
     browser.post("/login", data={"token": "lantern-at-sea", "csrf_token": locks.csrf_token})
@@ -172,24 +172,24 @@ def test_the_token_of_the_server_administers_beside_users(folder, users):
     assert Locks("", users=users).session_of("") == ""
     browser, locks = client(folder, users)
     browser.cookies.set(COOKIE, Locks("").session)
-    assert browser.get("/jobs").status_code == 303, "the session of no token opens nothing"
+    assert browser.get("/jobs").status_code == 303, "a session without a token gives no access"
 
 
-def test_feeds_have_a_key_that_is_nobodys_token(folder, users):
+def test_feeds_have_their_own_key(folder, users):
     token = users.add("anna", Role.LOOK)
     browser, locks = client(folder, users)
     assert browser.get(f"/feeds/c.atom?key={locks.feed_key}").status_code == 200
     assert locks.feed_key not in (folder / FILE).read_text() and token not in locks.feed_key
 
 
-def test_the_file_holds_digests_and_is_its_owners_alone(folder, users):
+def test_the_file_has_digests_and_only_its_owner_can_read_it(folder, users):
     token = users.add("anna", Role.WORK, 5.0)
     text = (folder / FILE).read_text()
     assert token not in text and stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600
     assert [(user.name, user.role, user.made) for user in Users(folder).all()] == [("anna", Role.WORK, 5.0)]
 
 
-def test_a_damaged_file_lets_nobody_in(folder, users):
+def test_a_damaged_file_blocks_all_access(folder, users):
     browser, _ = logged_in(folder, users, users.add("anna", Role.ADMINISTER))
     (folder / FILE).write_text("{")
     assert browser.get("/").status_code == 503
@@ -197,7 +197,7 @@ def test_a_damaged_file_lets_nobody_in(folder, users):
         Users(folder).all()
 
 
-def test_names_and_roles_that_are_none_are_refused(users):
+def test_invalid_names_and_unknown_users_are_refused(users):
     for name in ("", "a b", "-", "x" * 65, "a\n"):
         with pytest.raises(UsageError):
             users.add(name, Role.LOOK)

@@ -1,4 +1,4 @@
-"""Bytes and header in, a Document out."""
+"""Understanding of a response: from body and header to a Document."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def document(body: bytes, media_type: str = "text/html", *fields: tuple[str, str
     return understand(PAGE, Fetched(200, Headers((("content-type", media_type), *fields)), body))
 
 
-def test_what_a_page_was_read_with_goes_when_it_was_read():
-    """Circles of objects stay until Python looks for them, thousands of pages' columns later."""
+def test_reading_a_page_leaves_no_reference_cycles():
+    """Cycles would stay in memory until a garbage collection thousands of pages later."""
     body = b"<p id=b><a href=/x#a>one</a><a href=y#b>two</a><iframe srcdoc='<a href=z#c>three</a>'></iframe>"
     document(body)
     gc.collect()
@@ -35,7 +35,7 @@ def test_what_a_page_was_read_with_goes_when_it_was_read():
         gc.enable()
 
 
-def test_a_whole_page():
+def test_a_complete_page_is_read():
     body = """<!doctype html><html lang="cs"><head><meta charset="utf-8"><title>Titul</title><meta name="description" content="Popis">
     <link rel="canonical" href="/one"><meta name="robots" content="noindex"></head><body><h1>Nadpis</h1><p>Text  a
     <a href="x">odkaz</a>.</p><a href="mailto:a@a.example">pošta</a></body></html>""".encode()  # noqa: E501
@@ -50,7 +50,7 @@ def test_a_whole_page():
     assert (page.digests.body, page.digests.text) == (xxh3_128_digest(body), md5(page.text.encode()).digest())
 
 
-def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
+def test_an_unread_media_type_has_digests_and_metadata_of_its_header():
     fields = (
         ("link", "<http://a.example/doc.html>; rel=canonical"),
         ("x-robots-tag", "noindex"),
@@ -76,7 +76,7 @@ def test_a_type_that_we_do_not_read_gives_digests_and_what_the_header_says():
         (b"PK\x03\x04", "application/zip"),
     ],
 )
-def test_what_is_surely_no_text_is_not_read_as_one(body, found, media_type):
+def test_binary_content_is_not_read_as_text(body, found, media_type):
     page = document(body, media_type)
     assert (page.text, page.links, page.fault, page.media_type) == (
         "",
@@ -89,7 +89,7 @@ def test_what_is_surely_no_text_is_not_read_as_one(body, found, media_type):
 @pytest.mark.parametrize(
     "body", [b"\xff\xfe<\0p\0>\0x\0", b"GIF is a format", b"RIFFRAFF, a band", b"PKP timetable", b"\0<p>x"]
 )
-def test_what_may_be_text_is_read(body):
+def test_content_that_can_be_text_is_read(body):
     assert document(body, "text/html").fault == ""
     assert document(body, "text/html").text
 
@@ -127,7 +127,7 @@ def test_plain_text_is_split_into_paragraphs():
     assert page.links == ()
 
 
-def test_xhtml_by_the_rules_of_xml():
+def test_xhtml_is_read_as_xml():
     body = b"""<?xml version="1.0" encoding="iso-8859-2"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="cs"><head><title/>
     <script src="s.js"/></head><body><div/><p>K\xf9\xf2 <a href="x">odkaz</a></p><![CDATA[<a href="no">]]></body></html>"""  # noqa: E501
     page = document(body, "application/xhtml+xml")
@@ -140,7 +140,7 @@ def test_xhtml_with_errors_is_read_as_html():
     assert document(b"<html><p>one<p>two &nbsp; <a href=x>three</a>", "application/xhtml+xml").text == "one\ntwo three"
 
 
-def test_feeds_and_other_xml():
+def test_feeds_and_other_xml_are_read():
     rss = (
         b"<rss><channel><title>T</title><link>http://a.example/</link><item><title>"
         b"I</title><link>/i</link><enclosure "
@@ -166,7 +166,7 @@ def test_feeds_and_other_xml():
 
 
 @pytest.mark.parametrize(
-    ("feed", "expected"),  # {atom}: Atom's namespace
+    ("feed", "expected"),  # {atom}: the namespace of Atom
     [
         ((
 "<rss><channel><link>http://h.example/n/</link><item><link>i/1</link><description>"
@@ -202,7 +202,7 @@ def test_feeds_and_other_xml():
          "http://a.example/dir/i/"),
     ],
 )  # fmt: skip
-def test_a_link_in_a_feed_is_resolved_against_xml_base_else_its_entrys_page_else_the_feeds(feed, expected):
+def test_a_link_in_a_feed_is_resolved_against_xml_base_or_the_entrys_page_or_the_feed(feed, expected):
     text = "&lt;a href='sub'&gt;x&lt;/a&gt;&lt;img src='i.png'&gt;"
     found = {
         link.target: link.kind
@@ -213,7 +213,7 @@ def test_a_link_in_a_feed_is_resolved_against_xml_base_else_its_entrys_page_else
     assert (found.get(expected + "sub"), found.get(expected + "i.png")) == (LinkKind.RELATED, LinkKind.IMAGE)
 
 
-def test_one_document_in_three_encodings_is_one_text():
+def test_a_document_in_three_encodings_has_the_same_text():
     text = "Příliš žluťoučký kůň úpěl ďábelské ódy"
     pages = [
         document(f'<meta charset="{label}"><title>x</title><p>{text}<a href="/č?ž">ř</a>'.encode(label), "text/html")
@@ -238,7 +238,7 @@ def test_one_document_in_three_encodings_is_one_text():
         (b"", "text/plain"),
     ],
 )
-def test_sniffing_where_the_server_is_silent(body, media_type):
+def test_a_missing_media_type_is_detected(body, media_type):
     assert sniffed_media_type(body) == media_type
     assert understand(PAGE, Fetched(200, Headers(), body)).media_type == media_type
 

@@ -1,6 +1,4 @@
-"""Which unit a URL belongs to: the longest prefix wins, folder by folder, `www.` left out;
-platforms hold other people's sites.
-"""
+"""The unit of a URL: the longest prefix by folders, without `www.`; platforms with sites in folders."""
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +25,7 @@ def names(urls, units, choice=None):
         ("https://example.org/a?b=1#c", "example.org/a"),
     ],
 )
-def test_prefixes_have_one_form(text, prefix):
+def test_prefixes_are_normalized(text, prefix):
     assert prefix_of(text) == prefix
     assert prefix_of(prefix) == prefix
 
@@ -52,7 +50,7 @@ def test_the_longest_prefix_wins():
     ]
 
 
-def test_a_starred_prefix_takes_all_hosts_below_but_gives_way_to_a_nearer_one():
+def test_a_wildcard_prefix_includes_subdomains_except_more_specific_ones():
     units = [
         unit_of("https://uni.example/", "university", prefixes=["*.uni.example"]),
         unit_of("https://lab.uni.example/", "lab"),
@@ -61,7 +59,7 @@ def test_a_starred_prefix_takes_all_hosts_below_but_gives_way_to_a_nearer_one():
     assert names(urls, units) == ["university", "university", "lab", "notuni.example"]
 
 
-def test_hosts_that_no_unit_claims_are_units_of_their_own():
+def test_other_hosts_are_their_own_units():
     assert names(["https://www.x.example/a", "http://x.example/b", "https://y.x.example/"], []) == [
         "x.example",
         "x.example",
@@ -71,7 +69,7 @@ def test_hosts_that_no_unit_claims_are_units_of_their_own():
     assert by_domain == ["x.co.uk", "x.co.uk", "ann.github.io"]
 
 
-def test_platforms_hold_sites_in_folders():
+def test_platforms_have_sites_in_folders():
     urls = [
         "https://github.com/ann/code/issues",
         "https://github.com/",
@@ -97,8 +95,8 @@ _PATHS = st.lists(st.sampled_from(["x", "xy", "y"]), max_size=3).map(lambda part
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(_HOSTS, _PATHS), max_size=6, unique=True), st.lists(st.tuples(_HOSTS, _PATHS), max_size=8))
-def test_matching_agrees_with_trying_every_prefix(prefixes, places):
-    """The slow twin: of all prefixes that hold a URL folder by folder, the longest."""
+def test_matching_equals_a_search_of_all_prefixes(prefixes, places):
+    """The slow twin: the longest of all prefixes of a URL, compared by folders."""
     units = [
         unit_of(f"https://{host}/", f"unit {number}", prefixes=[host + path])
         for number, (host, path) in enumerate(prefixes)
@@ -115,7 +113,7 @@ def test_matching_agrees_with_trying_every_prefix(prefixes, places):
             assert found.units[number].name == host
 
 
-def test_a_list_of_sites_is_csv_or_an_address_a_line():
+def test_a_list_of_sites_is_csv_or_a_url_per_line():
     plain = unit_list("# ours\nhttps://a.example/\n\nb.example/x\n")
     assert [unit.prefixes for unit in plain] == [("a.example",), ("b.example",)]
     table = unit_list("name;start;prefixes;bundle;official\nAnn;https://a.example/;a.example *.a.example;uni;no\n")

@@ -1,4 +1,4 @@
-"""Patterns of a URL, by its text alone."""
+"""Patterns of a URL, derived from its text."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from periplus.urls.url_patterns import (
         ("/1/2/3/4/5/6", ("/(*/)+*", "/(*/)+**", "/**")),
     ],
 )
-def test_families_from_the_narrowest_to_the_host(path, expected):
+def test_patterns_are_listed_from_the_narrowest_to_the_host(path, expected):
     assert url_patterns(Url("https://a.example" + path)) == expected
 
 
-def test_long_paths_have_a_bounded_number_of_patterns():
+def test_long_paths_have_a_limited_number_of_patterns():
     url = "https://a.example/" + "/".join(f"w{chr(97 + i % 26)}{'x' * i}" for i in range(60))
     assert len(url_patterns(Url(url))) == 8
 
@@ -53,7 +53,7 @@ def test_long_paths_have_a_bounded_number_of_patterns():
         ("", ""),
     ],
 )
-def test_cycles_fold(text, expected):
+def test_repeated_segments_are_folded(text, expected):
     assert " ".join(fold_cycles(text.split())) == expected
 
 
@@ -83,21 +83,21 @@ def test_numbers_and_tokens_are_masked(segment, expected):
         ("/a?title=A_long_title_without_numbers", "/a?title=A_long_title_without_numbers", ""),
     ],
 )
-def test_ours_what_may_be_a_session_token(path, bare, names):
+def test_ours_possible_session_tokens_are_removed(path, bare, names):
     found = plain(Url("https://a.example" + path))
     assert (found.url, found.names) == ("https://a.example" + bare, names)
     assert not found.names or found.well_known == (found.names != "v")
     assert bool(found.values) == bool(names)
 
 
-def test_families_know_their_relations():
+def test_patterns_of_paging_are_recognized():
     assert is_paging("/news?page=*")
     assert is_paging("/news/page/*")
     assert not is_paging("/news/*")
     assert not is_paging("/news?page=*&tag=*")
 
 
-def test_a_folder_is_what_families_lie_in():
+def test_the_folder_of_a_url_folds_numbers():
     assert folder_of(Url("https://a.example/events/2026/11/3/")) == "/events/(*/)+"
     assert folder_of(Url("https://a.example/a/b?c=1")) == "/a/"
     assert folder_of(Url("https://a.example/")) == "/"

@@ -1,4 +1,4 @@
-"""Vectors of the user's own: what files are read, that the search is exact, how its order is fused with words'."""
+"""Vectors of the user: files, exact search, fusion with the word search."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def write(
 
 
 def near(path: Path, name: str = "v.parquet", **form: object) -> Path:
-    return write(path / name, [f"https://e.org{one}" for one in NEAR], [list(row) for row in NEAR.values()], **form)
+    return write(
+        path / name, [f"https://e.org{page_path}" for page_path in NEAR], [list(row) for row in NEAR.values()], **form
+    )
 
 
 def found(folder: Path, query: str, like: object) -> list[str]:
@@ -77,13 +79,13 @@ def found(folder: Path, query: str, like: object) -> list[str]:
     {"name": "v.parquet", "kind": arrow.large_list(arrow.float32())},
     {"name": "v.arrow"}, {"name": "v.feather"}, {"name": "v.arrow", "stream": True},
 ])  # fmt: skip
-def test_each_form_of_file_gives_the_same_vectors(folder, tmp_path, form):
+def test_each_file_format_gives_the_same_vectors(folder, tmp_path, form):
     note = embedding.import_vectors(folder, near(tmp_path, **form))
     assert (note.rows, note.dimensions, note.pages, note.pages_here, note.skipped) == (5, 2, 5, 5, 0)
     assert found(folder, "", [1, 0]) == ["/sea", "/bay", "/", "/hill", "/tower"]
 
 
-def test_numpy_files_have_their_keys_beside_them(folder, tmp_path):
+def test_numpy_files_have_their_keys_in_a_text_file(folder, tmp_path):
     np.save(tmp_path / "v.npy", np.array(list(NEAR.values()), np.float16))
     (tmp_path / "v.txt").write_text("\n".join(map(chunk, NEAR)), "utf-8")
     assert embedding.import_vectors(folder, tmp_path / "v.npy").pages_here == 5
@@ -92,7 +94,7 @@ def test_numpy_files_have_their_keys_beside_them(folder, tmp_path):
         embedding.import_vectors(folder, tmp_path / "v.npy")
 
 
-def test_a_page_is_as_near_as_its_nearest_chunk(folder, tmp_path):
+def test_the_similarity_of_a_page_is_that_of_its_nearest_chunk(folder, tmp_path):
     keys = [chunk("/hill"), chunk("/hill", 2), chunk("/sea"), "no page", None, chunk("/bay"), chunk("/tower")]
     rows = [[0, 1], [1, 0.01], [1, 0.2], [1, 1], [1, 1], [0, 0], None]
     note = embedding.import_vectors(folder, write(tmp_path / "c.parquet", keys, rows, key="chunk"))
@@ -100,7 +102,7 @@ def test_a_page_is_as_near_as_its_nearest_chunk(folder, tmp_path):
     assert found(folder, "", [1, 0]) == ["/hill", "/sea"]
 
 
-def test_filters_and_signs_hold_for_pages_near_a_vector(folder, tmp_path):
+def test_filters_and_operators_apply_to_vector_search(folder, tmp_path):
     embedding.import_vectors(folder, near(tmp_path))
     assert found(folder, "-harbour", [1, 0])[:2] == ["/bay", "/"]
     assert found(folder, "site:other.org", [1, 0]) == []
@@ -113,17 +115,17 @@ def test_filters_and_signs_hold_for_pages_near_a_vector(folder, tmp_path):
 def test_ranks_of_words_and_vectors_are_fused(folder, tmp_path):
     embedding.import_vectors(folder, near(tmp_path))
     assert found(folder, "stones", None) == ["/tower"]
-    assert found(folder, "stones", [1, 0])[0] == "/tower"  # the words find it alone, the vectors last
+    assert found(folder, "stones", [1, 0])[0] == "/tower"  # the only page with the word, the last by the vector
     assert found(folder, "walls", [0, 1])[:2] == ["/hill", "/tower"]
     with Collection(folder) as collection:
         first, second = (collection.search("", like=[1, 0], limit=2, page=number) for number in (1, 2))
         assert (first.total, [hit.url for hit in first.hits + second.hits][3]) == (5, "https://e.org/hill")
         similar = [hit.url for hit in collection.search("", like="https://e.org/sea").hits]
-        assert similar[:2] == ["https://e.org/bay", "https://e.org/"]  # and not the page itself
+        assert similar[:2] == ["https://e.org/bay", "https://e.org/"]  # without the page itself
         assert {facet.name for facet in collection.search("", like=[1, 0], facets=True).facets} >= {"site"}
 
 
-def test_fused_is_the_published_sum():
+def test_fusion_follows_the_published_formula():
     pages = [UrlId(number) for number in range(4)]
     lists = [[pages[0], pages[1], pages[2]], [pages[2], pages[3]]]
     plain = {page: sum(1 / (60 + order.index(page) + 1) for order in lists if page in order) for page in pages}
@@ -131,7 +133,7 @@ def test_fused_is_the_published_sum():
     assert vectors.fuse([[], []]) == []
 
 
-def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
+def test_the_search_is_exact(tmp_path):
     rng = random.Random(7)
     rows = [[rng.gauss(0, 1) for _ in range(24)] for _ in range(3 * vectors.BLOCK_ROWS // 2)]
     np.save(tmp_path / "v.npy", np.array(rows, np.float32))
@@ -159,7 +161,7 @@ def test_the_search_is_exact_and_as_the_plain_formula(tmp_path):
     ([[1.0, 2.0], [1.0, 2.0, 3.0], [1.0]], "the same dimensions"), ([[1.0, float("nan")]], "not finite"),
     ([[1.0, 1.0]], "names no page"),
 ])  # fmt: skip
-def test_files_that_are_none_leave_the_vectors_that_there_are(folder, tmp_path, rows, match):
+def test_an_invalid_file_keeps_the_existing_vectors(folder, tmp_path, rows, match):
     embedding.import_vectors(folder, near(tmp_path))
     with pytest.raises(UsageError, match=match):
         embedding.import_vectors(folder, write(tmp_path / "w.parquet", ["https://other.org/"] * len(rows), rows))
@@ -167,7 +169,7 @@ def test_files_that_are_none_leave_the_vectors_that_there_are(folder, tmp_path, 
     assert not (folder / "vectors.part").exists()
 
 
-def test_other_files_are_refused_with_what_is_missing(folder, tmp_path):
+def test_other_files_are_refused_with_a_reason(folder, tmp_path):
     parquet.write_table(arrow.table({"link": ["x"], "vec": [[1.0]]}), tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"no parquet")
     (tmp_path / "c.csv").write_text("url,vector", "utf-8")
@@ -186,7 +188,7 @@ def test_other_files_are_refused_with_what_is_missing(folder, tmp_path):
         found(folder, "", [1, 0])
 
 
-def test_vectors_are_read_as_programs_print_them():
+def test_printed_vectors_are_parsed():
     assert (
         vectors.parse_vector("[1, 2.5e-1]\n")
         == vectors.parse_vector("1 0.25")
@@ -201,7 +203,7 @@ def test_vectors_are_read_as_programs_print_them():
 EMBED = f"""{sys.executable} -c 'import sys; text = sys.stdin.read(); print("1 0" if "ships" in text else "0 1")'"""
 
 
-def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypatch):
+def test_the_search_command_accepts_files_vectors_and_programs(folder, tmp_path, monkeypatch):
     def run(*words: str, given: str | None = None) -> str:
         done = CliRunner().invoke(search, [*words, "-c", str(folder), "-f", "json"], input=given)
         if done.exception and not isinstance(done.exception, SystemExit):
@@ -225,14 +227,14 @@ def test_the_command_takes_files_vectors_and_programs(folder, tmp_path, monkeypa
             run(*words)
 
 
-def test_a_program_gets_the_words_without_filters_and_never_as_its_arguments(tmp_path):
+def test_a_program_gets_the_words_without_filters_on_standard_input(tmp_path):
     assert embedding.text_of('"harbour lights" ships -storm site:e.org') == "harbour lights ships"
     assert embedding.text_of("site:e.org") == "site:e.org"
     echo = embedding.embedder(f"{sys.executable} -c 'import sys; print(len(sys.argv), len(sys.stdin.read()))'")
     assert echo("--help; rm -rf /") == [1.0, 16.0]
 
 
-def test_index_takes_vectors_in_and_says_what_they_are(folder, tmp_path):
+def test_the_index_command_reads_vectors_and_prints_their_counts(folder, tmp_path):
     from periplus.cli.search import index
 
     file = write(tmp_path / "v.parquet", ["https://e.org/sea", "https://e.org/gone", "::"], [[1, 0], [1, 1], [1, 1]])

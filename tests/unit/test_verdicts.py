@@ -1,6 +1,4 @@
-"""What is thought of a link's target: the 33 links of a published comparison of checkers,
-and the order of the rules.
-"""
+"""Verdicts on link targets: the 33 links of a published comparison of checkers, and the order of the rules."""
 
 import pytest
 
@@ -45,7 +43,7 @@ def place(fragment):
     return Evidence(attempts=(Attempt(0, 200),), fragment=fragment_verdict(fragment, ANCHORS, text="some text"))
 
 
-TRUTH = [  # link, what is seen of it, verdict
+TRUTH = [  # link, evidence, verdict
     ("404", twice(404), "broken"),
     ("410", twice(410), "broken"),
     ("403", twice(403), "refused"),
@@ -85,7 +83,7 @@ TRUTH = [  # link, what is seen of it, verdict
 @pytest.mark.parametrize(
     ("evidence", "expected"), [pytest.param(evidence, expected, id=name) for name, evidence, expected in TRUTH]
 )
-def test_truth_table(evidence, expected):
+def test_each_link_of_the_table_has_its_verdict(evidence, expected):
     found = judge(evidence, spacing_s=SPACING_S)
     assert found.verdict == expected
     assert found.why
@@ -138,30 +136,30 @@ def test_ours_every_answer_has_one_verdict(evidence, expected):
         Evidence(attempts=(Attempt(0, 0, Cause.NAME), Attempt(1, 0, Cause.NAME))),
     ],
 )
-def test_ours_nothing_is_broken_before_a_second_get_some_time_later(evidence):
+def test_ours_a_link_is_broken_only_after_a_second_get_some_time_later(evidence):
     found = judge(evidence, spacing_s=SPACING_S)
     assert found.verdict is Verdict.SUSPECT
     assert found.ask_again_at > evidence.attempts[-1].at
 
 
-def test_ours_what_we_did_ourselves_neither_confirms_nor_clears():
+def test_ours_a_cancelled_request_neither_confirms_nor_clears():
     attempts = (Attempt(0, 404), Attempt(10, 0, Cause.CANCELLED))
     assert judge(Evidence(attempts=attempts), spacing_s=SPACING_S).verdict is Verdict.SUSPECT
     assert judge(Evidence(attempts=(*attempts, Attempt(20, 404))), spacing_s=SPACING_S).verdict is Verdict.BROKEN
 
 
-def test_moved_names_how_far_the_move_is_permanent():
+def test_a_moved_link_has_the_end_of_its_permanent_redirects():
     assert judge(redirected(301, 308), spacing_s=1).better == "http://h/1"
     assert judge(redirected(301, 302), spacing_s=1).better == "http://h/0"
     assert judge(redirected(302, 301), spacing_s=1).better == ""
 
 
-def test_a_long_chain_is_alive_and_said_to_be_long():
+def test_a_long_redirect_chain_is_valid_with_a_remark():
     assert "12 redirects" in judge(redirected(*[302] * 12), spacing_s=1).why
 
 
 @pytest.mark.parametrize(
     ("hosts", "silent", "ours"), [(0, 0, False), (2, 2, False), (3, 3, True), (58, 57, True), (10, 8, False)]
 )
-def test_silent_hosts_speak_against_our_own_net_when_nearly_all_are(hosts, silent, ours):
+def test_if_nearly_all_hosts_are_silent_our_network_is_down(hosts, silent, ours):
     assert net_seems_down(hosts, silent) == ours

@@ -1,4 +1,4 @@
-"""Views: what others read with SQL says what its description says; header fields come out as they went in."""
+"""SQL views agree with their description, and header fields are read back."""
 
 import sqlite3
 
@@ -23,7 +23,7 @@ SITE = {
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
     folder = stored(tmp_path_factory.mktemp("views"), SITE, ["https://e.org/"])
-    connection = sqlite3.connect(folder / schema.DATABASE)  # plain SQLite, as any other program would
+    connection = sqlite3.connect(folder / schema.DATABASE)  # plain SQLite, as in any other program
     connection.execute(
         "INSERT INTO rendering SELECT id, 0.5, 2, 1, '{}', '', '', 0.25, 0.0, x'00', 9, x'', NULL FROM url LIMIT 1"
     )
@@ -33,7 +33,7 @@ def database(tmp_path_factory):
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
-def test_a_view_has_the_columns_that_its_description_names(database, view):
+def test_a_view_has_the_described_columns(database, view):
     cursor = database.execute(f"SELECT * FROM {view.name}")
     assert [column[0] for column in cursor.description] == [column.name for column in view.columns]
     kinds = {"text": str, "time": str, "integer": int, "boolean": int, "real": float}
@@ -44,7 +44,7 @@ def test_a_view_has_the_columns_that_its_description_names(database, view):
             assert value is None or type(value) is kinds[column.kind], column.name
 
 
-def test_pages_are_what_was_asked_for(database):
+def test_the_view_of_pages_has_requested_urls(database):
     found = {row[0]: row[1:] for row in database.execute("SELECT url, state, status, reason, rule, title FROM pages")}
     assert found == {
         "https://e.org/": ("fetched", 200, "ok", None, "Home"),
@@ -54,7 +54,7 @@ def test_pages_are_what_was_asked_for(database):
     }
 
 
-def test_sites_are_summed(database):
+def test_the_view_of_sites_has_totals(database):
     found = database.execute("SELECT name, pages_total, pages_fetched, pages_failed FROM sites ORDER BY id").fetchall()
     assert found == [("e.org", 3, 2, 1), ("x.org", 0, 0, 0)]
 
@@ -64,12 +64,12 @@ VALUES = st.text(st.characters(codec="latin-1", exclude_characters="\n\r\0"), ma
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=8), VALUES)
-def test_header_fields_come_out_as_they_went_in(fields, line):
+def test_header_fields_are_read_back(fields, line):
     headers = Headers(tuple(fields), line)
     assert unpack_headers(pack_headers(headers)) == headers
 
 
-def test_usual_header_fields_are_kept_small():
+def test_common_header_fields_are_stored_compactly():
     fields = (
         ("server", "nginx"),
         ("date", "Sat, 21 Nov 2026 02:40:11 GMT"),

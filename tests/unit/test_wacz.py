@@ -1,4 +1,4 @@
-"""WACZ files: what the specification asks for is there, and each line of the index leads to its record."""
+"""WACZ files: requirements of the specification, and the index."""
 
 import gzip
 import hashlib
@@ -49,8 +49,8 @@ def test_wacz_compressed_entries_are_stored(package):
     assert stored_names == {"archive/data.warc.gz", "indexes/index.cdx.gz"}
 
 
-def test_entries_have_a_field_in_the_list_as_in_their_heads(package):
-    """ReplayWeb.page 2.5 reads an entry's own head only then; else it begins within that head's fields."""
+def test_zip_entries_have_the_same_extra_field_in_both_headers(package):
+    """ReplayWeb.page 2.5 assumes that the local header is as long as the central one."""
     for info in package.infolist():
         assert info.extra[:4] == b"UT\5\0", info.filename
 
@@ -69,7 +69,7 @@ def test_wacz_the_manifest_has_length_and_digest_of_each_entry(package):
     assert digest == {"path": "datapackage.json", "hash": "sha256:" + hashlib.sha256(data).hexdigest()}
 
 
-def test_each_line_of_the_index_leads_to_its_record(package):
+def test_each_line_of_the_index_has_the_offset_of_its_record(package):
     lines = index_of(package)
     assert [(key, values["status"], values["mime"]) for key, _, values in lines] == [
         ("org,e)/", "200", "text/html"),
@@ -91,7 +91,7 @@ def test_each_line_of_the_index_leads_to_its_record(package):
         assert stamp == "".join(sign for sign in fields.get_header("WARC-Date") if sign.isdigit())[:14]
 
 
-def test_blocks_of_the_index_are_where_the_second_index_says(package):
+def test_blocks_of_the_index_have_the_offsets_of_the_second_index(package):
     head, *places = package.read("indexes/index.idx").decode().splitlines()
     assert head == '!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}'
     data, lines = package.read("indexes/index.cdx.gz"), []
@@ -106,7 +106,7 @@ def test_blocks_of_the_index_are_where_the_second_index_says(package):
     assert len(lines) == 5
 
 
-def test_wacz_pages_have_address_time_title_and_text(package):
+def test_wacz_pages_have_url_time_title_and_text(package):
     head, *pages = map(json.loads, package.read("pages/pages.jsonl").decode().splitlines())
     assert (head["format"], head["id"], head["hasText"]) == ("json-pages-1.0", "pages", True)
     assert [(page["url"], page["title"]) for page in pages] == [
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(path, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command(path, tmp_path, monkeypatch):
+def test_the_command_writes_a_wacz_file(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = CliRunner().invoke(main, ["export", "wacz", "-c", str(path.parent / "c")])
     assert ended.exit_code == 0 and "Written to c.wacz: 4 responses, 1 repeated, " in ended.output

@@ -1,4 +1,4 @@
-"""Archives: what we write others read, what others write we read, and what is broken says where."""
+"""WARC files: writing, checked with warcio; reading of other programs' files; damage."""
 
 import gzip
 import io
@@ -57,7 +57,7 @@ def exchange(body=b"<p>Hello", headers=GZIPPED, **other):
 
 
 def read(data):
-    """warcio's records of some bytes: (type, named fields, HTTP fields, payload)."""
+    """The records in these bytes as read by warcio: (type, WARC fields, HTTP fields, payload)."""
     return [
         (r.rec_type, r.rec_headers, r.http_headers, r.content_stream().read())
         for r in ArchiveIterator(io.BytesIO(data), check_digests="raise")
@@ -70,7 +70,7 @@ def written(exchange, known=None):
 
 
 def checked(path):
-    """What `warcio check` finds wrong."""
+    """The exit value of `warcio check`."""
 
     class Quiet(Checker):
         def __init__(self):
@@ -89,7 +89,7 @@ def folder(tmp_path_factory):
 # writing -------------------------------------------------------------------------------------------------------------
 
 
-def test_iso28500_a_response_is_true_of_the_bytes_that_stand_in_it():
+def test_iso28500_the_header_of_a_response_matches_its_stored_body():
     answer, request = read(written(exchange())[0])
     kind, fields, http, payload = answer
     assert (kind, payload) == ("response", b"<p>Hello")
@@ -106,7 +106,7 @@ def test_iso28500_a_response_is_true_of_the_bytes_that_stand_in_it():
     )
 
 
-def test_iso28500_equal_bytes_are_written_once():
+def test_iso28500_equal_bodies_are_written_once():
     first, capture = written(exchange(body_id=7))
     again, none = written(exchange(body_id=7, url="https://e.org/copy", visit_id=2), capture)
     kind, fields, _, payload = read(again)[0]
@@ -125,34 +125,34 @@ def test_iso28500_equal_bytes_are_written_once():
         ("ratio-limit", "length"),
     ],
 )
-def test_iso28500_what_is_cut_says_why(cut, said):
+def test_iso28500_a_truncated_record_has_its_reason(cut, said):
     assert read(written(exchange(cut=cut))[0])[0][1].get_header("WARC-Truncated") == said
 
 
-def test_a_body_that_was_not_kept_is_not_made_up():
+def test_a_missing_body_is_marked_as_truncated():
     fields = read(written(exchange(None, status=404))[0])[0][1]
     assert fields.get_header("WARC-Truncated") == "unspecified"
 
 
-def test_a_failure_is_metadata_and_no_answer():
+def test_a_failure_is_a_metadata_record():
     ((kind, _, _, payload),) = read(
         written(exchange(None, Headers(), outcome="failed", status=0, detail="timeout: slow"))[0]
     )
     assert kind == "metadata" and b"detail: timeout: slow\r\n" in payload
 
 
-def test_ours_an_answer_over_http2_is_written_as_http1():
+def test_ours_an_http2_response_is_written_as_http1():
     data = written(exchange(headers=Headers((), "HTTP/2 200")))[0]
     assert read(data)[0][2].protocol == "HTTP/1.1"
 
 
-def test_a_value_never_ends_its_line():
+def test_a_value_cannot_contain_a_line_break():
     note = RunNote(1, 0.0, "evil\r\nWARC-Type: response", (), "{}", True)
     ((kind, _, _, payload),) = read(warcinfo(note, "0", "x").data)
     assert kind == "warcinfo" and b"\r\nWARC-Type" not in payload
 
 
-def test_the_fields_come_back_as_the_server_sent_them():
+def test_the_original_header_can_be_restored():
     status, headers, body = http_answer(written(exchange())[0].split(b"\r\n\r\n", 1)[1].split(b"WARC/1.1")[0][:-4])
     assert (status, body) == (200, b"<p>Hello") and set(original(headers).fields) == set(GZIPPED.fields)
 
@@ -172,7 +172,7 @@ def test_an_exported_collection_passes_the_check_of_warcio(folder, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_each_record_is_found_by_its_place_in_the_index(folder, tmp_path):
+def test_each_record_is_at_its_offset_in_the_index(folder, tmp_path):
     import json
 
     path, index = tmp_path / "e.warc.gz", tmp_path / "e.cdxj"
@@ -187,14 +187,14 @@ def test_each_record_is_found_by_its_place_in_the_index(folder, tmp_path):
         )
 
 
-def test_the_same_collection_makes_the_same_archive(folder, tmp_path):
+def test_an_archive_is_reproducible(folder, tmp_path):
     export_warc(folder, tmp_path / "e.warc.gz")
     before = (tmp_path / "e.warc.gz").read_bytes()
     export_warc(folder, tmp_path / "e.warc.gz")
     assert (tmp_path / "e.warc.gz").read_bytes() == before
 
 
-def test_an_archive_goes_on_in_another_file(folder, tmp_path):
+def test_a_long_archive_is_split_into_files(folder, tmp_path):
     done = export_warc(folder, tmp_path / "e.warc.gz", file_bytes=1)
     assert [path.name for path in done.files[:2]] == ["e.warc.gz", "e-00002.warc.gz"] and len(done.files) == 5
     for path in done.files:
@@ -202,7 +202,7 @@ def test_an_archive_goes_on_in_another_file(folder, tmp_path):
         assert read(path.read_bytes())[0][0] == "warcinfo"
 
 
-def test_what_cannot_be_written_leaves_nothing(folder, tmp_path):
+def test_a_failed_export_leaves_no_file(folder, tmp_path):
     with pytest.raises(StoreError, match="cannot be written"):
         export_warc(folder, tmp_path / "no" / "e.warc.gz")
     assert not list(tmp_path.iterdir())
@@ -221,8 +221,8 @@ def test_what_cannot_be_written_leaves_nothing(folder, tmp_path):
         ("http://e.org/(S(4hqa0555fwsecu455xqckv45))/m.aspx", "org,e)/m.aspx"),
     ],
 )
-def test_index_keys(url, key):
-    """As cdxj-indexer 1.5 writes them: the cases were given to it."""
+def test_the_key_of_the_index_for_each_url(url, key):
+    """The expected keys are the output of cdxj-indexer 1.5."""
     assert capture_key(url) == key
 
 
@@ -230,7 +230,7 @@ def test_index_keys(url, key):
 
 
 def foreign(entries, *, compressed=True, version="1.0"):
-    """An archive as warcio writes it. entries: (url, status line, fields, body)."""
+    """An archive written by warcio. entries: (url, status line, fields, body)."""
     out = io.BytesIO()
     writer = WARCWriter(out, gzip=compressed, warc_version=version)
     from warcio.statusandheaders import StatusAndHeaders
@@ -270,11 +270,11 @@ def imported(tmp_path, data, name="x.warc.gz", **order):
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-def test_an_archive_of_another_program_is_read(tmp_path, compressed):
+def test_an_archive_of_another_program_is_imported(tmp_path, compressed):
     done, rows = imported(tmp_path, foreign(ENTRIES, compressed=compressed), starts=("http://e.org/",))
     assert (done.state, done.answers, done.left_out, done.damages) == ("done", 6, 1, ())
-    told = {url: (row.reason, row.depth, row.title) for url, row in rows.items()}
-    assert told == {
+    pages = {url: (row.reason, row.depth, row.title) for url, row in rows.items()}
+    assert pages == {
         "/": ("ok", 0, "Home"),
         "/a": ("redirect", 1, None),
         "/b": ("ok", 1, "B"),
@@ -285,12 +285,12 @@ def test_an_archive_of_another_program_is_read(tmp_path, compressed):
     }
 
 
-def test_the_start_is_the_first_page_unless_it_is_named(tmp_path):
+def test_the_start_is_the_first_page_unless_given(tmp_path):
     done, rows = imported(tmp_path, foreign(ENTRIES))
     assert done.starts == ("http://e.org/b",) and rows["/b"].depth == 0
 
 
-def test_settings_in_an_archive_cannot_harm_its_reader():
+def test_settings_in_an_archive_are_validated():
     from periplus.api.archives import _settings
     from periplus.settings import Settings
 
@@ -307,7 +307,7 @@ def test_settings_in_an_archive_cannot_harm_its_reader():
         assert _settings(text) is None
 
 
-def test_zstd_with_and_without_a_dictionary(tmp_path):
+def test_zstd_archives_are_read_with_and_without_a_dictionary(tmp_path):
     plain = foreign(ENTRIES, compressed=False)
     members = [b"WARC/1.0" + part for part in plain.split(b"WARC/1.0")[1:]]
     dictionary = zstandard.ZstdCompressionDict(plain[:2000], dict_type=zstandard.DICT_TYPE_RAWCONTENT)
@@ -322,7 +322,7 @@ def test_zstd_with_and_without_a_dictionary(tmp_path):
             assert [record.kind for record in reader] == ["response"] * len(ENTRIES) and not reader.damage
 
 
-def test_a_file_cut_at_any_place_gives_the_records_before(tmp_path):
+def test_the_records_before_the_end_of_a_truncated_file_are_read(tmp_path):
     data = foreign(ENTRIES)
     path = tmp_path / "x.warc.gz"
     counts = []
@@ -339,14 +339,14 @@ def test_a_file_cut_at_any_place_gives_the_records_before(tmp_path):
     assert counts == sorted(counts) and counts[-1] >= len(ENTRIES) - 1
 
 
-def test_a_cut_file_is_imported_as_far_as_it_goes(tmp_path):
+def test_the_readable_part_of_a_truncated_file_is_imported(tmp_path):
     data = foreign(ENTRIES)
     done, rows = imported(tmp_path, data[: len(data) - 500], starts=("http://e.org/",))
     assert len(done.damages) == 1 and "ends in the middle of a record" in done.note and done.state == "done"
     assert rows["/"].title == "Home"
 
 
-def test_damage_in_the_middle_stops_there(tmp_path):
+def test_reading_stops_at_damage_in_the_middle(tmp_path):
     data = bytearray(foreign(ENTRIES))
     data[len(data) // 2] ^= 0xFF
     path = tmp_path / "x.warc.gz"
@@ -355,7 +355,9 @@ def test_damage_in_the_middle_stops_there(tmp_path):
         assert 0 < len(list(reader)) < len(ENTRIES) and "damaged" in reader.damage
 
 
-HUGE = b"\x28\xb5\x2f\xfd\xe0" + (1 << 40).to_bytes(8, "little") + b"\x01\x00\x00"  # a frame that claims a terabyte
+HUGE = (
+    b"\x28\xb5\x2f\xfd\xe0" + (1 << 40).to_bytes(8, "little") + b"\x01\x00\x00"
+)  # a frame with a declared size of a terabyte
 NO_ARCHIVES = [
     *(
         b"",
@@ -371,7 +373,7 @@ NO_ARCHIVES = [
 
 
 @pytest.mark.parametrize("data", NO_ARCHIVES)
-def test_what_is_no_archive_is_refused_before_anything_is_made(tmp_path, data):
+def test_an_invalid_archive_is_refused_without_creating_a_collection(tmp_path, data):
     with pytest.raises(UsageError, match=r"not a WARC, ARC or WACZ file|not a web archive|no page with status 200"):
         imported(tmp_path, data)
     assert not (tmp_path / "i").exists()
@@ -382,14 +384,14 @@ def test_an_archive_without_pages_is_refused(tmp_path):
         imported(tmp_path, foreign(ENTRIES[:1]))
 
 
-def test_a_long_block_is_cut_and_the_next_record_found(tmp_path):
+def test_a_long_block_is_cut_and_the_next_record_read(tmp_path):
     path = tmp_path / "x.warc"
     path.write_bytes(foreign([("http://e.org/", "200 OK", HTML, b"x" * 5_000_000), *ENTRIES[1:2]], compressed=False))
     with ArchiveReader(ArchiveFile(path), 1000) as reader:
         assert [(len(record.block) < 1000, record.is_cut) for record in reader] == [(False, True), (True, False)]
 
 
-def test_the_latest_answer_counts_whatever_the_order(tmp_path):
+def test_the_latest_response_counts_in_any_order(tmp_path):
     entries = [
         ("http://e.org/", "200 OK", HTML, b"<title>New</title>"),
         ("http://e.org/", "200 OK", HTML, b"<title>Old</title>"),
@@ -408,7 +410,7 @@ def test_importing_into_a_collection_is_refused(tmp_path):
         imported(tmp_path, foreign(ENTRIES))
 
 
-def test_the_commands(folder, tmp_path, monkeypatch):
+def test_the_commands_export_and_import_an_archive(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
     ended = run(main, ["export", "warc", "-c", str(folder), "-o", "e.warc.gz", "--cdxj"])
@@ -423,7 +425,7 @@ def test_the_commands(folder, tmp_path, monkeypatch):
 
 
 @given(st.binary(max_size=200))
-def test_reading_an_answer_is_total(block):
+def test_reading_a_response_never_raises(block):
     http_answer(block)
     http_answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + block)
 
@@ -432,7 +434,7 @@ def test_reading_an_answer_is_total(block):
     "line", ["HTTP/1.1 \xb200 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1", "ICY 200 OK", "HTTP/1.1\n200 OK"]
 )
 def test_a_status_line_without_three_digits_is_no_http_answer(line):
-    """What only looks like digits (a superscript, say) is none: found by fuzzing."""
+    """Superscript digits are not digits: found by fuzzing."""
     assert http_answer(line.encode("latin-1") + b"\r\n\r\nbody") is None
 
 
@@ -442,5 +444,5 @@ def test_rfc9112_chunks_are_joined(parts):
     assert decode_chunks(body) == b"".join(parts)
 
 
-def test_a_body_without_chunks_stays():
+def test_a_body_without_chunks_is_unchanged():
     assert decode_chunks(b"<p>no chunks") == b"<p>no chunks"

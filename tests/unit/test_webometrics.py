@@ -1,4 +1,4 @@
-"""Indicators, companion set and connectivity: by hand on a small web, by networkx and plain loops on random ones."""
+"""Indicators, companion sites and connectivity, checked by hand on a small web and with networkx and slow code."""
 
 import math
 from itertools import combinations
@@ -52,12 +52,12 @@ def found(folder):
     return survey_of(folder)
 
 
-def test_figures_by_hand(found):
+def test_figures_equal_a_calculation_by_hand(found):
     a, b, c = found.figures
     # a.cz: 3 documents. In: B->A, BP->A1 (copy is BP; old is A1), C->A. Out: A->B, A1->BP
     # (b.cz/p is www.b.cz/p), A1->B.
     assert (a.fetched, a.in_links, a.in_units, a.out_links, a.out_units) == (3, 3, 2, 3, 1)
-    assert a.self_links == 4  # A->A1, A->A2, A1->A, A2->A1 by the redirect
+    assert a.self_links == 4  # A->A1, A->A2, A1->A, A2->A1 through the redirect
     assert (a.out_companion, a.out_sites) == (4, 2)  # A->hub, A1->hub, A1->google, A2->hub/z
     assert (b.fetched, b.in_links, b.out_links, b.self_links, b.out_companion) == (2, 3, 2, 1, 2)
     assert (c.fetched, c.in_links, c.out_links, c.self_links, c.out_companion) == (1, 0, 1, 0, 1)
@@ -68,10 +68,10 @@ def test_impact_factors_show_both_figures(found):
     assert (a.external_wif.linking, a.external_wif.documents, a.external_wif.value) == (3, 3, 1.0)  # B, BP, C
     assert (a.self_wif.linking, a.wif.linking) == (3, 6)  # A, A1, A2
     assert (b.external_wif.linking, b.wif.linking, b.external_wif.value) == (2, 3, 1.0)  # A, A1; B itself
-    assert (c.wif.linking, c.wif.documents, c.wif.value) == (0, 1, None), "of one page it is a count, and no factor"
+    assert (c.wif.linking, c.wif.documents, c.wif.value) == (0, 1, None), "with one page it is a count and not a factor"
 
 
-def test_document_models_by_hand(found):
+def test_document_models_equal_a_calculation_by_hand(found):
     # directories: a.cz -> b.cz twice as pages, and a.cz/x -> b.cz; b.cz -> a.cz, b.cz -> a.cz/x, c -> a.cz
     assert dict(found.totals) == {
         DocumentModel.PAGE: 6,
@@ -83,15 +83,15 @@ def test_document_models_by_hand(found):
 
 
 def test_companions_are_ranked_by_different_units(found):
-    said = [(site.name, site.kind, site.units, site.pages, site.links, site.back) for site in found.companions]
-    assert said == [
+    rows = [(site.name, site.kind, site.units, site.pages, site.links, site.back) for site in found.companions]
+    assert rows == [
         ("hub.org", CompanionClass.STRONG, 3, 5, 5, None),
         ("google.com", CompanionClass.GLOBAL, 1, 1, 1, None),
         ("lone.co.uk", CompanionClass.PRIVATE, 1, 1, 1, None),
     ]
 
 
-def test_connectivity_by_hand(found):
+def test_connectivity_equals_a_calculation_by_hand(found):
     everything = found.connectivity[0]
     assert (everything.sites, everything.arcs, everything.mutual) == (3, 3, 2)  # a->b, b->a, c->a
     assert everything.density == 0.5
@@ -100,7 +100,7 @@ def test_connectivity_by_hand(found):
     assert everything.weak == (3,)
 
 
-def test_co_links_and_suffixes_by_hand(found):
+def test_co_links_and_suffixes_equal_a_calculation_by_hand(found):
     # all three link to hub.org; b and c also to a
     assert [tuple(pair) for pair in found.couplings] == [(1, 2, 2), (0, 1, 1), (0, 2, 1)]
     assert found.co_inlinks == ()
@@ -118,7 +118,7 @@ def test_bundles_and_official_sites_are_vertex_sets(folder):
     assert (official.arcs, bundles.arcs) == (1, 1)  # c -> a; c -> {a, b}
 
 
-def test_the_global_list_takes_whole_domains_and_no_look_alikes(tmp_path):
+def test_the_global_list_matches_whole_domains(tmp_path):
     links = [
         "https://maps.google.com/x",
         "https://notgoogle.com/",
@@ -138,18 +138,18 @@ def test_a_companion_site_can_be_promoted(folder, found):
     assert "hub.org" not in {site.name for site in again.companions}
 
 
-def test_marks_are_kept_and_what_is_out_is_left_out(tmp_path):
+def test_marks_are_stored_and_excluded_sites_omitted(tmp_path):
     folder = stored(tmp_path / "c", WEB, [A, B, C])
     mark_sites(
         folder,
         [SiteMark("hub.org", SiteStatus.UNDECIDED, ("journal", "seen")), SiteMark("lone.co.uk", SiteStatus.OUT)],
         1.0,
     )
-    said = {site.name: (site.status, site.tags) for site in survey_of(folder).companions}
-    assert said == {"hub.org": (SiteStatus.UNDECIDED, ("journal", "seen")), "google.com": (SiteStatus.DISCOVERED, ())}
+    marks = {site.name: (site.status, site.tags) for site in survey_of(folder).companions}
+    assert marks == {"hub.org": (SiteStatus.UNDECIDED, ("journal", "seen")), "google.com": (SiteStatus.DISCOVERED, ())}
 
 
-def test_external_links_carry_their_surroundings(folder):
+def test_external_links_have_title_kind_and_anchor_text(folder):
     rows = {(row.source, row.target): row for row in external_links(folder)}
     row = rows[(canonical(A), canonical(B))]
     assert (row.title, row.kind, row.anchor) == ("A", "a", "to home")
@@ -159,11 +159,11 @@ def test_external_links_carry_their_surroundings(folder):
 def test_the_conceptual_model_counts_sets_and_relations(found):
     sets = {part.name: len(part.sites) for part in found.model.sets}
     assert sets == {"target": 3, "private": 1, "weak": 0, "strong": 1, "communicator": 0, "global": 1}
-    relation = next(one for one in found.model.relations if one.end == "strong")
+    relation = next(relation for relation in found.model.relations if relation.end == "strong")
     assert (relation.source, relation.links, relation.pairs, relation.density) == ("target", 5, 3, 1.0)
 
 
-def test_units_without_a_page_say_why(folder):
+def test_units_without_a_page_have_a_reason(folder):
     found = survey_of(folder, [unit_of(A), unit_of("https://hub.org/"), unit_of("https://nowhere.example/")])
     assert [record.state for record in found.method.units] == [
         "",
@@ -192,12 +192,12 @@ def test_classes_follow_the_rules(units, back, is_global, kind):
     assert class_of(units, back, True, CompanionRules(), 10) == "global"
 
 
-def test_strong_grows_with_the_target_set():
+def test_the_threshold_of_strong_grows_with_the_target_set():
     assert [strong_from(CompanionRules(), chosen) for chosen in (10, 60, 61, 1000)] == [3, 3, 4, 50]
 
 
 def drawn(seed, units=60, chosen=40, documents=600, links=3000):
-    """A random fragment: documents of units, some fetched, distinct links from fetched ones."""
+    """A random fragment: documents of units, some of them fetched, and distinct links of fetched documents."""
     rng = np.random.default_rng(seed)
     unit = np.sort(rng.integers(0, units, documents)).astype(np.int32)
     fetched = rng.random(documents) < 0.6
@@ -295,7 +295,7 @@ def test_connectivity_agrees_with_networkx(seed):
 
 
 @pytest.mark.parametrize("seed", [7, 8])
-def test_communicators_gain_what_networkx_says(seed):
+def test_the_gain_of_communicators_agrees_with_networkx(seed):
     fragment = drawn(seed, documents=400, links=110)
     links = unit_links(fragment, DocumentModel.PAGE)
     rules = CompanionRules(strong_least=2, strong_share=0.0, back_least=1)
@@ -329,7 +329,7 @@ def test_co_links_agree_with_plain_loops(seed):
         }
 
 
-def test_an_empty_fragment_has_figures_of_nothing():
+def test_an_empty_fragment_has_empty_figures():
     none = np.zeros(0, np.int64)
     fragment = WebFragment(
         (),
@@ -354,8 +354,8 @@ def test_an_empty_fragment_has_figures_of_nothing():
     assert math.isclose(sum(connectivity(links, (), 0)[0].strong), 0)
 
 
-def test_sites_that_all_link_to_all_have_co_links_too():
-    """A thousand dense sites once were too many pairs for a list of them."""
+def test_co_links_of_a_dense_web_are_computed():
+    """A list of all pairs was too large for a thousand dense sites."""
     size = 600
     source, end = np.divmod(np.arange(size * size), size)
     other = source != end

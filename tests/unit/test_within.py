@@ -1,4 +1,4 @@
-"""The learned order of one site's pages."""
+"""The learned order of a site's pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def sighting(path: str, anchor: str = "", depth: int = 1) -> Sighting:
 
 
 def taken(order: PageOrder) -> int | None:
-    """The first page of the order, which waits no longer; None: none waits."""
+    """Removes and returns the first page of the order, or None."""
     for number in order.best().tolist():
         order.drop(number)
         return number
@@ -27,16 +27,14 @@ def order_of(order: PageOrder) -> list[int]:
     return found
 
 
-def test_each_page_comes_once_and_none_is_forgotten():
+def test_each_page_is_returned_once():
     order = PageOrder()
     numbers = [order.offer(sighting(f"/a/{page}.html")) for page in range(150)]
     assert sorted(order_of(order)) == numbers
 
 
-def test_what_brought_links_brings_its_directory_forward():
-    """Pages of two directories, one by one; only /b brings anything: soon it alone is asked for,
-    but for each fifth page.
-    """
+def test_a_directory_whose_pages_have_links_comes_first():
+    """Of two directories only /b has links, so except for every fifth page only /b is requested."""
     order = PageOrder()
     for page in range(100):
         order.offer(sighting(f"/{'ab'[page % 2]}/{page}.html"))
@@ -48,7 +46,7 @@ def test_what_brought_links_brings_its_directory_forward():
     assert sum(number % 2 for number in asked[10:]) >= 30
 
 
-def test_siblings_in_words_speak_for_one_another():
+def test_pages_with_the_same_anchor_text_share_evidence():
     order = PageOrder()
     for page in range(60):
         order.offer(sighting(f"/x{page}.html", anchor="Members" if page % 3 else "Minutes"))
@@ -60,13 +58,13 @@ def test_siblings_in_words_speak_for_one_another():
     assert sum(number % 3 == 0 for number in asked) >= 15
 
 
-def test_nothing_known_is_breadth_first():
+def test_without_evidence_the_order_is_breadth_first():
     order = PageOrder()
     numbers = [order.offer(sighting(f"/{page}.html")) for page in range(20)]
     assert order_of(order) == numbers
 
 
-def test_a_page_that_names_links_comes_before_its_neighbours():
+def test_a_page_with_the_anchor_text_links_comes_first():
     order = PageOrder()
     for page in range(5):
         order.offer(sighting(f"/{page}.html"))
@@ -74,7 +72,7 @@ def test_a_page_that_names_links_comes_before_its_neighbours():
     assert taken(order) == links
 
 
-def test_the_same_history_gives_the_same_order_however_often_it_is_looked_at():
+def test_looking_at_the_order_does_not_change_it():
     def played(looks: int) -> list[int]:
         order = PageOrder()
         asked = []
@@ -95,7 +93,7 @@ def test_an_empty_order_has_no_next_page():
 
 
 @pytest.mark.parametrize("links", [0, 1, 10**9])
-def test_any_yield_is_taken(links: int):
+def test_any_yield_is_accepted(links: int):
     order = PageOrder()
     number = order.offer(sighting("/" + "\ud800é" * 400))
     order.drop(number)

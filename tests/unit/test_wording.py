@@ -1,4 +1,4 @@
-"""Plain words for people."""
+"""Texts for users: titles and durations."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from periplus.present.wording import duration, without_site_name
 
 
 @pytest.mark.parametrize("between", [" — ", " | ", " - ", " · ", " :: ", " » "])
-def test_the_ending_that_most_titles_share_is_left_out(between):
+def test_an_ending_of_most_titles_is_removed(between):
     titles = ["Docs", f"A{between}Docs", f"B - b{between}Docs", f"C{between}Docs", "D", ""]
     assert without_site_name(titles) == ["Docs", "A", "B - b", "C", "D", ""]
 
@@ -15,11 +15,11 @@ def test_the_ending_that_most_titles_share_is_left_out(between):
     "titles",
     [["A — X", "B — X", "C — X"], ["A — X", "B — X", "C — Y", "D — Z"], ["A", "B", "C", "D"], [], ["well-known"] * 9],
 )
-def test_other_titles_stay(titles):
+def test_other_titles_are_unchanged(titles):
     assert without_site_name(titles) == titles
 
 
-def test_a_million_titles_are_decided_by_a_sample():
+def test_many_titles_are_compared_by_a_sample():
     assert without_site_name(["A | X"] * 10_000)[0] == "A"
 
 
@@ -35,5 +35,5 @@ def test_a_million_titles_are_decided_by_a_sample():
         (273_600, "3 d 4 h"),
     ],
 )
-def test_a_time_is_told_in_its_two_largest_units(seconds, words):
+def test_a_duration_is_written_in_its_two_largest_units(seconds, words):
     assert duration(seconds) == words

@@ -1,4 +1,4 @@
-"""Terms are the same in index and query, in any language."""
+"""Terms of index and query, which agree in every language."""
 
 import random
 import unicodedata
@@ -29,7 +29,7 @@ LANGUAGES = st.sampled_from(["", "cs", "ru", "hu", "en", "de", "ja", "tr", "hi",
 
 
 def indexed_terms(text, language):
-    """The terms of a text in order, parted by blanks: what the index is given."""
+    """The terms of a text in order, separated by blanks, as in the index."""
     return " ".join(map(table(language).__getitem__, forms(text)))
 
 
@@ -61,13 +61,13 @@ def test_a_word_is_found_in_its_text(language, asked, text):
     assert any(terms[at : at + len(wanted)] == wanted for at in range(len(terms))), (wanted, terms)
 
 
-def test_other_letters_stay_other_words():
-    assert fold_form("мой") == "мой"  # й is not и
+def test_distinct_letters_are_not_folded():
+    assert fold_form("мой") == "мой"  # й differs from и
     assert fold_form("हिन्दी") == "हिन्दी"
     assert fold_form("が") == "が"
 
 
-def test_a_spelling_without_marks_is_told_from_one_that_lost_them():
+def test_a_spelling_without_marks_differs_from_a_folded_one():
     assert shown_forms(forms("Příliš prilis")) == {"příliš", "~prilis", "prilis"}
 
 
@@ -85,7 +85,7 @@ def test_terms_of_a_text_are_the_same_in_index_and_query(text, language):
 
 @given(TEXTS)
 @settings(max_examples=150)
-def test_forms_are_stable(text):
+def test_folding_is_idempotent(text):
     assert plain(plain(text)) == plain(text)
     assert fold_form(fold_form(text)) == fold_form(text)
     assert [form for word in forms(text) for form in forms(word)] == forms(text)
@@ -93,14 +93,14 @@ def test_forms_are_stable(text):
 
 @given(TEXTS)
 @settings(max_examples=100)
-def test_places_of_units_are_in_order_and_in_the_text(text):
+def test_positions_of_units_are_ascending_and_inside_the_text(text):
     end = 0
     for _, start, stop in units(text):
         assert end <= start < stop <= len(text)
         end = stop
 
 
-def test_every_language_that_has_a_stemmer_gives_terms():
+def test_every_language_with_a_stemmer_has_terms():
     for language in STEMMERS:
         assert indexed_terms("Testování lieben книгах könyvtárakban", language)
 
@@ -111,7 +111,7 @@ def test_every_language_that_has_a_stemmer_gives_terms():
     )
 )
 @settings(max_examples=150)
-def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(text):
+def test_forms_of_lines_equal_those_of_the_whole_text(text):
     word, units, _ = _patterns()
     whole = plain(text).replace("_", " ")
     assert forms(text) == [match[0] for match in (units if _HAS_UNPARTED.search(whole) else word).finditer(whole)]
@@ -119,7 +119,7 @@ def test_forms_cut_line_by_line_are_what_one_pattern_finds_in_the_whole_text(tex
 
 @given(TEXTS)
 @settings(max_examples=100)
-def test_spellings_are_each_form_and_its_plain_one(text):
+def test_spellings_are_each_form_and_its_folded_form(text):
     kept = {form[:WORD_CHARS] for form in forms(text * 8) if not is_run(form)}
     assert shown_forms(forms(text * 8)) == kept | {"~" + fold_form(form) for form in kept if fold_form(form) != form}
 
@@ -135,7 +135,7 @@ ODD_TEXTS = (
 )
 
 
-# of tables and beside them: marks, letters of two characters or of another one at the end of a word, digits, signs
+# characters inside and outside the tables: marks, letters that fold to two characters, final forms, digits, symbols
 LETTERS = (
     "aBc9 +#_.\n\t\x01\x02\u00e9\u00b6\u00df\u2014\u00ad\u0130\u4e2d-xyzZ+#"
     "ÄöŠжЁёΣσςάאש٣ع²ªŉǅǆ·÷\u0301\u0345\u05b4\u0640\u0f0b\u1e9e\u212b\ufb01"
@@ -143,7 +143,7 @@ LETTERS = (
 
 
 @pytest.mark.parametrize("language", ["en", "", "cs", "de", "ru", "el"])
-def test_blocks_are_cut_into_the_terms_and_spellings_of_their_forms(language):
+def test_the_cutter_gives_the_terms_and_spellings_of_blocks(language):
     cutter, rng = words.TextCutter("between"), random.Random(8)
     between = words.table(language)["between"]
     kinds = [BlockKind.PARAGRAPH] * 3 + [BlockKind.TITLE, BlockKind.ALT, BlockKind.CODE]
@@ -167,7 +167,7 @@ def test_blocks_are_cut_into_the_terms_and_spellings_of_their_forms(language):
 
 
 @pytest.mark.parametrize("language", ["en", "", "cs", "de", "ru", "el"])
-def test_pages_are_cut_into_the_terms_and_spellings_of_their_forms(language):
+def test_the_cutter_gives_the_terms_and_spellings_of_pages(language):
     cutter, rng = words.TextCutter(), random.Random(7)
     letters = LETTERS
     made = ["".join(rng.choices(letters, k=rng.randint(0, 30))) for _ in range(2_000)]
@@ -180,7 +180,7 @@ def test_pages_are_cut_into_the_terms_and_spellings_of_their_forms(language):
         assert cutter.spellings("of") == ""
 
 
-def test_words_are_forgotten_when_there_are_too_many(monkeypatch):
+def test_the_cache_of_words_is_limited(monkeypatch):
     monkeypatch.setattr(words, "KEPT_WORDS", 50)
     cutter = words.TextCutter()
     for number in range(30):
@@ -189,13 +189,13 @@ def test_words_are_forgotten_when_there_are_too_many(monkeypatch):
         assert cutter.terms(text, "en").split() == [words.table("en")[form] for form in forms(text)]
 
 
-def test_no_character_is_a_mark_where_none_is_looked_for():
+def test_every_combining_mark_is_part_of_a_character():
     _, _, character = words._patterns()
     marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
     assert character.fullmatch("a" + "".join(marks))
 
 
-def test_two_forms_with_one_plain_spelling_show_it_once():
+def test_two_forms_with_the_same_folded_spelling_list_it_once():
     cutter = words.TextCutter()
     cutter.begin_page()
     cutter.terms("Où va-t-on, oú, ou où ?", "fr")

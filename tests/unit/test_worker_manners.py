@@ -1,7 +1,4 @@
-"""How does a worker treat hosts that fail, refuse and send it away?
-
-On a clock that is told, with answers from a script.
-"""
+"""A worker and hosts that fail, refuse or redirect, with a fake clock and scripted responses."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ Answers = Callable[[Request], Scripted]
 def crawled(
     folder: Path, answers: Answers, *starts: str, clock: FakeClock | None = None, **values: object
 ) -> tuple[FakeTransport, float]:
-    """A crawl of what these starts lead to, by one worker. Returns its transport and the seconds it took."""
+    """A crawl from these starts by one worker. Returns its transport and the duration in seconds."""
     clock = clock or FakeClock()
     chosen = settings_from({"sitemaps": False, "trap_window": 0, **values})
     if not schema.exists(folder):
@@ -75,17 +72,15 @@ def page(*targets: str, text: str = "") -> Scripted:
     )
 
 
-# an origin's failure
+# failures of an origin
 
 
 PLAIN, SECURE = "http://a.test:8080", "https://a.test:8080"
 
 
 @pytest.mark.parametrize("cause", [Cause.TLS, Cause.RESET, Cause.TIMEOUT, Cause.CONNECT])
-def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_path: Path, cause: Cause) -> None:
-    """Two depths of pages; the home page, and each of the first depth,
-    links to the port by the scheme that it does not speak.
-    """
+def test_a_scheme_that_fails_on_a_port_loses_no_page_of_the_other_scheme(tmp_path: Path, cause: Cause) -> None:
+    """The home page and each page of depth 1 link to the port with the scheme that it does not speak."""
 
     def answer(request: Request) -> Scripted:
         if request.url.startswith(SECURE):
@@ -106,12 +101,14 @@ def test_a_failing_scheme_of_a_port_costs_none_of_the_pages_of_the_other(tmp_pat
         "host-down",
         "robots-unreachable",
     }
-    assert len(asked(transport, SECURE + "/robots.txt")) == 2, "it never answered: no long siege, and once in a run"
+    assert len(asked(transport, SECURE + "/robots.txt")) == 2, (
+        "it never answered, so it is given up early and for the whole run"
+    )
     assert took_s < 45 * 0.7 + 15
 
 
-def test_the_failures_of_a_scheme_do_not_end_when_the_other_answers(tmp_path: Path) -> None:
-    """Pages of the one are read between the failures of the other."""
+def test_failures_of_a_scheme_accumulate_although_the_other_scheme_answers(tmp_path: Path) -> None:
+    """Pages of one scheme are read between failures of the other scheme."""
 
     def answer(request: Request) -> Scripted:
         if request.purpose is Purpose.ROBOTS:
@@ -133,7 +130,7 @@ def test_the_failures_of_a_scheme_do_not_end_when_the_other_answers(tmp_path: Pa
     ), "host_strikes"
 
 
-def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Path) -> None:
+def test_the_longer_crawl_delay_of_two_schemes_applies_to_their_host(tmp_path: Path) -> None:
     def answer(request: Request) -> Scripted:
         if request.purpose is Purpose.ROBOTS:
             delay = 3 if request.url.startswith(PLAIN) else 1
@@ -152,8 +149,8 @@ def test_the_longer_crawl_delay_of_two_schemes_holds_for_their_host(tmp_path: Pa
     assert len(times) == 7 and min(later - earlier for earlier, later in itertools.pairwise(times)) >= 3
 
 
-def test_a_longer_crawl_delay_counts_from_the_answer_that_named_it(tmp_path: Path) -> None:
-    """The request for robots.txt started under the shorter delay, and took two seconds."""
+def test_a_longer_crawl_delay_counts_from_the_robots_txt_response(tmp_path: Path) -> None:
+    """The request for robots.txt started with the shorter delay and took two seconds."""
 
     def answer(request: Request) -> Scripted:
         if request.purpose is Purpose.ROBOTS:
@@ -165,7 +162,7 @@ def test_a_longer_crawl_delay_counts_from_the_answer_that_named_it(tmp_path: Pat
     assert first - (robots + 2.0) >= 6.999 and second - first >= 6.999
 
 
-def test_sitemap_indexes_that_name_one_another_without_end_are_followed_three_deep(tmp_path: Path) -> None:
+def test_endless_sitemap_indexes_are_followed_three_levels_deep(tmp_path: Path) -> None:
     def answer(request: Request) -> Scripted:
         if request.purpose is Purpose.ROBOTS:
             return Scripted(b"Sitemap: /0.xml", headers=(("content-type", "text/plain"),))
@@ -177,16 +174,16 @@ def test_sitemap_indexes_that_name_one_another_without_end_are_followed_three_de
 
     transport, _ = crawled(tmp_path, answer, PLAIN + "/", sitemaps=True)
     asked_for = [request.url for _, request in transport.started if request.purpose is Purpose.SITEMAP]
-    assert asked_for == [f"{PLAIN}/{number}.xml" for number in range(4)], "the one in robots.txt and three below it"
+    assert asked_for == [f"{PLAIN}/{number}.xml" for number in range(4)], (
+        "the sitemap in robots.txt and three levels below"
+    )
 
 
 # connections
 
 
 @pytest.mark.parametrize("lost", ["robots.txt", "page", "all pages"])
-def test_a_request_lost_with_a_kept_connection_is_repeated_after_the_delay_and_is_no_failure(
-    tmp_path: Path, lost: str
-) -> None:
+def test_a_request_lost_with_a_kept_connection_is_repeated_and_is_no_failure(tmp_path: Path, lost: str) -> None:
     seen: set[str] = set()
 
     def answer(request: Request) -> Scripted:
@@ -203,14 +200,14 @@ def test_a_request_lost_with_a_kept_connection_is_repeated_after_the_delay_and_i
     assert len(times) == 4 + len(seen)
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 2.0
     with contextlib.closing(sqlite3.connect(tmp_path / "collection.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM visit").fetchone() == (4,), "the lost one is none"
+        assert connection.execute("SELECT count(*) FROM visit").fetchone() == (4,), "the lost request is not stored"
 
 
-# what a server asks for
+# requests of a server to wait
 
 
-def test_a_wait_of_a_day_ends_the_host_at_once(tmp_path: Path) -> None:
-    """For robots.txt and for a page; the others go on, and the run does not wait."""
+def test_a_retry_after_of_a_day_gives_the_host_up(tmp_path: Path) -> None:
+    """On robots.txt and on a page. Other hosts continue, and the run does not wait."""
     day = Scripted(status=503, headers=(("retry-after", "86400"),))
 
     def answer(request: Request) -> Scripted:
@@ -240,10 +237,10 @@ def test_a_wait_of_a_day_ends_the_host_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("times", "wait", "most_s"), [(2, "2", 60.0), (1, "3", 45.0)])
-def test_a_wait_that_is_kept_does_not_slow_the_host_for_good(
+def test_refusals_with_retry_after_do_not_slow_the_host_permanently(
     tmp_path: Path, times: int, wait: str, most_s: float
 ) -> None:
-    """Six pages, each refused before it is given."""
+    """Each of six pages is refused before it is served."""
     seen: dict[str, int] = {}
 
     def answer(request: Request) -> Scripted:
@@ -268,7 +265,7 @@ def cookie_wall(*cookies: str) -> Scripted:
     return Scripted(status=302, headers=(("location", "/wall"), *(("set-cookie", cookie) for cookie in cookies)))
 
 
-def test_a_redirect_to_itself_that_sets_cookies_is_followed_with_them_once(tmp_path: Path) -> None:
+def test_a_redirect_to_itself_that_sets_cookies_is_followed_once_with_them(tmp_path: Path) -> None:
     def answer(request: Request) -> Scripted:
         if not request.url.endswith("/wall"):
             return Scripted(status=404) if request.purpose is Purpose.ROBOTS else page("/wall", "/other")
@@ -294,7 +291,7 @@ def test_a_redirect_to_itself_that_sets_cookies_is_followed_with_them_once(tmp_p
 
 
 @pytest.mark.parametrize("cookies", [(), ("seen=1",), ("seen",)])
-def test_a_redirect_to_itself_without_end_ends(tmp_path: Path, cookies: tuple[str, ...]) -> None:
+def test_an_endless_redirect_to_itself_ends(tmp_path: Path, cookies: tuple[str, ...]) -> None:
     def answer(request: Request) -> Scripted:
         return Scripted(status=404) if request.purpose is Purpose.ROBOTS else cookie_wall(*cookies)
 
@@ -303,7 +300,7 @@ def test_a_redirect_to_itself_without_end_ends(tmp_path: Path, cookies: tuple[st
     assert len(transport.started) == 2 + (cookies == ("seen=1",))
 
 
-# names of one address
+# hosts at a shared IP address
 
 
 def starts_by(transport: FakeTransport, key: Callable[[Request], object]) -> dict[object, list[float]]:
@@ -316,8 +313,8 @@ def starts_by(transport: FakeTransport, key: Callable[[Request], object]) -> dic
 @pytest.mark.parametrize(
     ("names", "most", "takes_turns"), [(12, 8, True), (3, 1, True), (8, 8, False), (12, 100, False)]
 )
-def test_many_names_of_one_address_take_turns_there(tmp_path: Path, names: int, most: int, takes_turns: bool) -> None:
-    """FakeTransport answers for all of them from one address. It is known from the first answer on."""
+def test_many_hosts_at_an_address_take_turns(tmp_path: Path, names: int, most: int, takes_turns: bool) -> None:
+    """FakeTransport answers from the same address for all hosts, which is known after the first response."""
 
     def answer(request: Request) -> Scripted:
         return (

@@ -1,7 +1,4 @@
-"""What does a worker do when time does not pass as it should?
-
-It is stopped for longer than its lease; the clock is set forward and back.
-"""
+"""A worker that is suspended longer than its lease, or whose clock is set forward or back."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ HOUR_S, DAY_S = 3600.0, 86_400.0
 
 @dataclass
 class SkewedClock(FakeClock):
-    """Its time of day is set forward and back; its seconds are as long as ever."""
+    """A clock whose time of day can be set. The monotonic time is unaffected."""
 
     skew_s: float = 0.0
 
@@ -56,7 +53,7 @@ def answer(request: Request) -> Scripted:
 
 
 class Meddling:
-    """A store all of whose answers may come late: what the test does to time, it does before or after them."""
+    """A store that calls a function of the test before and after each method, to change the time."""
 
     def __init__(self, store: SqliteCrawlStore, meddle) -> None:
         self._store, self._meddle = store, meddle
@@ -77,7 +74,7 @@ class Meddling:
 
 @dataclass
 class WatchedTransport(FakeTransport):
-    """Notes how old the last proof of a lease was when each request started."""
+    """Records the age of the last proof of a lease at the start of each request."""
 
     proof: list[float] = None
     ages: list[float] = None
@@ -101,10 +98,9 @@ def settings() -> Settings:
 def crawled(
     folder: Path, clock: FakeClock, meddle, turns: int = 100_000, script=answer, kind=WatchedTransport
 ) -> WatchedTransport:
-    """A crawl of all pages by one worker, in as much time as it takes;
-    meddle(place) is called at each turn of the store.
+    """A crawl of all pages by one worker. meddle(place) is called around each call of the store.
 
-    turns: looks at whether to stop, after which it is told to.
+    turns: number of loops after which the worker is stopped.
     """
     chosen, proof = settings(), [clock.monotonic()]
     if not schema.exists(folder):
@@ -154,18 +150,18 @@ def read(folder: Path, select: str) -> list[tuple]:
 
 
 def gaps(*transports: FakeTransport) -> list[float]:
-    """Seconds between the starts of two requests to a host, on the clock that nobody sets."""
+    """Seconds between the starts of two requests to a host, on the monotonic clock."""
     times: dict[str, list[float]] = {}
     for when, request in itertools.chain.from_iterable(transport.started for transport in transports):
         times.setdefault(host_name(request.url), []).append(when)
-    return [later - earlier for ones in times.values() for earlier, later in itertools.pairwise(ones)]
+    return [later - earlier for starts in times.values() for earlier, later in itertools.pairwise(starts)]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over(tmp_path: Path, seed: int) -> None:
-    """Stopped at random moments for up to twice its lease.
+def test_a_suspended_worker_starts_no_request_after_its_lease(tmp_path: Path, seed: int) -> None:
+    """It is suspended at random moments for up to twice its lease.
 
-    A request starts only while the last proof of its lease leaves it time to end.
+    A request starts only if it can end within the proven lease.
     """
     rng, clock = random.Random(seed), FakeClock()
 
@@ -178,27 +174,27 @@ def test_a_worker_that_was_stopped_starts_nothing_under_a_lease_that_may_be_over
     assert min(gaps(transport)) >= DELAY_S - 1e-6
 
 
-def test_what_was_started_under_a_lease_that_is_lost_is_withdrawn(tmp_path: Path) -> None:
-    """It may not have been sent yet: a commit that took long comes between."""
+def test_requests_of_a_lost_lease_are_withdrawn(tmp_path: Path) -> None:
+    """They may not have been sent yet, because of a slow commit."""
     clock, commits = FakeClock(), itertools.count()
 
-    def bury(place: str) -> None:
+    def expire(place: str) -> None:
         if place == "before commit" and next(commits) == 10:
             with contextlib.closing(schema.connect(tmp_path)) as connection:
                 (name,) = connection.execute("SELECT name FROM worker").fetchone()
             with contextlib.closing(SqliteCrawlStore(tmp_path, 1, settings().budget, settings().storage)) as other:
                 other.leave(name, clock.now())
 
-    transport = crawled(tmp_path, clock, bury, script=lambda request: replace(answer(request), took_s=0.4))
+    transport = crawled(tmp_path, clock, expire, script=lambda request: replace(answer(request), took_s=0.4))
     assert 0 < len(transport.withdrawn) < HOSTS + 1
     assert min(gaps(transport)) >= DELAY_S - 1e-6
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_what_it_holds(
+def test_after_a_failover_a_worker_starts_nothing_before_it_renews_its_leases(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it leased last the successor may not know: the host is free there, and may be another's by then."""
+    """The new primary may not know the latest leases, so another worker may have the host."""
     rng, start, failovers, early = random.Random(seed), WatchedTransport.start, itertools.count(1), []
     latest, at_commit = [0], [0]
 
@@ -220,8 +216,8 @@ def test_a_worker_whose_database_was_succeeded_starts_nothing_before_it_asked_wh
 
 
 @pytest.mark.parametrize("took_s", [0.7, 2.0])
-def test_a_host_of_others_is_never_asked_twice_at_once_however_long_it_takes(tmp_path: Path, took_s: float) -> None:
-    """Longer than the delay: the next request waits for the answer, and for the delay after its first byte."""
+def test_a_foreign_host_never_gets_two_concurrent_requests(tmp_path: Path, took_s: float) -> None:
+    """The response takes longer than the delay. The next waits for its end and for the delay after its first byte."""
     slow = crawled(
         tmp_path, FakeClock(), lambda place: None, script=lambda request: replace(answer(request), took_s=took_s)
     )
@@ -231,10 +227,10 @@ def test_a_host_of_others_is_never_asked_twice_at_once_however_long_it_takes(tmp
 
 @pytest.mark.parametrize("held_up_s", [0.05, 0.1, 0.125, 0.2])
 @pytest.mark.parametrize("turns", range(15, 20))
-def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(
+def test_a_worker_delayed_before_leasing_requests_no_host_too_early(
     tmp_path: Path, turns: int, held_up_s: float
 ) -> None:
-    """Hosts come with seconds to wait, from the moment of the lease: not from one before it."""
+    """The remaining delay of a host counts from its lease."""
     clock = FakeClock()
     first = crawled(tmp_path, clock, lambda place: None, turns=turns)
 
@@ -245,8 +241,8 @@ def test_a_worker_that_was_kept_waiting_before_it_leased_asks_no_host_too_soon(
 
 
 @pytest.mark.parametrize("leap_s", [-DAY_S, -HOUR_S, -5.0, 5.0, HOUR_S, 30 * DAY_S])
-def test_a_clock_that_is_set_costs_no_page_no_politeness_and_little_time(tmp_path: Path, leap_s: float) -> None:
-    """Once in the middle of the crawl, by a user, by a server of time, or because the machine slept."""
+def test_setting_the_clock_costs_no_page_no_politeness_and_little_time(tmp_path: Path, leap_s: float) -> None:
+    """It is set once during the crawl, as by a user, by NTP, or after a suspension of the machine."""
     calm = crawled(tmp_path / "calm", FakeClock(), lambda place: None)
     clock, calls = SkewedClock(), itertools.count()
 
@@ -263,8 +259,8 @@ def test_a_clock_that_is_set_costs_no_page_no_politeness_and_little_time(tmp_pat
 
 
 @pytest.mark.parametrize("leap_s", [-10 * DAY_S, -HOUR_S, HOUR_S, 30 * DAY_S])
-def test_a_clock_that_was_set_between_two_runs_keeps_nobody_waiting(tmp_path: Path, leap_s: float) -> None:
-    """When a host may be asked next is kept by the time of day: a time that lies too far ahead is none that we gave."""
+def test_setting_the_clock_between_two_runs_causes_no_wait(tmp_path: Path, leap_s: float) -> None:
+    """The next request time of a host is stored as time of day. A time too far in the future is ignored."""
     clock = SkewedClock()
     crawled(tmp_path, clock, lambda place: None, turns=20)
     assert len(read(tmp_path, "SELECT id FROM url WHERE reason = 'waiting'")) > HOSTS
@@ -273,8 +269,8 @@ def test_a_clock_that_was_set_between_two_runs_keeps_nobody_waiting(tmp_path: Pa
     assert crawled(tmp_path, clock, lambda place: None).took_s < 60.0
 
 
-def test_a_worker_gives_hosts_to_one_that_joins_within_two_looks(tmp_path: Path) -> None:
-    """With few hosts; one that came or ran dry waited a second and a commit for them."""
+def test_a_worker_gives_hosts_to_a_new_worker_within_two_loops(tmp_path: Path) -> None:
+    """Before, a new or idle worker waited a second and a commit for hosts if there were few."""
     clock, looks = FakeClock(), itertools.count()
     came: list[tuple[SqliteCrawlStore, str, float]] = []
     waited: list[float] = []
@@ -295,27 +291,27 @@ def test_a_worker_gives_hosts_to_one_that_joins_within_two_looks(tmp_path: Path)
     assert waited and waited[0] <= 2 * TICK_S + 0.01
 
 
-def test_a_clock_that_was_set_back_keeps_no_free_host_waiting_and_cuts_no_wait_short(tmp_path: Path) -> None:
-    """Two workers' stores: the one that sees it first moves what is kept, the other leaves it alone."""
+def test_setting_the_clock_back_delays_no_free_host_and_shortens_no_wait(tmp_path: Path) -> None:
+    """Of two workers, the first to notice adjusts the stored times, and the other does not."""
     schema.create(tmp_path)
     run_id = runs.begin_run(tmp_path, "crawl", STARTS, settings(), 0.0)
-    one, other = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().storage) for _ in range(2))
-    one.offer([candidate(url) for url in STARTS], (), 5.0)
-    names = [store.join(os.getpid(), 100_000.0) for store in (one, other)]
-    leases = one.lease(names[0], [host.host_id for host in one.ready(9, 0.0, 100_000.0)], 100_000.0)
-    one.commit(names[0], batch(hosts=[state(lease, 30.0) for lease in leases]), 100_001.0)
-    other.commit(names[1], batch(), 100_001.0)
-    assert (one.ready(9, 0.0, 100_001.0), other.ready(9, 0.0, 100_001.5)) == ([], [])
-    for store in (one, other):
+    first, second = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().storage) for _ in range(2))
+    first.offer([candidate(url) for url in STARTS], (), 5.0)
+    names = [store.join(os.getpid(), 100_000.0) for store in (first, second)]
+    leases = first.lease(names[0], [host.host_id for host in first.ready(9, 0.0, 100_000.0)], 100_000.0)
+    first.commit(names[0], batch(hosts=[state(lease, 30.0) for lease in leases]), 100_001.0)
+    second.commit(names[1], batch(), 100_001.0)
+    assert (first.ready(9, 0.0, 100_001.0), second.ready(9, 0.0, 100_001.5)) == ([], [])
+    for store in (first, second):
         assert store.ready(9, 0.0, 50_002.0) == []
         assert store.ready(9, 0.0, 50_029.0) == []
-    for store in (one, other):
+    for store in (first, second):
         assert len(store.ready(9, 0.0, 50_032.0)) == HOSTS
         store.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_clock_that_is_set_all_the_time_ends_no_crawl(tmp_path: Path, seed: int) -> None:
+def test_a_clock_that_is_set_often_does_not_end_a_crawl(tmp_path: Path, seed: int) -> None:
     rng, clock = random.Random(seed), SkewedClock()
 
     def leap(place: str) -> None:
@@ -327,9 +323,7 @@ def test_a_clock_that_is_set_all_the_time_ends_no_crawl(tmp_path: Path, seed: in
 
 @pytest.mark.parametrize("begins", [4, 40])
 def test_a_pause_longer_than_the_lease_starts_nothing_and_keeps_the_worker(tmp_path: Path, begins: int) -> None:
-    """What is under way when it begins is stored; no host stays held;
-    and the worker is back at once when it is over.
-    """
+    """Running requests are stored, no host stays leased, and the worker continues immediately after the pause."""
     clock, looks, home, seen = FakeClock(), itertools.count(), FolderHome(tmp_path), {}
 
     def pause(place: str) -> None:
@@ -348,13 +342,13 @@ def test_a_pause_longer_than_the_lease_starts_nothing_and_keeps_the_worker(tmp_p
     assert [when for when in times if seen["paused"] + TICK_S < when < seen["resumed"]] == []
     assert min(when for when in times if when >= seen["resumed"]) <= seen["resumed"] + TICK_S + 0.01
     assert min(gaps(transport)) >= DELAY_S - 1e-6
-    assert len(transport.started) == HOSTS * (1 + PAGES), "nothing was asked twice"
-    assert not home.resume(clock.now()), "nothing is left of the pause"
+    assert len(transport.started) == HOSTS * (1 + PAGES), "no page was requested twice"
+    assert not home.resume(clock.now()), "the pause is over"
 
 
 @pytest.mark.parametrize("reading_s", [0.0, 0.4])
-def test_an_answer_is_stored_within_a_second_however_long_others_take_to_be_read(tmp_path, reading_s) -> None:
-    """So a kill costs what is in flight and the answers of one second."""
+def test_a_response_is_stored_within_a_second_although_others_are_slow_to_read(tmp_path, reading_s) -> None:
+    """So a kill loses only requests in flight and the responses of one second."""
     clock, unstored, worst = FakeClock(), [], []
 
     class Slow(WatchedTransport):
