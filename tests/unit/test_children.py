@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from periplus.api.cache import LruCache
-from periplus.children import Command, ProgressLines, RunnerLink, finish_child, send, start_child, stop_child
+from periplus.children import (
+    TELL_EVERY_S,
+    Command,
+    ProgressLines,
+    RunnerLink,
+    finish_child,
+    send,
+    start_child,
+    stop_child,
+)
 from periplus.model.job import JobProgress
 
 # a child that writes a note, waits for the end of its input, and writes the last message
@@ -91,7 +100,7 @@ def test_a_link_without_a_reader_reports_it() -> None:
     link = RunnerLink(write)
     assert link.tell(JobProgress(1, 2, "a"))
     os.close(read)
-    link._sent_at = 0.0
+    time.sleep(TELL_EVERY_S)
     assert not link.tell(JobProgress(2, 2, "b"))
     os.close(write)
 

@@ -1,6 +1,7 @@
 """The Python interface of a collection."""
 
 import contextlib
+import os
 import sys
 import time
 
@@ -12,8 +13,9 @@ from periplus.api.comparison import compare_runs
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHER_PAGES
 from periplus.model.visit import Reason, State
-from periplus.settings import settings_from
-from periplus.store.sqlite import runs, schema
+from periplus.settings import Budget, Storage, settings_from
+from periplus.store.sqlite import reading, runs, schema
+from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.listing import status_range
 from stored import page, stored
 
@@ -163,11 +165,12 @@ def test_a_status_class_is_a_range():
             status_range(wrong)
 
 
-def test_the_report_lists_broken_links_and_redirects(collection):
+def test_the_report_lists_broken_links_and_redirects(folder):
     from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
 
-    data = report_data(collection._connection, "", RankOrder(), 0.0)
+    with contextlib.closing(reading.connect(folder)) as connection:
+        data = report_data(connection, "", RankOrder(), 0.0)
     dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.broken]
     assert dead == [
         ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
@@ -197,8 +200,8 @@ def test_links_to_a_redirect_loop_are_broken(tmp_path):
     from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
 
-    with periplus.open(folder) as collection:
-        dead = report_data(collection._connection, "", RankOrder(), 0.0).broken
+    with contextlib.closing(reading.connect(folder)) as connection:
+        dead = report_data(connection, "", RankOrder(), 0.0).broken
     assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
 
 
@@ -249,13 +252,14 @@ def test_a_single_run_cannot_be_compared_and_the_error_says_what_to_do(folder):
         compare_runs(folder)
 
 
-def test_during_a_crawl_the_map_ends_at_the_last_complete_depth(tmp_path, monkeypatch):
+def test_during_a_crawl_the_map_ends_at_the_last_complete_depth(tmp_path):
     web = {HOME: page("Home", "/a", "/b"), "https://e.org/a": page("A", "/c"), "https://e.org/b": page("B")}
     folder = stored(tmp_path, web, [HOME], state="running")
     with periplus.open(folder) as collection:
         stopped = collection.map()
-        monkeypatch.setattr("periplus.store.sqlite.reading.is_being_crawled", lambda connection, now: True)
-        running = collection.map()
+        with contextlib.closing(SqliteCrawlStore(folder, 1, Budget(), Storage())) as store:
+            store.join(os.getpid(), time.time())
+            running = collection.map()
     assert (stopped.complete_to, stopped.shown_depth, stopped.depth) == (1, -1, 2)
     assert (running.complete_to, running.shown_depth) == (1, 1)
     assert "running; complete down to depth 1" in "\n".join(running.head())
@@ -273,27 +277,24 @@ def test_a_crawl_can_write_while_a_collection_is_read(folder):
 
 
 def test_a_time_limit_stops_a_long_query(folder):
-    from periplus.store.sqlite import reading
-
     with (
-        periplus.open(folder, time_limit_s=0.05) as collection,
+        contextlib.closing(reading.connect(folder)) as connection,
         pytest.raises(StoreError, match=r"longer than 0\.05 s"),
-        reading.limit_reads(collection._connection, 0.05),
+        reading.limit_reads(connection, 0.05),
     ):
-        collection._connection.execute(
+        connection.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
         ).fetchone()
 
 
-def test_a_time_limit_counts_cpu_time(folder, monkeypatch):
+def test_a_time_limit_counts_cpu_time(folder):
     """A query that waits, as on a loaded machine, is not stopped."""
-    from periplus.store.sqlite import reading
-
-    monkeypatch.setattr(reading, "LIMIT_STEPS", 1)
+    steps = 3 * reading.LIMIT_STEPS
     with contextlib.closing(reading.connect(folder)) as connection, reading.limit_reads(connection, 0.5):
         connection.create_function("wait", 0, lambda: time.sleep(0.3) or 1)
         question = (
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT sum(wait()) FROM n"
+            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {steps}) "
+            f"SELECT sum(wait()) FROM n WHERE i % {steps // 3} = 0"
         )
         assert connection.execute(question).fetchone() == (3,)
 

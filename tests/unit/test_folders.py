@@ -12,6 +12,7 @@ from periplus.acquire.folders import FolderTransport, is_path, starts_of
 from periplus.acquire.transport import Wire
 from periplus.document.formats.table import may_be_read
 from periplus.errors import InvalidUrl, UsageError
+from periplus.model.ports import Transport
 from periplus.model.visit import Cut, Purpose, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import FetchLimits, Identity
@@ -56,9 +57,13 @@ def site(tmp_path: Path) -> Path:
     return root
 
 
-def transport(site: Path, limits: FetchLimits = FetchLimits()) -> FolderTransport:  # noqa: B008 - frozen
+def transport(
+    site: Path,
+    limits: FetchLimits = FetchLimits(),  # noqa: B008 - frozen
+    network: Transport | None = None,
+) -> FolderTransport:
     wire = Wire(limits, Identity(), 8, frozenset(), may_be_read, may_be_read)
-    return FolderTransport(Nowhere(), {HostKey("site.alt:80"): site}, wire, SystemClock())
+    return FolderTransport(network or Nowhere(), {HostKey("site.alt:80"): site}, wire, SystemClock())
 
 
 def answer(site: Path, path: str, purpose: Purpose = Purpose.PAGE, etag: str = "", limits: FetchLimits | None = None):
@@ -140,13 +145,14 @@ def test_a_long_file_is_cut_at_the_limit(site):
 
 
 def test_other_hosts_go_to_the_network(site):
-    wire = transport(site)
+    nowhere = Nowhere()
+    wire = transport(site, network=nowhere)
     wire.start(Request(Url("http://example.org/")))
     wire.start(Request(Url("http://other.alt/")))
-    assert wire._inner.asked == ["http://example.org/", "http://other.alt/"]
+    assert nowhere.asked == ["http://example.org/", "http://other.alt/"]
     assert wire.wait(0.0) == ()
     wire.close()
-    assert wire._inner.closed
+    assert nowhere.closed
 
 
 def test_starts_are_folders_files_or_urls(site, monkeypatch):

@@ -234,20 +234,13 @@ def test_a_document_that_is_too_long_as_html_is_cut_and_reported(monkeypatch):
 def test_limits_of_every_format_are_reported(monkeypatch):
     monkeypatch.setattr(rtf, "TEXT_CHARS", 3)
     assert document(rb"{\rtf1 abc def}", "application/rtf").fault.startswith("long: more than 3 characters")
-    monkeypatch.setattr(markdown, "TEXT_CHARS", 3)
-    assert (
-        document(b"abc [d](http://e.org/)", "text/markdown").fault
-        == "long: the text after 3 characters was read as plain text"
-    )
-    monkeypatch.setattr(archive_formats, "CHAPTERS_MOST", 1)
-    assert document(
-        epub({"a.xhtml": "<html><body>a</body></html>", "b.xhtml": "<html><body>b</body></html>"}, "x"),
-        "application/epub+zip",
-    ).fault == ("long: 1 of 2 chapters were read")
-    monkeypatch.setattr(feed, "ENTRIES_MOST", 1)
-    entries = b"<item><title>a</title></item><item><title>b</title></item>"
+    long = b"abc " * (markdown.TEXT_CHARS // 4) + b"[d](http://e.org/)"
+    assert document(long, "text/markdown").fault == "long: the text after 1,000,000 characters was read as plain text"
+    chapters = {f"{n}.xhtml": "<html><body>a</body></html>" for n in range(archive_formats.CHAPTERS_MOST + 1)}
+    assert document(epub(chapters, "x"), "application/epub+zip").fault == "long: 2000 of 2001 chapters were read"
+    entries = b"<item><title>a</title></item>" * (feed.ENTRIES_MOST + 1)
     assert document(b"<rss><channel>" + entries + b"</channel></rss>", "application/rss+xml").bounds == (
-        "more than 1 entries",
+        f"more than {feed.ENTRIES_MOST:,} entries",
     )
 
 

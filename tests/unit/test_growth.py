@@ -10,8 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.ui import watching
-from periplus.ui.watching import Growth, Watchers, branch_of
+from periplus.ui.watching import BRANCHES, Growth, Watchers, branch_of
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -54,12 +53,11 @@ def test_growth_since_the_last_view_is_shown_once() -> None:
     assert [branch.grown for branch in grown.tree().branches] == [0, 0]
 
 
-def test_endless_directories_need_bounded_memory(monkeypatch) -> None:
-    monkeypatch.setattr(watching, "BRANCHES", 10)
+def test_endless_directories_need_bounded_memory() -> None:
     grown = Growth()
-    grown.add((f"https://e.org/{n}/x", 1) for n in range(100))
-    assert len(grown.pages) == 10
-    assert grown.tree().branches[0].pages == 100
+    grown.add((f"https://e.org/{n}/x", 1) for n in range(2 * BRANCHES))
+    assert len(grown.pages) == BRANCHES
+    assert grown.tree().branches[0].pages == 2 * BRANCHES
 
 
 def test_a_second_run_adds_to_the_tree_of_the_first(tmp_path: Path) -> None:

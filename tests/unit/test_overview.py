@@ -36,6 +36,12 @@ SECOND = {HOME: page("Home", "/a", "/b", "/d"), f"{HOME}a": 404, f"{HOME}b": pag
 
 
 @pytest.fixture
+def patient_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A screen waits a minute for its overview."""
+    monkeypatch.setattr(live, "WAIT_S", 60.0)
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     stored(tmp_path / "e.periplus", FIRST, [HOME])
     stored(tmp_path / "e.periplus", SECOND, [HOME])
@@ -97,8 +103,7 @@ def test_the_first_repairs_are_severe_and_of_several_kinds() -> None:
     assert len(first_to_repair(notices.faults(1), 3)) == 1, "notices count if there is nothing else"
 
 
-def test_the_overview_has_faults_folders_and_unread_urls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "WAIT_S", 60.0)
+def test_the_overview_has_faults_folders_and_unread_urls(folder: Path, patient_screen: None) -> None:
     asking = client(folder)
     text = asking.get("/c/e/live").text
     overview = asking.get("/c/e/live?format=json").json()["overview"]
@@ -108,10 +113,7 @@ def test_the_overview_has_faults_folders_and_unread_urls(folder: Path, monkeypat
     assert 'href="/c/e/settings"' in text and 'href="/c/e/delete"' not in text.partition("</header>")[0]
 
 
-def test_the_overview_has_grades_with_the_issues_that_subtract_points(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "WAIT_S", 60.0)
+def test_the_overview_has_grades_with_the_issues_that_subtract_points(folder: Path, patient_screen: None) -> None:
     asking = client(folder)
     grades = asking.get("/c/e/live?format=json").json()["overview"]["grades"]
     text = asking.get("/c/e/live").text.partition('id="grades"')[2].partition("</section>")[0]
@@ -139,8 +141,7 @@ def test_the_overview_draws_grades_over_time(folder: Path) -> None:
     assert all(f">{one.field.value}<" in made["grades"] for one in overview.grades) and "Pages read" in made["runs"]
 
 
-def test_a_killed_crawl_has_an_overview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "WAIT_S", 60.0)
+def test_a_killed_crawl_has_an_overview(tmp_path: Path, patient_screen: None) -> None:
     stored(tmp_path / "k.periplus", FIRST, [HOME], state="running")
     assert client(tmp_path).get("/c/k/live?format=json").json()["overview"] is not None
 

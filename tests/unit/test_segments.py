@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
@@ -242,9 +243,7 @@ def test_any_exception_of_an_unreachable_storage_is_translated(tmp_path, monkeyp
 
     monkeypatch.setitem(sys.modules, "botocore.exceptions", types.SimpleNamespace(BotoCoreError=Away))
     storage = object_storage(f"memory://{tmp_path.name}-away")
-    monkeypatch.setattr(
-        storage._system, "pipe_file", lambda path, data: (_ for _ in ()).throw(Away("could not connect"))
-    )
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", lambda *_: (_ for _ in ()).throw(Away("could not connect")))
     writer = SegmentWriter(storage, "w", NOTE)
     writer.append(exchange(1, b"a"))
     with pytest.raises(

@@ -1,5 +1,6 @@
 """`report`, `diff` and `template` of a collection with several sites."""
 
+import contextlib
 import json
 
 import pytest
@@ -13,6 +14,7 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.audit import Severity
 from periplus.present.report import causes_of, sites_page, worst_first
+from periplus.store.sqlite import reading
 from stored import page, stored
 
 A, B, C = (f"https://{name}.org/" for name in "abc")
@@ -39,8 +41,7 @@ def run(*words):
 
 
 def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
-    with periplus.open(folder) as collection:
-        connection = collection._connection
+    with contextlib.closing(reading.connect(folder)) as connection:
         report = sites_report(connection, 0.0)
         assert [site.site for site in report.sites] == ["a.org", "b.org", "c.org"]
         for site in report.sites:
@@ -58,8 +59,9 @@ def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
 
 
 def test_the_worst_site_comes_first_with_the_command_for_its_report(folder):
+    with contextlib.closing(reading.connect(folder)) as connection:
+        report = sites_report(connection, 0.0)
     with periplus.open(folder) as collection:
-        report = sites_report(collection._connection, 0.0)
         source = collection.report(folder / "all.html").read_text("utf-8")
         alone = collection.report(folder / "one.html", "b.org").read_text("utf-8")
     assert worst_first(report)[0].site == "a.org"
@@ -133,6 +135,7 @@ def test_templates_are_searched_site_by_site(folder, tmp_path):
 
 
 def test_a_report_of_sites_without_pages_says_so(tmp_path):
-    with periplus.open(stored(tmp_path / "c.periplus", {B: 404, C: 404}, [B, C])) as collection:
-        source = sites_page(sites_report(collection._connection, 0.0))
+    folder = stored(tmp_path / "c.periplus", {B: 404, C: 404}, [B, C])
+    with contextlib.closing(reading.connect(folder)) as connection:
+        source = sites_page(sites_report(connection, 0.0))
     assert "No page was fetched" in source

@@ -48,11 +48,12 @@ class StoreWithWorker:
         run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
         self.store = SqliteCrawlStore(folder, run_id, Budget(), storage)
         self.worker = self.store.join(1, 0.0)
+        self.connection = schema.connect(folder)
 
     def visits(self, pages):
         """A batch of visits as a worker commits them. pages: (path, outcome, document)."""
         self.store.offer([candidate(HOME + path) for path, _, _ in pages], (), self.now)
-        run = self.store._connection.execute  # queued again, as for a refresh
+        run = self.connection.execute  # queued again, as for a refresh
         for path, _, _ in pages:
             run(
                 "UPDATE url SET reason = 'waiting', depth = NULL WHERE id = ? AND reason <> 'waiting'",
@@ -75,11 +76,11 @@ class StoreWithWorker:
         self.put((path, Fetched(200, HTML, body), document(body, text, **more)))
 
     def rows(self, query, *values):
-        return self.store._connection.execute(query, values).fetchall()
+        return self.connection.execute(query, values).fetchall()
 
     @property
     def contents(self):
-        return Contents(self.store._connection)
+        return Contents(self.connection)
 
 
 @pytest.fixture

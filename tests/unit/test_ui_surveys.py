@@ -21,7 +21,7 @@ from periplus.model.survey import CompanionRules, SiteStatus
 from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Surveys
-from periplus.ui.surveys import VIEWS, _back, chosen
+from periplus.ui.surveys import VIEWS, chosen
 from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.units import unit_of
@@ -359,10 +359,18 @@ def test_an_unknown_site_is_refused_with_similar_names(folder, site, message):
     assert not marks_in(where) and len(campaign_of(where).units) == 3
 
 
-def test_the_back_link_is_always_an_own_screen():
-    assert _back({"back": "companions?class=weak&at=2"}) == "survey/companions?class=weak&at=2"
-    assert _back({"back": "//evil.example/?x=1"}) == "survey"
-    assert _back({}) == "survey"
+def test_the_back_link_is_always_an_own_screen(folder):
+    asking = client(folder)
+    form = {"what": "decide", "site:b.org": "on", "status": "out", "csrf_token": token_of(asking, "/c/e/survey")}
+    for back, screen in (
+        ({"back": "companions?class=weak&at=2"}, "survey/companions?class=weak&at=2"),
+        ({"back": "//evil.example/?x=1"}, "survey"),
+        ({}, "survey"),
+    ):
+        assert asking.post("/c/e/survey/change", data=form | back).headers["location"] == f"/c/e/{screen}"
+
+
+def test_selected_and_typed_sites_are_chosen():
     assert chosen({"site:a.org b.org": "on", "others": " c.org ", "tags": "x"}) == ["a.org", "b.org", "c.org"]
 
 

@@ -9,6 +9,7 @@ import os
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,9 @@ def crawled(
     Worker(deps, chosen).run(tick)
     transport.took_s = clock.monotonic() - began
     runs.end_run(folder, run_id, "done", "", clock.now())
-    ask = store._connection.execute
-    assert judge.unsound(lambda select: ask(select).fetchall(), judge.ALWAYS) == []
-    assert turns < 1_000 or ask("SELECT reason, count(*) FROM url GROUP BY 1").fetchall() == [("ok", HOSTS * PAGES)]
     store.close()
+    assert judge.unsound(partial(read, folder), judge.ALWAYS) == []
+    assert turns < 1_000 or read(folder, "SELECT reason, count(*) FROM url GROUP BY 1") == [("ok", HOSTS * PAGES)]
     return transport
 
 
