@@ -16,7 +16,7 @@ def page(address, body="x", text="", depth=1, names=""):
 
 
 def links_as(links):
-    """The `find_aliases` of links for `merged`. links: linked URLs by page URL; other pages have none."""
+    """The look-up of links for `merged`. links: linked URLs by page URL; other pages have none."""
     targets = {url_id(canonical(page)): [url_id(canonical(link)) for link in to] for page, to in links.items()}
     return lambda pages: [(page, targets.get(page, ())) for page in pages]
 
