@@ -10,7 +10,7 @@ from prose_rules import Prose, is_odd_name, prose_of
 SRC = Path(__file__).parents[2] / "src"
 PHRASES_PER_1000_WORDS = 5.0
 # Packages above the common ceiling. A figure here only falls; delete the line when the package is below the ceiling.
-PHRASES_LEFT: dict[str, float] = {"periplus_demo": 15.1}
+PHRASES_LEFT: dict[str, float] = {}
 SLACK_PHRASES = 3.0  # margin below the line of a package before it must be lowered
 # Functions, classes and names of modules that are participles or pronouns. New packages have none.
 NAMES_LEFT: dict[str, int] = {
