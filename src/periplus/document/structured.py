@@ -236,8 +236,8 @@ def _of_marked(item: html.MicrodataItem | html.RdfaItem, syntax: str, room: _Bud
     if room.take(depth):
         for name, values in item.properties.items():
             for value in values:
-                one = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
-                properties.append((_short(name), one))
+                content = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
+                properties.append((_short(name), content))
     named: str = getattr(item, "id" if syntax == "microdata" else "resource") or ""
     return Item(syntax, tuple(map(_short, types)), named, any(map(_SCHEMA.match, types)), tuple(properties))
 
