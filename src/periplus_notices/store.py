@@ -113,7 +113,7 @@ class NoticeStore:
 
         The first call for a collection creates none.
         """
-        made = []
+        rows = []
         with self._transaction() as connection:
             for kind, present in facts.items():
                 first = connection.execute(
@@ -134,8 +134,8 @@ class NoticeStore:
                     "INSERT INTO reported VALUES (?, ?, ?)", [(*of_kind, text) for text in present - before]
                 )
                 if (new := sorted(present - before)) and not first:
-                    made.append(self._note(connection, kind, collection, f"{run} {_digest(new)}", (new, now)))
-        return [notice for notice in made if notice is not None]
+                    rows.append(self._note(connection, kind, collection, f"{run} {_digest(new)}", (new, now)))
+        return [notice for notice in rows if notice is not None]
 
     def note(self, kind: NoticeKind, collection: str, key: str, subjects: list[str], now: float) -> Notice | None:
         """Creates a notice identified by its key, or returns None if it exists."""
@@ -230,18 +230,18 @@ def _digest(texts: list[str]) -> str:
 
 
 def _subscription(row: Row) -> Subscription:
-    number, channel, target, kinds, collection, made = row
+    number, channel, target, kinds, collection, made_at = row
     # types as in the columns
     return Subscription(
         number, Channel(str(channel)), target,  # type: ignore[arg-type]
-        tuple(map(NoticeKind, filter(None, str(kinds).split(",")))), collection, made,  # type: ignore[arg-type]
+        tuple(map(NoticeKind, filter(None, str(kinds).split(",")))), collection, made_at,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
 def _notice(row: Row) -> Notice:
-    number, key, kind, collection, made, subjects, count = row
+    number, key, kind, collection, made_at, subjects, count = row
     # types as in the columns
-    return Notice(number, key, NoticeKind(str(kind)), collection, made, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]
+    return Notice(number, key, NoticeKind(str(kind)), collection, made_at, tuple(json.loads(str(subjects))), count)  # type: ignore[arg-type]
 
 
 def _delivery(row: Row) -> Delivery:

@@ -140,8 +140,8 @@ def _plain(target: str) -> str:
 
 def cookies_of(visit: Visit, headers: Headers, now: float) -> tuple[Cookie, ...]:
     """The cookies that an answer sets for its own host (RFC 6265, 5.2 and 5.3). A deleted cookie has expired."""
-    made = (_cookie_of(line, visit.request.url, now) for line in headers.all("set-cookie"))
-    return tuple(cookie for cookie in made if cookie is not None)
+    cookies = (_cookie_of(line, visit.request.url, now) for line in headers.all("set-cookie"))
+    return tuple(cookie for cookie in cookies if cookie is not None)
 
 
 def _cookie_of(line: str, url: Url, now: float) -> Cookie | None:

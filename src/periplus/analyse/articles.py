@@ -175,15 +175,15 @@ def own_titles(titles: Sequence[str]) -> list[str]:
     split = [_PARTING.split(title) for title in titles]
     last = Counter(parts[-1] for parts in split if len(parts) > 1)
     first = Counter(parts[0] for parts in split if len(parts) > 1)
-    made = []
+    own = []
     for title, parts in zip(titles, split, strict=True):
         if len(parts) > 1 and last[parts[-1]] > 1:
-            made.append(title[: title.rindex(parts[-1])].rstrip(" |·•»«:-\u2013\u2014"))
+            own.append(title[: title.rindex(parts[-1])].rstrip(" |·•»«:-\u2013\u2014"))
         elif len(parts) > 1 and first[parts[0]] > 1:
-            made.append(title[len(parts[0]) :].lstrip(" |·•»«:-\u2013\u2014"))
+            own.append(title[len(parts[0]) :].lstrip(" |·•»«:-\u2013\u2014"))
         else:
-            made.append(title)
-    return made
+            own.append(title)
+    return own
 
 
 def shingles_of(texts: Iterable[str]) -> Hashes:

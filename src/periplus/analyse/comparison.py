@@ -170,9 +170,9 @@ def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Br
     home = {before.graph.pages[before.site_map.home], after.graph.pages[after.site_map.home]}
     totals = [_sizes(view.site_map, view.graph.pages) for view in (before, after) if view.site_map]
     common = _in_both_maps(before.site_map, after.site_map, old, new)
-    one, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
-    moved = one != other
-    left, came = _value_counts(one[moved]), _value_counts(other[moved])
+    former, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
+    moved = former != other
+    left, came = _value_counts(former[moved]), _value_counts(other[moved])
     branches = [
         BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
         for url in sorted((totals[0].keys() | totals[1].keys()) - home)

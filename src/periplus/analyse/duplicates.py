@@ -145,12 +145,12 @@ def sketches(texts: Iterable[str]) -> Sketches:
     return Sketches(np.array(rows, np.uint64).reshape(-1, BINS), np.array(counts, np.int32))
 
 
-def jaccard(one: Hashes, other: Hashes) -> float:
+def jaccard(first: Hashes, other: Hashes) -> float:
     """Jaccard similarity; 0 if one is empty."""
-    if not len(one) or not len(other):
+    if not len(first) or not len(other):
         return 0.0
-    both = np.intersect1d(one, other, assume_unique=True).size
-    return both / (len(one) + len(other) - both)
+    both = np.intersect1d(first, other, assume_unique=True).size
+    return both / (len(first) + len(other) - both)
 
 
 def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, threshold: float = 0.8) -> list[NearGroup]:
@@ -165,18 +165,18 @@ def near_groups(sketches: Sketches, shingles_of: Callable[[int], Hashes], *, thr
     width = band_bins(threshold)
     buckets = np.empty((BINS // width, len(pages)), np.int64)
     fill_buckets(sketches.bins, pages, buckets)
-    some = (buckets >= 0).any(axis=0)
-    rows = zip(pages[some].tolist(), buckets.T[some].tolist(), strict=True)
+    is_used = (buckets >= 0).any(axis=0)
+    rows = zip(pages[is_used].tolist(), buckets.T[is_used].tolist(), strict=True)
     groups: dict[int, list[tuple[int, float]]] = {}
     for page, leader, similarity in led(
         rows, lambda page, candidates: _nearest(page, candidates, sketches, remembered, threshold)
     ):
         groups.setdefault(leader, []).append((page, similarity))
-    made = [
+    near_groups = [
         NearGroup(leader, tuple(page for page, _ in members), tuple(value for _, value in members))
         for leader, members in groups.items()
     ]
-    return sorted(made, key=lambda group: (-len(group.members), group.leader))
+    return sorted(near_groups, key=lambda group: (-len(group.members), group.leader))
 
 
 def led(
@@ -405,4 +405,4 @@ def _deciding_grounds(pages: Sequence[SameText]) -> set[Ground]:
 
 
 def _ground(first: Merit, other: Merit) -> Ground:
-    return next(ground for ground, one, two in zip(Ground, first, other, strict=True) if one != two)
+    return next(ground for ground, own, two in zip(Ground, first, other, strict=True) if own != two)

@@ -47,8 +47,8 @@ def _drop_sites(story: Story, banned: Collection[SiteKey]) -> Story | None:
     if len({story.pages[place].site for place in places}) < LEAST_SITES:
         return None
     new = {place: number for number, place in enumerate(places)}
-    links = tuple((new[one], new[other]) for one, other in story.links if one in new and other in new)
-    near = tuple((new[one], new[other], share) for one, other, share in story.near if one in new and other in new)
+    links = tuple((new[source], new[other]) for source, other in story.links if source in new and other in new)
+    near = tuple((new[first], new[other], share) for first, other, share in story.near if first in new and other in new)
     return replace(story, pages=tuple(story.pages[place] for place in places), links=links, near=near)
 
 

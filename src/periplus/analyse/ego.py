@@ -94,11 +94,11 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
     menu = _menu_ends(book)
     count = len(book.ids)
     if grouping is Grouping.PAGE:
-        every, one = np.arange(count), np.ones(count, np.int64)
+        every, ones = np.arange(count), np.ones(count, np.int64)
         return Web(
             every,
             every,
-            one,
+            ones,
             book.fetched.astype(np.int64),
             book.rank.astype(np.float64),
             partial(_page_links, book, menu, menus),

@@ -208,11 +208,11 @@ def _judge(
     return [_proposal(site, (where, differences), places[where], accepted, confirmations) for where in sorted(places)]
 
 
-def _is_near(one: Set[int] | None, other: Set[int] | None) -> bool:
+def _is_near(first: Set[int] | None, other: Set[int] | None) -> bool:
     """Nearly equal, or one contained in the other, as a print version is in its page."""
-    if not one or not other or min(len(one), len(other)) < FEWEST_SHINGLES:
+    if not first or not other or min(len(first), len(other)) < FEWEST_SHINGLES:
         return False
-    return len(one & other) >= NEAR * min(len(one), len(other))
+    return len(first & other) >= NEAR * min(len(first), len(other))
 
 
 def _proposal(
@@ -226,15 +226,15 @@ def _proposal(
     near = 0
     for group in groups:
         spelled = {without(page.url, _accepted_differences(page.url, accepted)): page for page in group}
-        for one, other in itertools.pairwise(spelled[spelling] for spelling in sorted(spelled)):
+        for first, other in itertools.pairwise(spelled[spelling] for spelling in sorted(spelled)):
             # only such a pair is evidence for each of the differences
-            whole = differences <= (differences_between(one.url, other.url) or frozenset())
-            if one.text_digest != other.text_digest:
-                near += whole and _is_near(one.shingles, other.shingles)
-                unequal.append((one.url, other.url))
+            whole = differences <= (differences_between(first.url, other.url) or frozenset())
+            if first.text_digest != other.text_digest:
+                near += whole and _is_near(first.shingles, other.shingles)
+                unequal.append((first.url, other.url))
             elif whole:
-                texts.add(one.text_digest)
-                equal.append((one.url, other.url))
+                texts.add(first.text_digest)
+                equal.append((first.url, other.url))
     enough = len(equal) + near >= confirmations
     if len(unequal) > near:
         verdict = DifferenceVerdict.DIFFERENT
@@ -391,7 +391,7 @@ def _evidence(proposals: Iterable[Proposal]) -> list[str]:
     lines = []
     for proposal in proposals:
         lines.append(f"# {proposal.sentence}")
-        lines += [f"#   {one}\n#   {other}" for one, other in proposal.examples[:1]]
+        lines += [f"#   {first}\n#   {other}" for first, other in proposal.examples[:1]]
     return lines
 
 

@@ -56,17 +56,17 @@ def field_grades(
             weight, least = WEIGHTS[severity]
             points = max(least, weight * min(count / pages, 1.0))
             parts[field].append(GradePart(code, issue_kinds()[code].title, severity, count, round(points, 1)))
-    made = []
+    grades = []
     for field, rows in parts.items():
         rows.sort(key=lambda part: (-part.points, part.code))
         score = max(0, round(100 - sum(part.points for part in rows)))
-        made.append(FieldGrade(field, score, letter_of(score), tuple(rows)))
-    return tuple(made)
+        grades.append(FieldGrade(field, score, letter_of(score), tuple(rows)))
+    return tuple(grades)
 
 
 def grade_line(grades: Iterable[FieldGrade]) -> str:
     """`discoverability A 93, accessibility B 84, ...`; '' if nothing is graded."""
-    return ", ".join(f"{one.field} {one.letter} {one.score}" for one in grades)
+    return ", ".join(f"{grade.field} {grade.letter} {grade.score}" for grade in grades)
 
 
 def least_grades(text: str) -> dict[GradedField, int]:
@@ -93,7 +93,7 @@ def least_grades(text: str) -> dict[GradedField, int]:
 def below(grades: Iterable[FieldGrade], least: Mapping[GradedField, int]) -> list[str]:
     """The grades below their limit, as text. Fields that were not graded pass."""
     return [
-        f"{one.field} is {one.letter} ({one.score}), below {least[one.field]}"
-        for one in grades
-        if one.field in least and one.score < least[one.field]
+        f"{grade.field} is {grade.letter} ({grade.score}), below {least[grade.field]}"
+        for grade in grades
+        if grade.field in least and grade.score < least[grade.field]
     ]

@@ -134,7 +134,7 @@ def site_curves(rows: HarvestRows) -> tuple[Curve, ...]:
     order = np.argsort(rows.site, kind="stable")
     bounds = np.searchsorted(rows.site[order], np.arange(len(rows.sites) + 1))
     curves = [curve(name, fresh[order[bounds[place] : bounds[place + 1]]]) for place, name in enumerate(rows.sites)]
-    return tuple(sorted(curves, key=lambda one: (-one.found[-1], one.name)))
+    return tuple(sorted(curves, key=lambda curve: (-curve.found[-1], curve.name)))
 
 
 def round_robin(rows: HarvestRows) -> Baseline:

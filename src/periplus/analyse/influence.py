@@ -103,10 +103,10 @@ def values_of(cover: Coverage, sites: Sequence[int]) -> tuple[float, ...]:
     best = np.zeros(cover.story_count)
     added = []
     for site in sites:
-        one = slice(cover.offsets[site], cover.offsets[site + 1])
-        had = best[cover.stories[one]]
-        better = np.maximum(cover.values[one], had)
-        best[cover.stories[one]] = better
+        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        had = best[cover.stories[entries]]
+        better = np.maximum(cover.values[entries], had)
+        best[cover.stories[entries]] = better
         added.append(float((better - had).sum()))
     return tuple(accumulate(added))
 
@@ -120,8 +120,9 @@ def best_of(cover: Coverage, sites: Sequence[int]) -> Floats:
     """By story, the greatest benefit among the sites."""
     best = np.zeros(cover.story_count)
     for site in sites:
-        one = slice(cover.offsets[site], cover.offsets[site + 1])
-        best[cover.stories[one]] = np.maximum(best[cover.stories[one]], cover.values[one])  # a site has each story once
+        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        stories = cover.stories[entries]  # a site has each story once
+        best[stories] = np.maximum(best[stories], cover.values[entries])
     return best
 
 
@@ -152,10 +153,10 @@ def lazy_greedy(
     best = np.zeros(cover.story_count) if had is None else had.copy()
     first = gains(cover, best)
     weight = cover.costs if by_ratio else np.ones(cover.site_count)
-    some = np.arange(cover.site_count) if among is None else np.array(sorted(among), np.int64)
+    numbers = np.arange(cover.site_count) if among is None else np.array(sorted(among), np.int64)
     heap = [
         (-key, site, 0)
-        for key, site in zip((first[some] / weight[some]).tolist(), some.tolist(), strict=True)
+        for key, site in zip((first[numbers] / weight[numbers]).tolist(), numbers.tolist(), strict=True)
         if key > 0
     ]
     heapq.heapify(heap)
@@ -167,8 +168,8 @@ def lazy_greedy(
         key, site, known_at = heapq.heappop(heap)
         if costs[site] > left * (1 + 1e-12):
             continue  # the remaining budget never grows
-        one = slice(offsets[site], offsets[site + 1])
-        stories, values = cover.stories[one], cover.values[one]
+        entries = slice(offsets[site], offsets[site + 1])
+        stories, values = cover.stories[entries], cover.values[entries]
         if known_at == len(sites):
             sites.append(site)
             added.append(-key * float(weight[site]))
@@ -314,22 +315,22 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
     return None if duals is None else bound_at(cover, np.clip(value - duals[:stories], 0.0, value), budget)[0]
 
 
-def _stepped_bound(cover: Coverage, budget: float, some: Ints) -> float | None:
+def _stepped_bound(cover: Coverage, budget: float, sites: Ints) -> float | None:
     """For stories from which sites have different benefits."""
-    held = _entries_of(cover, some)
+    held = _entries_of(cover, sites)
     if not len(held) or len(held) > STEPPED_ENTRIES:
         return None
-    reduced, aim, matrix, limits = _linear_programme(cover, budget, some, held)
+    reduced, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
     duals = _dual_prices(aim, matrix, limits)
     return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
 
 
-def _entries_of(cover: Coverage, some: Ints) -> Ints:
-    return np.flatnonzero(np.isin(cover.sites, some))
+def _entries_of(cover: Coverage, sites: Ints) -> Ints:
+    return np.flatnonzero(np.isin(cover.sites, sites))
 
 
 def _linear_programme(
-    cover: Coverage, budget: float, some: Ints, held: Ints
+    cover: Coverage, budget: float, sites: Ints, held: Ints
 ) -> tuple[Coverage, Floats, csr_array, Floats]:
     """(the coverage of some sites; the programme: objective, matrix, limits). held: their entries.
 
@@ -338,23 +339,23 @@ def _linear_programme(
     """
     from scipy.sparse import coo_array
 
-    site = np.searchsorted(some, cover.sites[held])
+    site = np.searchsorted(sites, cover.sites[held])
     used, story = np.unique(cover.stories[held], return_inverse=True)
     size = len(held)
     entry = np.arange(size)
-    rows = np.concatenate([np.zeros(len(some), np.int64), 1 + entry, 1 + entry, 1 + size + story])
-    columns = np.concatenate([np.arange(len(some)), len(some) + entry, site, len(some) + entry])
-    factors = np.concatenate([cover.costs[some], np.ones(size), -np.ones(size), np.ones(size)])
+    rows = np.concatenate([np.zeros(len(sites), np.int64), 1 + entry, 1 + entry, 1 + size + story])
+    columns = np.concatenate([np.arange(len(sites)), len(sites) + entry, site, len(sites) + entry])
+    factors = np.concatenate([cover.costs[sites], np.ones(size), -np.ones(size), np.ones(size)])
     limits = np.concatenate([[budget], np.zeros(size), np.ones(len(used))])
-    matrix = coo_array((factors, (rows, columns)), shape=(len(limits), len(some) + size)).tocsr()
-    aim = np.concatenate([np.zeros(len(some)), -cover.values[held]])
+    matrix = coo_array((factors, (rows, columns)), shape=(len(limits), len(sites) + size)).tocsr()
+    aim = np.concatenate([np.zeros(len(sites)), -cover.values[held]])
     reduced = Coverage(
-        np.searchsorted(site, np.arange(len(some) + 1)),
+        np.searchsorted(site, np.arange(len(sites) + 1)),
         story,
         site,
         cover.values[held],
         0.0,
-        cover.costs[some],
+        cover.costs[sites],
         len(used),
     )
     return reduced, aim, matrix, limits
@@ -366,12 +367,12 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    some = in_question(cover, prices, budget, value)
-    held = _entries_of(cover, some)
+    sites = in_question(cover, prices, budget, value)
+    held = _entries_of(cover, sites)
     if not len(held) or len(held) > EXACT_ENTRIES:
         return None
-    _, aim, matrix, limits = _linear_programme(cover, budget, some, held)
-    whole = np.concatenate([np.ones(len(some)), np.zeros(len(held))])
+    _, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
+    whole = np.concatenate([np.ones(len(sites)), np.zeros(len(held))])
     done = milp(
         aim,
         integrality=whole,
@@ -379,7 +380,7 @@ def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) ->
         constraints=LinearConstraint(matrix, -np.inf, limits),
         options={"node_limit": NODES_MOST},
     )
-    return (tuple(some[done.x[: len(some)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
+    return (tuple(sites[done.x[: len(sites)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
 
 
 def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
@@ -427,7 +428,7 @@ def future_way(
             best_of(ahead, fill_budget(cover, _greedy_for(past, cover, most, way)[1].sites, most))
             for way in FUTURE_WAYS
         ]
-        differences = np.array([one - had[0] for one in had])
+        differences = np.array([value - had[0] for value in had])
         sums += differences.sum(axis=1)
         squares += (differences**2).sum(axis=1)
     return FUTURE_WAYS[int(np.argmax(sums / np.sqrt(np.maximum(squares, LEAST_GAIN))))]
@@ -445,7 +446,7 @@ def _greedy_for(
         for rule in (("benefit",) if unit else ("benefit", "ratio"))
     }
     best = max(by_rule, key=lambda name: by_rule[name].value)
-    return best, by_rule[best], sum(one.evaluations for one in by_rule.values())
+    return best, by_rule[best], sum(result.evaluations for result in by_rule.values())
 
 
 def influence_of(
@@ -512,16 +513,16 @@ def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> 
     picked = lazy_greedy(cover, float("inf"), among=sites)
     values = values_of(cover, picked.sites)
     seen = np.zeros(cover.story_count, np.bool_)
-    made = []
+    choices = []
     for site, before, after in zip(picked.sites, (0.0, *values), values, strict=False):
         own = cover.stories[cover.offsets[site] : cover.offsets[site + 1]]
         fresh = own[~seen[own]]
         seen[own] = True
         gain = (after - before) / (cover.total or 1.0)
-        made.append(
+        choices.append(
             SiteChoice(site, gain, after / (cover.total or 1.0), float(cover.costs[site]), _largest(cascades, fresh))
         )
-    return tuple(made)
+    return tuple(choices)
 
 
 def _stories_of(cover: Coverage, sites: Sequence[int]) -> Ints:
@@ -555,10 +556,10 @@ def swap_sites(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tu
     """(the sites after the best swaps, as long as one improves the value; number of swaps)."""
     chosen = list(sites)
     least = LEAST_GAIN * cover.total
-    for made in range(SWAPS_MOST):
+    for swaps in range(SWAPS_MOST):
         out, into, gain = _best_swap(cover, chosen, budget - float(cover.costs[chosen].sum()))
         if gain <= least:
-            return tuple(chosen), made
+            return tuple(chosen), swaps
         chosen[out] = into
     return tuple(chosen), SWAPS_MOST
 
@@ -608,8 +609,8 @@ def _two_best(cover: Coverage, chosen: Sequence[int]) -> tuple[Floats, Floats, I
     best, second = np.zeros(cover.story_count), np.zeros(cover.story_count)
     owner = np.full(cover.story_count, -1)
     for place, site in enumerate(chosen):
-        one = slice(cover.offsets[site], cover.offsets[site + 1])
-        stories, values = cover.stories[one], cover.values[one]
+        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        stories, values = cover.stories[entries], cover.values[entries]
         was = best[stories]
         second[stories] = np.maximum(second[stories], np.minimum(was, values))
         better = values > was

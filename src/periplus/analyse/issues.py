@@ -197,18 +197,20 @@ def kind_issues(
         if code in rules.off:
             continue
         kind = issue_kinds()[code]
-        made = _with_words(kind, rules.severity(code), columns, site, lookups)
+        issues = _with_words(kind, rules.severity(code), columns, site, lookups)
         ignored = [pattern for name, pattern in rules.ignored if fnmatchcase(code, name)]
         if ignored:
-            made = made.rows(~(_matches(ignored, made.pages, site) | _matches(ignored, made.related, site)))
-        yield made
+            issues = issues.rows(~(_matches(ignored, issues.pages, site) | _matches(ignored, issues.related, site)))
+        yield issues
 
 
 def _matches(patterns: Sequence[UserPattern], places: Places, site: AuditInput) -> Mask:
     """bool[k]: whether a pattern matches the URL; for -1 the text is empty."""
     distinct, row = np.unique(places, return_inverse=True)
     texts = (site.urls.url[place] if place >= 0 else "" for place in distinct.tolist())
-    return np.fromiter((any(one.is_in(text) for one in patterns) for text in texts), np.bool_, len(distinct))[row]
+    return np.fromiter((any(pattern.is_in(text) for pattern in patterns) for text in texts), np.bool_, len(distinct))[
+        row
+    ]
 
 
 def _with_words(
@@ -412,9 +414,9 @@ def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:
     order = np.lexsort((text_order, -pages))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    made = kind.rows(np.argsort(rank[cause], kind="stable"))
+    issues = kind.rows(np.argsort(rank[cause], kind="stable"))
     starts = _starts(totals[order])
-    return Causes(made, starts, pages[order], _alike(made, starts, url), np.full(len(order), np.nan))
+    return Causes(issues, starts, pages[order], _alike(issues, starts, url), np.full(len(order), np.nan))
 
 
 def _starts(totals: Places) -> Places:
@@ -442,9 +444,11 @@ def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Iss
         issues = words(kind.rows(causes.rows(start, end, most)))
         for place in range(start, end):
             total = int(causes.starts[place + 1] - causes.starts[place])
-            some = tuple(islice(issues, min(total, most)))
-            detail = some[0].detail if causes.alike[place] else ""
-            yield Fault(kind.kind.code, kind.severity, some[0].cause, int(causes.pages[place]), total, some, detail)
+            examples = tuple(islice(issues, min(total, most)))
+            detail = examples[0].detail if causes.alike[place] else ""
+            yield Fault(
+                kind.kind.code, kind.severity, examples[0].cause, int(causes.pages[place]), total, examples, detail
+            )
 
 
 def without(
@@ -463,8 +467,8 @@ def without(
 
 
 def _without(kind: IssueKind, columns: IssueColumns, site: AuditInput, closed: set[str]) -> IssueColumns:
-    made = _with_words(kind, kind.severity, columns, site, Lookups())
-    texts = (text for block in blocks(made) for text in words_of(block, site.urls.url).cause)
+    issues = _with_words(kind, kind.severity, columns, site, Lookups())
+    texts = (text for block in blocks(issues) for text in words_of(block, site.urls.url).cause)
     return columns.rows(np.flatnonzero(np.fromiter((text not in closed for text in texts), np.bool_, len(columns))))
 
 
@@ -516,8 +520,8 @@ def sort_kinds(kinds: Iterable[KindIssues]) -> list[KindIssues]:
     """
     # Places are sorted by URL text
     return [
-        one.rows(np.lexsort((one.related, one.pages, one.related if one.are_links else one.pages)))
-        for one in by_severity(kinds)
+        group.rows(np.lexsort((group.related, group.pages, group.related if group.are_links else group.pages)))
+        for group in by_severity(kinds)
     ]
 
 
@@ -531,22 +535,25 @@ def by_severity(kinds: Iterable[KindIssues]) -> list[KindIssues]:
         groups.setdefault(kind.kind.code, []).append(kind)
     severities, codes = list(Severity), list(issue_kinds())
     return sorted(
-        map(_concatenate, groups.values()), key=lambda one: (severities.index(one.severity), codes.index(one.kind.code))
+        map(_concatenate, groups.values()),
+        key=lambda group: (severities.index(group.severity), codes.index(group.kind.code)),
     )
 
 
 def _concatenate(kinds: Sequence[KindIssues]) -> KindIssues:
     if len(kinds) == 1:
         return kinds[0]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in kinds]) for name in _COLUMNS}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(group, name) for group in kinds]) for name in _COLUMNS}
     return replace(kinds[0], **columns)
 
 
 def counts(sums: Iterable[KindSum]) -> Counter[str]:
     """Number of causes by code, by severity and by category, in one table: these names are all distinct."""
     table: Counter[str] = Counter()
-    for one in sums:
-        table.update({one.kind.code: one.causes, one.severity.value: one.causes, one.kind.category.value: one.causes})
+    for group in sums:
+        table.update(
+            {group.kind.code: group.causes, group.severity.value: group.causes, group.kind.category.value: group.causes}
+        )
     return table
 
 

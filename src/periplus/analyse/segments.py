@@ -62,7 +62,7 @@ def _rule(name: str, value: Any, where: str) -> SegmentRule:
     sets = value if isinstance(value, list) else [value]
     if not sets:
         raise UsageError(f"{where}: the list is empty, so no URL can match")
-    return SegmentRule(name, tuple(_set(one, where) for one in sets))
+    return SegmentRule(name, tuple(_set(conditions, where) for conditions in sets))
 
 
 def _set(value: Any, where: str) -> tuple[tuple[str, Test], ...]:
@@ -70,15 +70,15 @@ def _set(value: Any, where: str) -> tuple[tuple[str, Test], ...]:
         return (("url", _path_test(value, where)),)
     if not isinstance(value, dict) or not value:
         raise UsageError(f'{where}: a rule is a path ("/docs") or conditions ({{ status = "4xx" }}), not {value!r}')
-    return tuple(_condition(name, one, where) for name, one in value.items())
+    return tuple(_condition(name, condition, where) for name, condition in value.items())
 
 
 def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
     """One line of a rule. value: a string, number or boolean, or a list of alternatives."""
     choices = value if isinstance(value, list) else [value]
-    if not choices or not all(isinstance(one, str | int | float) for one in choices):
+    if not choices or not all(isinstance(choice, str | int | float) for choice in choices):
         raise UsageError(f"{where}: {name} takes a text, a number, true or false, or a list of them, not {value!r}")
-    texts = [{True: "yes", False: "no"}[one] if isinstance(one, bool) else str(one) for one in choices]
+    texts = [{True: "yes", False: "no"}[choice] if isinstance(choice, bool) else str(choice) for choice in choices]
     if name == "path":
         tests = [_path_test(text, where) for text in texts]
     elif name == "pattern":
@@ -92,7 +92,7 @@ def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
             )
         tests = [value_test(column, text, where) for text in texts]
     column_name = "url" if name in ("path", "pattern") else name
-    return column_name, tests[0] if len(tests) == 1 else lambda one: any(test(one) for test in tests)
+    return column_name, tests[0] if len(tests) == 1 else lambda cell: any(test(cell) for test in tests)
 
 
 _COLUMNS = {column.name: column for column in ALL_URLS.columns} | {
@@ -261,14 +261,14 @@ def segment_sums(
         for name in ("depth", "size", "text_chars")
     )
     met = {severity: _segment_counts(segments, page_ids) for severity, page_ids in issues.items()}
-    made = []
+    sums = []
     for code, name in enumerate(segments.names):
         own = codes == code
         read = own & pages
         reached = depth[read & (depth >= 0)]
         first = np.flatnonzero(read if read.any() else own)
         shown = sorted(first.tolist(), key=lambda row: (depth[row] < 0, depth[row], columns["url"][row]))[:examples]
-        made.append(
+        sums.append(
             SegmentSum(
                 name,
                 int(own.sum()),
@@ -282,7 +282,7 @@ def segment_sums(
                 tuple(columns["url"][row] for row in shown),
             )
         )
-    return tuple(made)
+    return tuple(sums)
 
 
 def _segment_counts(segments: Segmentation, asked: Ints) -> Ints:

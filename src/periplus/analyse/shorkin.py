@@ -231,8 +231,8 @@ def _merge_columns(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints
     draws = np.random.default_rng(_SEED).integers(0, 2**64, (len(rows), 2), np.uint64)
     sums = np.zeros((2, len(weights)), np.uint64)
     pages = np.zeros(len(weights), np.int32)
-    for row, (one, other) in zip(rows.values(), draws, strict=True):
-        sums[0, row] += one
+    for row, (first, other) in zip(rows.values(), draws, strict=True):
+        sums[0, row] += first
         sums[1, row] += other
         pages[row] += 1
     columns = np.flatnonzero(pages >= 2)
@@ -364,10 +364,10 @@ def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
     """The first page of a kind among these with a whole of at least least_whole; -1 if there is none."""
     members = index.members[kind]
     for begin, end in ((0, _FIRST_LOOK), (_FIRST_LOOK, len(members))):
-        some = members[begin:end]
-        some = some[among[some] & (index.wholes[some] >= least_whole)]
-        if len(some):
-            return int(some[0])
+        pages = members[begin:end]
+        pages = pages[among[pages] & (index.wholes[pages] >= least_whole)]
+        if len(pages):
+            return int(pages[0])
     return -1
 
 

@@ -75,20 +75,20 @@ class Words:
         shape = len(places), max(len(distinct), 1)
         self._matrix = csr_array((weights[: ends[-1]], columns[: ends[-1]], ends), shape=shape)
 
-    def cosine(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
+    def cosine(self, first: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
         """Cosine of each pair; 0 if a page has no rare word."""
-        one, other = self._row[one], self._row[other]
-        cosines = np.empty(len(one))
-        for begin in range(0, len(one), PAIRS_AT_ONCE):
+        first, other = self._row[first], self._row[other]
+        cosines = np.empty(len(first))
+        for begin in range(0, len(first), PAIRS_AT_ONCE):
             here = slice(begin, begin + PAIRS_AT_ONCE)
-            both = self._matrix[one[here]].multiply(self._matrix[other[here]])
+            both = self._matrix[first[here]].multiply(self._matrix[other[here]])
             cosines[here] = np.asarray(both.sum(axis=1)).ravel()
         return cosines
 
     def cosines(self, pages: Ints) -> Floats:
         """float64[k, k]: cosines of all pairs of a few pages."""
-        some = self._matrix[self._row[pages]]
-        return np.asarray((some @ some.T).toarray(), np.float64)
+        rows = self._matrix[self._row[pages]]
+        return np.asarray((rows @ rows.T).toarray(), np.float64)
 
 
 def _pages_of_words(words: Unsigned32) -> tuple[Unsigned32, Ints]:
@@ -140,13 +140,13 @@ def text_pairs(articles: Articles, watch: Watch) -> TextPairs:
     for begin in range(0, size, ROWS_AT_ONCE):
         watch("comparing pages", begin, size)
         both = (matrix[begin : begin + ROWS_AT_ONCE] @ pages_of).tocoo()
-        one, other, count = both.row + begin, both.col, both.data
-        some = (one < other) & (count >= LEAST_COMMON_RUNS)
-        one, other, count = one[some], other[some], count[some]
-        some = count >= LEAST_CONTAINMENT * np.minimum(own[one], own[other])
-        parts.append(np.stack((one[some], other[some], count[some])).astype(np.int32))
-    one, other, count = np.concatenate(parts, axis=1)
-    return TextPairs(one, other, count, own)
+        first, other, count = both.row + begin, both.col, both.data
+        is_pair = (first < other) & (count >= LEAST_COMMON_RUNS)
+        first, other, count = first[is_pair], other[is_pair], count[is_pair]
+        is_pair = count >= LEAST_CONTAINMENT * np.minimum(own[first], own[other])
+        parts.append(np.stack((first[is_pair], other[is_pair], count[is_pair])).astype(np.int32))
+    first, other, count = np.concatenate(parts, axis=1)
+    return TextPairs(first, other, count, own)
 
 
 def _is_distinctive(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> Mask:
@@ -214,26 +214,26 @@ def _compare_words(articles: Articles, pairs: TextPairs, words: Words, watch: Wa
     for begin in range(0, len(pairs.one), PAIRS_AT_ONCE):
         watch("comparing words", int(pairs.one[begin]), len(articles))
         here = slice(begin, begin + PAIRS_AT_ONCE)
-        one, other = pairs.one[here], pairs.other[here]
-        cosine = words.cosine(one, other)
+        first, other = pairs.one[here], pairs.other[here]
+        cosine = words.cosine(first, other)
         alike = cosine >= np.where(_containment(pairs, here) >= COPY_CONTAINMENT, COPY_COSINE, CUT_COSINE)
-        far = np.flatnonzero(alike & (_days_apart(articles, one, other) > COPY_DAYS))
+        far = np.flatnonzero(alike & (_days_apart(articles, first, other) > COPY_DAYS))
         alike[far] = [
             _titles_agree(articles.titles[first], articles.titles[second])
-            for first, second in zip(one[far].tolist(), other[far].tolist(), strict=True)
+            for first, second in zip(first[far].tolist(), other[far].tolist(), strict=True)
         ]
         cosines[here], copied[here] = cosine, alike
     return cosines, copied
 
 
-def _days_apart(articles: Articles, one: Ints32, other: Ints32) -> Floats:
+def _days_apart(articles: Articles, first: Ints32, other: Ints32) -> Floats:
     """Days between the pages' own dates; 0 if one has none."""
     dated = articles.is_dated
-    return np.where(dated[one] & dated[other], np.abs(articles.when[one] - articles.when[other]) / DAY_S, 0.0)
+    return np.where(dated[first] & dated[other], np.abs(articles.when[first] - articles.when[other]) / DAY_S, 0.0)
 
 
-def _titles_agree(one: str, other: str) -> bool:
-    mine, yours = set(without_marks(one).split()), set(without_marks(other).split())
+def _titles_agree(first: str, other: str) -> bool:
+    mine, yours = set(without_marks(first).split()), set(without_marks(other).split())
     return len(mine & yours) >= TITLE_WORDS * max(len(mine | yours), 1)
 
 
@@ -278,11 +278,11 @@ def _may_cite(articles: Articles, links: Ints, cosine: Floats) -> Mask:
     return np.asarray(may_cite | ~dated[links].all(axis=1))
 
 
-def _symmetric(size: int, one: NDArray[np.integer], other: NDArray[np.integer]) -> csr_array:
+def _symmetric(size: int, first: NDArray[np.integer], other: NDArray[np.integer]) -> csr_array:
     """bool[size, size]: symmetric adjacency."""
     from scipy.sparse import csr_array
 
-    half = csr_array((np.ones(len(one), np.bool_), (one, other)), shape=(size, size))
+    half = csr_array((np.ones(len(first), np.bool_), (first, other)), shape=(size, size))
     return half + half.T
 
 
@@ -386,11 +386,11 @@ def _split_eras(articles: Articles, joined: Edges) -> Edges:
         eras = _eras(own[np.argsort(when[own], kind="stable")].tolist(), when)
         broken[pages] = len(set(eras.values())) > 1
         era[list(eras)] = list(eras.values())
-    one, other = joined.ends
-    inner = broken[one]
+    first, other = joined.ends
+    inner = broken[first]
     shares = np.concatenate((joined.shares, np.zeros(len(joined.citing))))
-    _assign_eras(era, one[inner], other[inner], shares[inner])
-    same = ~inner | (era[one] == era[other])
+    _assign_eras(era, first[inner], other[inner], shares[inner])
+    same = ~inner | (era[first] == era[other])
     return joined.among(same[: len(joined.one)], same[len(joined.one) :])
 
 
@@ -447,14 +447,14 @@ def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Ma
     linked = {page for pair in after for page in pair}
     pages = tuple(
         StoryPage(
-            one.url,
-            one.site,
-            one.title,
-            one.language,
-            one.date,
+            article.url,
+            article.site,
+            article.title,
+            article.language,
+            article.date,
             _order_criterion(articles, page, after, page in linked),
         )
-        for page, one in ((page, articles[page]) for page in order)
+        for page, article in ((page, articles[page]) for page in order)
     )
     return Story(
         pages=pages,
@@ -471,9 +471,9 @@ def _span(article: Article) -> tuple[float, float] | None:
     return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
 
 
-def _is_before(one: Article, other: Article) -> bool:
+def _is_before(first: Article, other: Article) -> bool:
     """Whether one is certainly earlier, by their dates."""
-    mine, yours = _span(one), _span(other)
+    mine, yours = _span(first), _span(other)
     return mine is not None and yours is not None and mine[1] < yours[0]
 
 
@@ -485,7 +485,7 @@ def _topological_order(articles: Sequence[Article], after: Sequence[Pair]) -> li
         waits[citing].add(cited)
         frees[cited].append(citing)
     when = _times(articles, after)
-    keys = [(when[page], one.first_seen, one.url, page) for page, one in enumerate(articles)]
+    keys = [(when[page], article.first_seen, article.url, page) for page, article in enumerate(articles)]
     ready = [key for key in keys if not waits[key[3]]]
     blocked = sorted((key for key in keys if waits[key[3]]), reverse=True)
     heapq.heapify(ready)
@@ -510,7 +510,7 @@ def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
     """Latest time of publication of each page: without a date of its own, it is not later than any page
     that cites it.
     """
-    when = [one.date.when for one in articles]
+    when = [article.date.when for article in articles]
     cites: dict[int, list[int]] = defaultdict(list)
     for citing, cited in after:
         cites[citing].append(cited)
@@ -594,13 +594,13 @@ def _ordered_stories(articles: Articles, joined: Edges, cites: Ints, least_sites
 
 
 def _pairs_by_group(
-    group: Ints32, members: Sequence[Ints], one: NDArray[np.integer], other: NDArray[np.integer]
+    group: Ints32, members: Sequence[Ints], first: NDArray[np.integer], other: NDArray[np.integer]
 ) -> Iterator[Ints]:
     """For each group, the indices of the pairs within it, ascending."""
-    inner = np.flatnonzero(group[one] == group[other])
-    inner = inner[np.argsort(group[one[inner]], kind="stable")]
+    inner = np.flatnonzero(group[first] == group[other])
+    inner = inner[np.argsort(group[first[inner]], kind="stable")]
     numbers = group[[int(pages[0]) for pages in members]]
-    for begin, end in np.searchsorted(group[one[inner]], np.stack((numbers, numbers + 1), axis=1)).tolist():
+    for begin, end in np.searchsorted(group[first[inner]], np.stack((numbers, numbers + 1), axis=1)).tolist():
         yield inner[begin:end]
 
 

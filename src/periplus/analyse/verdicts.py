@@ -299,15 +299,15 @@ def _address(url: str) -> str:
     return urlsplit(url)._replace(query="", fragment="", scheme="").geturl()
 
 
-def _same(one: PageProbe, other: PageProbe) -> bool:
+def _same(first: PageProbe, other: PageProbe) -> bool:
     """Whether two pages have the same text, ignoring the requested URL."""
-    if min(len(one.shingles), len(other.shingles)) >= SAME_SHORT:
-        return jaccard(one.shingles, other.shingles) >= SAME
-    titles = without_address(one.title, one.url), without_address(other.title, other.url)
+    if min(len(first.shingles), len(other.shingles)) >= SAME_SHORT:
+        return jaccard(first.shingles, other.shingles) >= SAME
+    titles = without_address(first.title, first.url), without_address(other.title, other.url)
     return (
-        bool(one.text)
+        bool(first.text)
         and titles[0] == titles[1]
-        and without_address(one.text, one.url) == without_address(other.text, other.url)
+        and without_address(first.text, first.url) == without_address(other.text, other.url)
     )
 
 

@@ -179,9 +179,9 @@ def _distinct_documents(fragment: WebFragment, number: Ints) -> tuple[Ints, Ints
     source, end = number[fragment.sources], number[fragment.ends]
     other = source != end
     keys = sort_distinct(source[other] * count + end[other])
-    some = np.zeros(count, np.int64)  # a document represents each number
-    some[number] = np.arange(len(number))
-    return some[keys // count], some[keys % count]
+    examples = np.zeros(count, np.int64)  # a document represents each number
+    examples[number] = np.arange(len(number))
+    return examples[keys // count], examples[keys % count]
 
 
 def between(links: UnitLinks, among: Mask) -> UnitLinks:

@@ -170,15 +170,15 @@ def written_dates(text: str, language: str = "", *, short: bool = False) -> Iter
         yield from _day(its_year, its_month, its_day, _minutes(*clock.groups()) if clock else None)
 
 
-def _day_and_month(one: int, other: int, language: str) -> tuple[int, int] | None:
+def _day_and_month(first: int, other: int, language: str) -> tuple[int, int] | None:
     """Interprets 3/4: a number above 12 is the day; else by language; ambiguous in plain English."""
     language = language.lower()
-    if one > 12:
-        return one, other
+    if first > 12:
+        return first, other
     if other > 12 or language == "en-us":
-        return other, one
-    if one == other or (language and language != "en"):
-        return one, other
+        return other, first
+    if first == other or (language and language != "en"):
+        return first, other
     return None
 
 

@@ -63,7 +63,10 @@ def _folding() -> Folding:
 
 def _without_mark(char: str) -> str:
     return "".join(
-        [_plain(one) if any(ord(one) in codes for codes in _FOLDABLE_RANGES) else one for one in char.lower()]
+        [
+            _plain(letter) if any(ord(letter) in codes for codes in _FOLDABLE_RANGES) else letter
+            for letter in char.lower()
+        ]
     )
 
 

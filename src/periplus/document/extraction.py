@@ -122,8 +122,8 @@ def _xpath(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:
             result = html.xpath(source.tree, query)
         except (ValueError, RecursionError):  # a function that fails on this page
             return
-        for one in result if isinstance(result, list) else [result]:
-            yield _text_of(one)
+        for value in result if isinstance(result, list) else [result]:
+            yield _text_of(value)
 
     return read
 

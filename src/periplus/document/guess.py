@@ -568,7 +568,9 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
         likely = paired[0] * done / float(touching.sum())  # scaled to the number of places read by the other candidates
         if likely > best:
             encoding = _encoding(paired[1])
-            of_declared = next((one.score for one in race if declared and one.name == declared.name), best - _BEHIND)
+            of_declared = next(
+                (runner.score for runner in race if declared and runner.name == declared.name), best - _BEHIND
+            )
             return Guess(encoding, likely - best, done, likely / done, likely - of_declared)
     encoding = _encoding(race[0].name)
     return Guess(encoding, _lead(race, data), done, best / done, _against(race, data, declared) if declared else 0.0)
@@ -581,7 +583,7 @@ def _against(race: list[_Runner], data: NDArray[np.uint8], declared: Encoding) -
     present = np.flatnonzero(np.bincount(data, minlength=256)).astype(np.uint8).tobytes()
     if declared.text(present) == _encoding(race[0].name).text(present):
         return 0.0
-    return next((race[0].score - one.score for one in race if one.name == declared.name), math.inf)
+    return next((race[0].score - runner.score for runner in race if runner.name == declared.name), math.inf)
 
 
 class _Runner(NamedTuple):
@@ -647,7 +649,7 @@ def _lead(race: list[_Runner], data: NDArray[np.uint8]) -> float:
 
     present = np.flatnonzero(np.bincount(data, minlength=256))
     mine = _readings(race[0].script).chars[race[0].number, present]
-    for one in race[1:]:
-        if not np.array_equal(_readings(one.script).chars[one.number, present], mine):
-            return race[0].score - one.score
+    for runner in race[1:]:
+        if not np.array_equal(_readings(runner.script).chars[runner.number, present], mine):
+            return race[0].score - runner.score
     return math.inf

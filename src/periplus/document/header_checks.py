@@ -95,7 +95,7 @@ def _of_safety(is_secure: bool, values: tuple[str, ...]) -> tuple[StaticNote, ..
         notes.append(StaticNote("framing-allowed", words="frame-ancestors"))
     if sniffing.strip().lower() != "nosniff":
         notes.append(StaticNote("sniffing-allowed", words="X-Content-Type-Options"))
-    if _LEAKING & {one.strip() for one in referrer.lower().split(",")[-1:]}:
+    if _LEAKING & {token.strip() for token in referrer.lower().split(",")[-1:]}:
         notes.append(StaticNote("referrer-leak", words=referrer[:60]))
     if not permissions:
         notes.append(StaticNote("permissions-missing", words="Permissions-Policy"))
@@ -113,8 +113,10 @@ def _weakness(policy: str) -> str:
     A header may have several policies, separated by commas, which all apply: one strict policy is enough.
     """
     weaknesses = []
-    for one in policy.lower().split(","):
-        directives = {name: rest.split() for name, _, rest in (part.strip().partition(" ") for part in one.split(";"))}
+    for directive in policy.lower().split(","):
+        directives = {
+            name: rest.split() for name, _, rest in (part.strip().partition(" ") for part in directive.split(";"))
+        }
         sources = directives.get("script-src", directives.get("default-src"))
         if sources is None:
             weaknesses.append("script-src")

@@ -456,8 +456,12 @@ def _names_of_things(things: Sequence[JsonObject]) -> list[str]:
 def _values_of(value: object, by_id: dict[str, JsonObject]) -> Iterator[str]:
     """The names of one or several authors, possibly described elsewhere by id, as one text."""
     names: list[str] = []
-    for one in value if isinstance(value, list) else [value]:
-        thing = by_id.get(str(one.get("@id")), one) if isinstance(one, dict) and "name" not in one else one
+    for element in value if isinstance(value, list) else [value]:
+        thing = (
+            by_id.get(str(element.get("@id")), element)
+            if isinstance(element, dict) and "name" not in element
+            else element
+        )
         name = thing.get("name") if isinstance(thing, dict) else thing
         name = name[0] if isinstance(name, list) and name else name
         if isinstance(name, str):

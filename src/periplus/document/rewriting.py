@@ -271,7 +271,7 @@ def _tag_edits(tag: _Tag, change: Change, with_scripts: bool) -> Iterator[tuple[
         elif tag.name == "base" and attribute.name == "href":
             yield attribute.start, attribute.end, ""
     if is_changed:
-        yield from ((one.start, one.end, "") for one in tag.attributes if one.name in _GUARDS)
+        yield from ((guard.start, guard.end, "") for guard in tag.attributes if guard.name in _GUARDS)
 
 
 def _is_script(attribute: _Attribute) -> bool:

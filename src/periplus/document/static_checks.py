@@ -174,13 +174,13 @@ def _of_fields(tree: html.Tree) -> _Notes:
 
 def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Notes:
     """Checks of the whole page: main landmark, language, focus order, doctype."""
-    if not html.elements(tree, "main") and not any(html.attribute(one, "role") == "main" for one in marked):
+    if not html.elements(tree, "main") and not any(html.attribute(element, "role") == "main" for element in marked):
         yield StaticNote("main-missing"), None
     for root in html.elements(tree, "html")[:1]:
         declared = html.attribute(root, "lang").strip()
         if declared and not _LANGUAGE.fullmatch(declared):
             yield StaticNote("language-bad", words=declared[:35]), root
-    if moved := [one for one in marked if _is_above_zero(html.attribute(one, "tabindex"))]:
+    if moved := [element for element in marked if _is_above_zero(html.attribute(element, "tabindex"))]:
         yield StaticNote("focus-order", len(moved)), moved[0]
     if not _DOCTYPE.match(text[:4_096]):
         yield StaticNote("doctype-missing"), None

@@ -136,7 +136,7 @@ def json_faults(tree: html.Tree) -> list[JsonFault]:
     for script in json_scripts(tree):
         data, fault = _load(script)
         objects = data if isinstance(data, list) else [data]
-        if not fault and any(isinstance(one, dict) and _lacks_context(one) for one in objects):
+        if not fault and any(isinstance(thing, dict) and _lacks_context(thing) for thing in objects):
             fault = "no @context"
         if fault:
             faults.append(JsonFault(script, fault))
@@ -199,7 +199,9 @@ def _of_node(node: Mapping[str, object], room: _Budget, depth: int, schema: bool
     properties: list[tuple[str, str | Item]] = []
     for name, value in node.items():
         if name[:1] != "@" or name == "@graph":
-            properties += ((_short(name)[:VALUE_CHARS], one) for one in _of_values(value, room, depth + 1, schema))
+            properties += (
+                (_short(name)[:VALUE_CHARS], element) for element in _of_values(value, room, depth + 1, schema)
+            )
     return Item(
         "json-ld",
         tuple(map(_short, types)),
@@ -219,8 +221,8 @@ def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterat
             yield item
     elif isinstance(value, list):
         if depth < DEEPEST:
-            for one in value:
-                yield from _of_values(one, room, depth + 1, schema)
+            for element in value:
+                yield from _of_values(element, room, depth + 1, schema)
     elif value is not None:
         yield _text(value if isinstance(value, str) else json.dumps(value))
 
@@ -234,8 +236,8 @@ def _of_marked(item: html.MicrodataItem | html.RdfaItem, syntax: str, room: _Bud
     if room.take(depth):
         for name, values in item.properties.items():
             for value in values:
-                one = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
-                properties.append((_short(name), one))
+                content = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
+                properties.append((_short(name), content))
     named: str = getattr(item, "id" if syntax == "microdata" else "resource") or ""
     return Item(syntax, tuple(map(_short, types)), named, any(map(_SCHEMA.match, types)), tuple(properties))
 
@@ -412,7 +414,7 @@ def _walk(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:
     """(item, the broadest type of the item that contains it), outer ones first."""
     for item in items:
         yield item, above
-        kind = next((_BROADER.get(one, one) for one in item.types), "?")
+        kind = next((_BROADER.get(name, name) for name in item.types), "?")
         yield from _walk((value for _, value in item.properties if isinstance(value, Item)), kind)
 
 

@@ -76,8 +76,8 @@ _NOT_FOLDABLE = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """(a word in any script, a unit within it, a character with its marks)."""
     # Larger sets are slow; scripts in the gaps have no marks
-    some = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
-    marks = "".join(char for char in map(chr, some) if unicodedata.category(char)[0] == "M")
+    codes = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
+    marks = "".join(char for char in map(chr, codes) if unicodedata.category(char)[0] == "M")
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is already a blank here
     spaceless = _SCRIPTS_WITHOUT_SPACES
     parted = rf"[^\W{spaceless}]"

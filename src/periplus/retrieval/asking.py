@@ -86,9 +86,9 @@ def suggest_query(searcher: tantivy.Searcher, query: Query, text: str) -> str:
 
 def _join_words(searcher: tantivy.Searcher, query: Query, text: str) -> str:
     """The query with two adjacent words joined where the pages write them so: `data base` -> `database`."""
-    for one, other in pairwise(asked_words(query.root)):
-        joined = "".join([*forms(one.text), *forms(other.text)])
-        beside = f"{one.text} {other.text}"
+    for first, other in pairwise(asked_words(query.root)):
+        joined = "".join([*forms(first.text), *forms(other.text)])
+        beside = f"{first.text} {other.text}"
         if beside in text and searcher.doc_freq(FORMS, joined) >= KNOWN_PAGES:
             return text.replace(beside, joined, 1)
     return text
@@ -96,9 +96,9 @@ def _join_words(searcher: tantivy.Searcher, query: Query, text: str) -> str:
 
 def _split_word(searcher: tantivy.Searcher, form: str) -> str:
     """Splits a word that no page has into two that pages have: `filesystem` -> `file system`; empty if impossible."""
-    if max(searcher.doc_freq(FORMS, one) for one in (form, "~" + fold_form(form))):
+    if max(searcher.doc_freq(FORMS, variant) for variant in (form, "~" + fold_form(form))):
         return ""
-    return " ".join(halves(form, lambda one: searcher.doc_freq(FORMS, one)))
+    return " ".join(halves(form, lambda half: searcher.doc_freq(FORMS, half)))
 
 
 def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def halves(form: str, pages: Callable[[str], int], joints: Sequence[str] = ("",)
         for joint in joints
         if form.endswith(joint, 0, place) and place - len(joint) >= LEAST_CHARS
     ]
-    rated = [(min(max(pages(one), pages("~" + fold_form(one))) for one in two), two) for two in cuts]
+    rated = [(min(max(pages(part), pages("~" + fold_form(part))) for part in two), two) for two in cuts]
     least, words = max(rated, default=(0, ()))
     return words if least >= KNOWN_PAGES else ()
 
@@ -163,17 +163,17 @@ def _one_edit(word: str) -> set[str]:
     return (swapped | dropped | added | changed) - {word}
 
 
-def distance(one: str, other: str, most: int) -> int:
+def distance(first: str, other: str, most: int) -> int:
     """Edit distance (insert, delete, substitute, transpose), capped at most + 1."""
-    if abs(len(one) - len(other)) > most:
+    if abs(len(first) - len(other)) > most:
         return most + 1
     before: list[int] = []
     row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, 1):
+    for place, letter in enumerate(first, 1):
         older, before, row = before, row, [place]
         for at, other_letter in enumerate(other, 1):
             cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (letter != other_letter))
-            if at > 1 and place > 1 and letter == other[at - 2] and one[place - 2] == other_letter:
+            if at > 1 and place > 1 and letter == other[at - 2] and first[place - 2] == other_letter:
                 cost = min(cost, older[at - 2] + 1)
             row.append(cost)
         if min(row) > most:
@@ -413,7 +413,7 @@ class Searcher:
         """Compounds of adjacent words of the query."""
         if COMPOUNDING.isdisjoint(self.languages):
             return []
-        pairs = [(*forms(one.text), *forms(other.text)) for one, other in pairwise(words)]
+        pairs = [(*forms(first.text), *forms(other.text)) for first, other in pairwise(words)]
         compounds = [joint.join(pair) for pair in pairs if len(pair) == 2 for joint in JOINTS]
         return [Word(form) for form in compounds if self._matcher.pages(form)]
 
@@ -474,7 +474,7 @@ class Searcher:
                 pages.add(page)
                 groups.setdefault(twin, []).append(Match(url_id, -less, (), origin=origin))
         return [
-            best._replace(twins=tuple(dict.fromkeys(one.url_id for one in rest if one.url_id != best.url_id)))
+            best._replace(twins=tuple(dict.fromkeys(hit.url_id for hit in rest if hit.url_id != best.url_id)))
             for best, *rest in groups.values()
         ]
 

@@ -48,8 +48,8 @@ def linked_files(folder: Path, target: Path) -> dict[str, Path]:
 def engine_files(where: Path, meta: bytes) -> list[str]:
     """Sorted names of the files that the engine's `meta.json` names."""
     segments = json.loads(meta)["segments"]
-    ids = {one["segment_id"].replace("-", ""): one["deletes"] for one in segments}
-    deletes = {f"{name}.{one['opstamp']}.del" for name, one in ids.items() if one}
+    ids = {segment["segment_id"].replace("-", ""): segment["deletes"] for segment in segments}
+    deletes = {f"{name}.{segment['opstamp']}.del" for name, segment in ids.items() if segment}
     there = (path.name for path in where.iterdir() if path.name.partition(".")[0] in ids)
     return sorted(name for name in there if not name.endswith(".del") or name in deletes)
 

@@ -81,19 +81,19 @@ _TYPE_NAMES |= {
 
 def schema() -> tantivy.Schema:
     """The schema. Only numbers are stored; titles and snippets are read from the collection."""
-    made = tantivy.SchemaBuilder()
-    made.add_integer_field(ID, indexed=True, fast=True)
-    made.add_integer_field(TWIN, fast=True)
-    made.add_integer_field(SAID, fast=True)
-    made.add_integer_field(WHEN, indexed=True, fast=True)
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field(ID, indexed=True, fast=True)
+    builder.add_integer_field(TWIN, fast=True)
+    builder.add_integer_field(SAID, fast=True)
+    builder.add_integer_field(WHEN, indexed=True, fast=True)
     for name in TERM_FIELDS:
-        made.add_text_field(name, tokenizer_name=WORDS, index_option="position")
-    made.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
+        builder.add_text_field(name, tokenizer_name=WORDS, index_option="position")
+    builder.add_text_field(FORMS, tokenizer_name=WORDS, index_option="basic")
     for name in (NAMES, DEFINED, HOST, TYPE, IS):
-        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
+        builder.add_text_field(name, tokenizer_name=WHOLE, index_option="basic")
     for name in (SITE, LANGUAGE, YEAR, MEDIA):
-        made.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
-    return made.build()
+        builder.add_text_field(name, tokenizer_name=WHOLE, index_option="basic", fast=True)
+    return builder.build()
 
 
 class Draft(NamedTuple):
@@ -130,21 +130,21 @@ def draft_page(page: PageToIndex, cutter: TextCutter) -> Draft:
 
 def document(draft: Draft, anchors: Sequence[str]) -> tantivy.Document:
     """The page as an engine document. anchors: distinct anchor texts of links to it."""
-    made = tantivy.Document()
-    made.add_integer(ID, draft.url_id)
-    made.add_integer(TWIN, draft.twin)
-    made.add_integer(SAID, anchor_digest(anchors))
-    made.add_integer(WHEN, draft.when)
+    document = tantivy.Document()
+    document.add_integer(ID, draft.url_id)
+    document.add_integer(TWIN, draft.twin)
+    document.add_integer(SAID, anchor_digest(anchors))
+    document.add_integer(WHEN, draft.when)
     spellings = draft.spellings
     if anchors:
         words = forms(_BREAK.join(anchors[:MOST_ANCHORS]))
-        made.add_text(ANCHOR, _terms(words, draft.language))
+        document.add_text(ANCHOR, _terms(words, draft.language))
         spaced = f" {spellings} {BETWEEN} "  # substring tests are faster than splitting it into words
         spellings = " ".join([spellings, *(form for form in shown_forms(words) if f" {form} " not in spaced)])
     for field, text in draft.texts:
-        made.add_text(field, text)
-    made.add_text(FORMS, spellings)
-    return made
+        document.add_text(field, text)
+    document.add_text(FORMS, spellings)
+    return document
 
 
 def _terms(words: Sequence[str], language: str) -> str:

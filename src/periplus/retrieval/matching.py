@@ -193,7 +193,7 @@ class Matcher:
         others = script_languages(form)
         if "en" in others and not all(map(is_beyond_latin, self.languages)):
             return self.languages
-        return [*self.languages, *(one for one in others if one not in self.languages)]
+        return [*self.languages, *(language for language in others if language not in self.languages)]
 
     def _spelling_queries(self, form: str, *, exact: bool) -> list[tantivy.Query]:
         """By spelling: the exact one, the same without diacritics, then others with equal letters but other diacritics.

@@ -260,7 +260,7 @@ def span_of(text: str) -> tuple[float, float] | None:
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
-    year, month, day = (int(one) if one else 0 for one in match.groups())
+    year, month, day = (int(part) if part else 0 for part in match.groups())
     try:
         begin = datetime(year, month or 1, day or 1, tzinfo=UTC)
         if day:

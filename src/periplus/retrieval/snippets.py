@@ -149,7 +149,9 @@ class Highlighter:
             return counts, unread
         algorithms = list(map(algorithm_of, languages))
         for algorithm in set(algorithms):
-            own = np.array([one == algorithm for one in algorithms]) if len(algorithms) > 1 else np.ones(size, np.bool)
+            own = (
+                np.array([name == algorithm for name in algorithms]) if len(algorithms) > 1 else np.ones(size, np.bool)
+            )
             (self._count if algorithm in _TAILS else self._count_read)(page, algorithm, own, counts)
         return counts, unread
 
@@ -258,7 +260,9 @@ def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
     }
     if algorithm not in _SUFFIX_STEMMERS:
         stretches = set(map(_fold_digraphs, stretches))
-    return tuple(one for one in stretches if not any(other in one for other in stretches if other != one))
+    return tuple(
+        stretch for stretch in stretches if not any(other in stretch for other in stretches if other != stretch)
+    )
 
 
 def _fold_digraphs(text: str) -> str:
@@ -324,12 +328,12 @@ def _codes(text: str) -> Unsigned16 | Unsigned32:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
-def may_share(one: PageLines, other: PageLines, share: float) -> bool:
+def may_share(first: PageLines, other: PageLines, share: float) -> bool:
     """Whether two pages can share this fraction of their content, judged by block lengths only."""
-    least = share * max(one.content_chars, other.content_chars)
-    if min(one.content_chars, other.content_chars) < least:
+    least = share * max(first.content_chars, other.content_chars)
+    if min(first.content_chars, other.content_chars) < least:
         return False
-    return bool(np.minimum(one.content_lengths, other.content_lengths) @ LENGTHS >= least)
+    return bool(np.minimum(first.content_lengths, other.content_lengths) @ LENGTHS >= least)
 
 
 LENGTHS = np.arange(8_192)  # in characters; the last entry includes all longer blocks
@@ -395,7 +399,7 @@ def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: 
     """Worth of a block: distinct words within one stretch; adjacent words in the order of the query count more."""
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
-    beside = sum(1 for one, other in pairwise(near) if other[2] == one[2] + 1 and other[0] - one[1] <= 2)
+    beside = sum(1 for first, other in pairwise(near) if other[2] == first[2] + 1 and other[0] - first[1] <= 2)
     return _combine_worth(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
@@ -437,5 +441,5 @@ def _cut(kind: int, text: str, hits: Sequence[tuple[int, int, int]]) -> Snippet:
         end = gap if gap >= 0 else end
     before, after = _ELLIPSIS if start else "", _ELLIPSIS if end < len(text) else ""
     shift = len(before) - start
-    marks = tuple((one + shift, other + shift) for one, other, _ in hits if one >= start and other <= end)
+    marks = tuple((begin + shift, other + shift) for begin, other, _ in hits if begin >= start and other <= end)
     return Snippet(before + text[start:end] + after, marks, BLOCK_KINDS[kind])

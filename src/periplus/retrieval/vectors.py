@@ -96,13 +96,13 @@ def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
 
 def unit(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
     """The vector scaled to length 1. Raises UsageError if the dimensions differ or the length is 0 or not finite."""
-    made = np.asarray(vector, np.float32)
-    length = float(np.linalg.norm(made))
-    if made.shape != (dimensions,):
+    row = np.asarray(vector, np.float32)
+    length = float(np.linalg.norm(row))
+    if row.shape != (dimensions,):
         raise UsageError(f"the vector has {len(vector)} dimensions, the vectors of the collection have {dimensions}")
     if not np.isfinite(length) or not length:
         raise UsageError("the vector has no direction: its numbers are all 0, or not finite")
-    return made / np.float32(length)
+    return row / np.float32(length)
 
 
 def fuse(lists: Sequence[Sequence[UrlId]]) -> list[tuple[UrlId, float]]:

@@ -349,8 +349,8 @@ def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
     """Wraps the maker of a package: the rule gets the registered name, and errors name the package."""
 
     def rule(budget: int, sites: int) -> ChoiceRule:
-        made = guarded(package, make)(budget, sites)
-        return dataclasses.replace(made, name=name, score=guarded(package, made.score))
+        choice_rule = guarded(package, make)(budget, sites)
+        return dataclasses.replace(choice_rule, name=name, score=guarded(package, choice_rule.score))
 
     return rule
 

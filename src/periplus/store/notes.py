@@ -53,11 +53,11 @@ _FIELDS = ("code", "cause", "decision", "assignee", "words", "made")
 
 def fault_notes(statements: Statements) -> tuple[FaultNote, ...]:
     """All notes on faults, sorted by code and cause."""
-    made = []
+    notes = []
     for (value,) in statements.rows("SELECT value FROM meta WHERE name LIKE ?", (_FAULT + "%",)):
         fields = json.loads(str(value))
-        made.append(FaultNote(**{**fields, "decision": FaultDecision(fields["decision"])}))
-    return tuple(sorted(made, key=lambda note: (note.code, note.cause)))
+        notes.append(FaultNote(**{**fields, "decision": FaultDecision(fields["decision"])}))
+    return tuple(sorted(notes, key=lambda note: (note.code, note.cause)))
 
 
 def fault_key(code: str, cause: str) -> str:

@@ -89,18 +89,18 @@ def publish(
     replaced. Raises StoreError, also if another process has taken over publishing.
     """
     token = secrets.token_hex(8)
-    made = []
+    published_files = []
     for file_name, source in files.items():
         if isinstance(source, PublishedFile):
-            made.append(source)
+            published_files.append(source)
             continue
         file = PublishedFile(file_name, f"{name}-{token}-{file_name}", source.stat().st_size, _digest(source))
         _with_retries(partial(storage.upload, file.stored_as, source))
-        made.append(file)
-    retired, over = _unreferenced_objects(storage, name, {file.stored_as for file in made}, now)
+        published_files.append(file)
+    retired, over = _unreferenced_objects(storage, name, {file.stored_as for file in published_files}, now)
     if not still_alone():
         raise StoreError("the connection that held the right to publish was lost, and nothing was published: try again")
-    current = PublishedSet(token, dict(note), tuple(made), retired)
+    current = PublishedSet(token, dict(note), tuple(published_files), retired)
     _with_retries(partial(storage.put, f"{name}.json", text_of(current)))
     for stored_as in over:
         with contextlib.suppress(StoreError):  # still unreferenced, so the next publisher deletes it

@@ -364,7 +364,7 @@ class SiteEvidence:
         others = self._texts.pages_of(traces.digests).astype(np.float32) - own
         path = traces.path
         alone = np.bincount(path[others <= 0], minlength=size)
-        rows = np.array([self._paths.get(one.key, none) for one in traces.paths], dtype=np.float32).reshape(-1, 3)
+        rows = np.array([self._paths.get(trace.key, none) for trace in traces.paths], dtype=np.float32).reshape(-1, 3)
         pages, blocks_on, texts = np.maximum(
             rows.T - own * np.array([np.ones(size), np.bincount(path, minlength=size), alone], dtype=np.float32), 0
         )
@@ -428,7 +428,7 @@ class Pages:
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
 
     def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
-        counts = np.array([len(some) for some in paths], dtype=np.intp)
+        counts = np.array([len(steps) for steps in paths], dtype=np.intp)
         self.path_begins: Ints = np.cumsum(counts) - counts
         own = np.concatenate([trace.path for trace in self.traces])
         self.path: Ints = own + self.path_begins[self.page]  # of each block

@@ -265,39 +265,39 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
-    for some in _batches(pages):
-        full = [page for page in some if page.blocks]
+    for batch in _batches(pages):
+        full = [page for page in batch if page.blocks]
         scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
         at = 0
-        for page in some:
+        for page in batch:
             yield page, scores[at : at + len(page.blocks)]
             at += len(page.blocks)
 
 
 def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
     """Batches of pages with up to _MEASURING_BATCH blocks, or a single page with more."""
-    some: list[PageContext] = []
+    batch: list[PageContext] = []
     size = 0
     for page in pages:
-        if some and size + len(page.blocks) > _MEASURING_BATCH:
-            yield some
-            some, size = [], 0
-        some.append(page)
+        if batch and size + len(page.blocks) > _MEASURING_BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(page)
         size += len(page.blocks)
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
-def _scores(some: Sequence[PageContext]) -> Floats32:
+def _scores(batch: Sequence[PageContext]) -> Floats32:
     """Scores of the blocks.
 
     If few other pages of a site are known, averages the scores with and without them, weighted by their number.
     """
-    scores = _scores_by_site(some)
-    few = [0 < page.seen.pages[0] < SURE_PAGES for page in some]
+    scores = _scores_by_site(batch)
+    few = [0 < page.seen.pages[0] < SURE_PAGES for page in batch]
     if any(few):
-        doubted = [page for page, is_doubted in zip(some, few, strict=True) if is_doubted]
-        blocks = np.repeat(few, [len(page.blocks) for page in some])
+        doubted = [page for page, is_doubted in zip(batch, few, strict=True) if is_doubted]
+        blocks = np.repeat(few, [len(page.blocks) for page in batch])
         others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
@@ -317,9 +317,9 @@ def _no_evidence(seen: PageEvidence) -> PageEvidence:
     return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
-def _scores_by_site(some: Sequence[PageContext]) -> Floats32:
-    pages = Pages([page.blocks for page in some], [page.traces for page in some])
-    measures = features.matrix(pages, concatenate([page.seen for page in some]), _step_weights())
+def _scores_by_site(batch: Sequence[PageContext]) -> Floats32:
+    pages = Pages([page.blocks for page in batch], [page.traces for page in batch])
+    measures = features.matrix(pages, concatenate([page.seen for page in batch]), _step_weights())
     first = _predict(weights().first, measures)
     second = _predict(weights().second, measures, matrix(pages, first))
     return both(first, second)

@@ -52,7 +52,7 @@ def name_parts(
 
     is_content: verdict on each block. publication: author and dates of the page.
     """
-    parts = [Part.CONTENT if one else Part.NAVIGATION for one in is_content.tolist()]
+    parts = [Part.CONTENT if verdict else Part.NAVIGATION for verdict in is_content.tolist()]
     texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
     is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
     positions = np.frombuffer(blocks.positions, dtype=np.uint8)

@@ -172,8 +172,8 @@ def twins(pages: Ints) -> Ints:
     heads = pages[:, np.flatnonzero(first)[group]]
     same = pages == heads
     like = np.where(same[6:8].all(axis=0), 0, np.where(same[4:6].all(axis=0), 1, 2))
-    some = (np.bincount(group, minlength=1) > 1)[group]
-    rows: Ints = np.stack([pages[0], heads[0], like])[:, some]
+    is_shared = (np.bincount(group, minlength=1) > 1)[group]
+    rows: Ints = np.stack([pages[0], heads[0], like])[:, is_shared]
     return rows
 
 
@@ -340,8 +340,8 @@ def in_stories(task: StageTask, near_head: Ints, span: Span) -> tuple[Ints, Ints
     site = numbers(task.dataset, "urls", "site", span=span)
     pages = pages - span.first
     dated = np.where(dated == NO_DATE, first_seen[pages], dated)
-    some = story[pages] >= 0
-    return story[pages][some], site[pages][some], dated[some]
+    has_story = story[pages] >= 0
+    return story[pages][has_story], site[pages][has_story], dated[has_story]
 
 
 def write_cascades(task: StageTask, story: Ints, site: Ints, dated: Ints) -> None:

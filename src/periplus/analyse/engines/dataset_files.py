@@ -105,9 +105,9 @@ def blocks(
     for path in part_paths(folder, table):
         with parquet.ParquetFile(path) as file:
             for block in file.iter_batches(rows, row_groups=_groups(file, span), columns=read):
-                some = block if span is None else _within(block, span)
-                if some.num_rows:
-                    yield some.select(names)
+                part = block if span is None else _within(block, span)
+                if part.num_rows:
+                    yield part.select(names)
 
 
 def _groups(file: pq.ParquetFile, span: Span | None) -> Sequence[int]:

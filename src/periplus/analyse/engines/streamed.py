@@ -308,9 +308,9 @@ def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -
 
 
 def write_sites(task: StageTask, tallies: Ints, targets: Ints) -> None:
-    some = np.flatnonzero(tallies[0])
-    links, pages = tallies[:, some]
-    task.write("sites", {"site": some, "links": links, "pages": pages, "targets": targets[some]})
+    sites = np.flatnonzero(tallies[0])
+    links, pages = tallies[:, sites]
+    task.write("sites", {"site": sites, "links": links, "pages": pages, "targets": targets[sites]})
 
 
 def interlinking(task: StageTask) -> None:

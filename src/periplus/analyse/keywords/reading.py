@@ -295,11 +295,11 @@ def count_texts(texts: Iterable[Reading]) -> Counts:
     return Counts(number, keys, numbers)
 
 
-def together(one: Counts, other: Counts) -> Counts:
+def together(first: Counts, other: Counts) -> Counts:
     """Merges the counts of two disjoint sets of texts."""
-    keys, owner = np.unique(np.concatenate((one.keys, other.keys)), return_inverse=True)
-    numbers = np.bincount(owner, np.concatenate((one.numbers, other.numbers)), len(keys)).astype(np.int64)
-    return Counts(one.texts + other.texts, keys, numbers)
+    keys, owner = np.unique(np.concatenate((first.keys, other.keys)), return_inverse=True)
+    numbers = np.bincount(owner, np.concatenate((first.numbers, other.numbers)), len(keys)).astype(np.int64)
+    return Counts(first.texts + other.texts, keys, numbers)
 
 
 def _merge_counts(

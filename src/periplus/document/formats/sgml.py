@@ -124,7 +124,9 @@ class _Reader:
 
     def _section(self, name: str) -> Iterator[str]:
         if name != "section":
-            for open_name in [one for one in self._sections if one != "section" and _RANKS[one] >= _RANKS[name]]:
+            for open_name in [
+                section for section in self._sections if section != "section" and _RANKS[section] >= _RANKS[name]
+            ]:
                 yield from self._close(open_name)
         if len(self._sections) >= _SECTIONS_MOST:
             self._push("", "")

@@ -227,9 +227,9 @@ def _targets(relations: etree._Element | None) -> dict[str, str]:
     if relations is None:
         return {}
     return {
-        attribute(one, "Id"): attribute(one, "Target")
-        for one in relations
-        if attribute(one, "TargetMode") == "External"
+        attribute(relation, "Id"): attribute(relation, "Target")
+        for relation in relations
+        if attribute(relation, "TargetMode") == "External"
     }
 
 
@@ -357,12 +357,14 @@ CHAPTERS_MOST = 2_000
 
 def _epub(archive: Archive) -> tuple[list[str], etree._Element | None]:
     container = archive.tree("META-INF/container.xml")
-    place = next((attribute(one, "full-path") for one in _all(container, "rootfile")), "")
+    place = next((attribute(element, "full-path") for element in _all(container, "rootfile")), "")
     package = archive.tree(place) if place else None
     if package is None and not archive.faults:
         archive.faults.append("damaged: no package")
-    files = {attribute(one, "id"): attribute(one, "href") for one in _all(package, "item")}
-    chapters = [files[reference] for one in _all(package, "itemref") if (reference := attribute(one, "idref")) in files]
+    files = {attribute(element, "id"): attribute(element, "href") for element in _all(package, "item")}
+    chapters = [
+        files[reference] for element in _all(package, "itemref") if (reference := attribute(element, "idref")) in files
+    ]
     if len(chapters) > CHAPTERS_MOST:
         archive.faults.append(f"long: {CHAPTERS_MOST} of {len(chapters)} chapters were read")
     folder = posixpath.dirname(place)

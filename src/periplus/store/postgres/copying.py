@@ -88,15 +88,15 @@ def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> li
         "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
         " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
     )
-    made = []
+    tables = []
     for name in TABLES:
         other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
         columns = [
             (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
         ]
         if columns:  # SQLite has the table `file` only during a move
-            made.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
-    return made
+            tables.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+    return tables
 
 
 def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
