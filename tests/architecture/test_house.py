@@ -14,7 +14,7 @@ SRC = Path(__file__).parents[2] / "src" / "periplus"
 # change makes `src` smaller; raise it only in a commit of its own that names what was deleted for it.
 SYNTAX_NODES = 805_900
 SLACK_NODES = 40_000  # margin below the ratchet before it must be lowered
-CORE_MODULES = 389
+CORE_MODULES = 388
 MODULES = 414  # of the core, the features and the example webs
 HEADER_SHARE = 0.09  # of all lines: docstrings at the head of modules, and imports
 # names for the origin of a value instead of its meaning
