@@ -104,10 +104,10 @@ def values_of(cover: Coverage, sites: Sequence[int]) -> tuple[float, ...]:
     added = []
     for site in sites:
         entries = slice(cover.offsets[site], cover.offsets[site + 1])
-        had = best[cover.stories[entries]]
-        better = np.maximum(cover.values[entries], had)
-        best[cover.stories[entries]] = better
-        added.append(float((better - had).sum()))
+        stories = cover.stories[entries]
+        better = np.maximum(cover.values[entries], best[stories])
+        added.append(float((better - best[stories]).sum()))
+        best[stories] = better
     return tuple(accumulate(added))
 
 
