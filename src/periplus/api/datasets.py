@@ -27,14 +27,13 @@ from periplus.analyse.engines.dataset_files import (
     write_manifest,
     write_part,
 )
-from periplus.api.homes import name_of, results_of, whole_of
+from periplus.api.homes import name_of, place_at, results_of, whole_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.dataset import TABLES, Block, CodedColumn, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
 from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
-from periplus.store.postgres.address import is_address
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
 
@@ -318,7 +317,7 @@ def serve() -> None:
     lines: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     order = lines.get()
-    place, into = order["place"] if is_address(order["place"]) else Path(order["place"]), Path(order["into"])
+    place, into = place_at(order["place"]), Path(order["into"])
     lines.get()
     _answer({})
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.api.collection import Collection
-from periplus.api.homes import collections_at, folder_of
+from periplus.api.homes import collections_at, folder_of, place_at
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
@@ -94,8 +94,7 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
     from periplus.api.crawling import refresh as run
     from periplus.api.crawling import refresh_order
 
-    where = str(place) if is_address(str(place)) else Path(place)
-    return run(refresh_order(where, settings, due_only=due_only), watch or _silent)
+    return run(refresh_order(place_at(place), settings, due_only=due_only), watch or _silent)
 
 
 @frozen
@@ -144,7 +143,7 @@ def check(  # noqa: PLR0913 - the options of a check
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
-    place = _place(folder if folder is not None else site_name(starts[0]) + SUFFIX)
+    place = place_at(folder if folder is not None else site_name(starts[0]) + SUFFIX)
     before = None if starts else settings_before(place)
     files = Path() if isinstance(place, str) else place
     chosen = settings_from(settings, read_settings(files / SETTINGS_FILE, before))
@@ -298,16 +297,11 @@ def delete(  # noqa: PLR0913 - the options of a deletion
     from periplus.api import deleting
     from periplus.model.collection import Deletion
 
-    place = _place(folder)
+    place = place_at(folder)
     where = folder_of(place)
     ids = deleting.ids_of(where, pages)
     deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
     return deleting.plan(where, deletion) if dry_run else deleting.delete(place, deletion, watch)
-
-
-def _place(folder: Path | str) -> Path | str:
-    """Path for a folder, text for a database address."""
-    return str(folder) if is_address(str(folder)) else Path(folder)
 
 
 def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url, ...], JsonObject]:

@@ -44,6 +44,11 @@ def name_of(place: Path | str) -> str:
     return address_of(place).collection
 
 
+def place_at(text: Path | str) -> Path | str:
+    """Path for a folder, text for a database address."""
+    return str(text) if is_address(str(text)) else Path(text)
+
+
 def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
