@@ -94,10 +94,14 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
         latest = notice_book.notices(most=most)
     with open_output(output, exact=format == "json") as out:
         if format == "json":
-            rows = [asdict(one) | _delivery_counts(standing.get(one.id)) for one in subscriptions]
+            rows = [
+                asdict(subscription) | _delivery_counts(standing.get(subscription.id)) for subscription in subscriptions
+            ]
             out.write(
                 json.dumps(
-                    {"subscriptions": rows, "notices": [as_values(one) for one in latest]}, ensure_ascii=False, indent=1
+                    {"subscriptions": rows, "notices": [as_values(notice) for notice in latest]},
+                    ensure_ascii=False,
+                    indent=1,
                 )
                 + "\n"
             )
@@ -116,11 +120,11 @@ def _lines(
 
     if not subscriptions:
         yield "No subscribers: `periplus notices add` adds a mail address or a URL."
-    for one in subscriptions:
-        sent, waiting, given_up, fault = standing.get(one.id, (0, 0, 0, ""))
-        what = ", ".join(one.kinds) or "everything"
-        yield f"{one.id:>4}  {one.channel.value:<7} {one.target}  {what}" + (
-            f", {one.collection}" if one.collection else ""
+    for subscription in subscriptions:
+        sent, waiting, given_up, fault = standing.get(subscription.id, (0, 0, 0, ""))
+        what = ", ".join(subscription.kinds) or "everything"
+        yield f"{subscription.id:>4}  {subscription.channel.value:<7} {subscription.target}  {what}" + (
+            f", {subscription.collection}" if subscription.collection else ""
         )
         yield f"      {sent} sent, {waiting} waiting, {given_up} given up" + (
             f"; last fault: {visible(fault)}" if fault else ""

@@ -37,14 +37,14 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
         subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=NOTICES_MOST)
     rows = [
         {
-            "id": one.id,
-            "channel": one.channel,
-            "target": one.target,
-            "kinds": one.kinds,
-            "collection": one.collection,
-            "standing": standing.get(one.id),
+            "id": subscription.id,
+            "channel": subscription.channel,
+            "target": subscription.target,
+            "kinds": subscription.kinds,
+            "collection": subscription.collection,
+            "standing": standing.get(subscription.id),
         }
-        for one in subscriptions
+        for subscription in subscriptions
     ]
     values = {
         "title": "Notices", "subscriptions": rows, "notices": [as_values(notice) for notice in latest],

@@ -212,8 +212,8 @@ def shorten_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:
 
 
 def _shorten_fault_paths(fault: Fault, shown: Callable[[str], str]) -> Fault:
-    some = tuple(shorten_paths(issue, shown) for issue in fault.issues)
-    return replace(fault, cause=some[0].cause or some[0].url, issues=some, detail=shown(fault.detail))
+    issues = tuple(shorten_paths(issue, shown) for issue in fault.issues)
+    return replace(fault, cause=issues[0].cause or issues[0].url, issues=issues, detail=shown(fault.detail))
 
 
 def _file(path: str) -> str:
@@ -314,9 +314,9 @@ def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) 
         rows = (issue_row(shorten_paths(issue, shown), issue_kinds()) for issue in table)
         grouped = (
             sorted(
-                (_shorten_fault_paths(fault, shown) for fault in some), key=lambda fault: (-fault.pages, fault.cause)
+                (_shorten_fault_paths(fault, shown) for fault in group), key=lambda fault: (-fault.pages, fault.cause)
             )
-            for _, some in groupby(table.faults(LISTED_PAGES), key=lambda fault: fault.code)
+            for _, group in groupby(table.faults(LISTED_PAGES), key=lambda fault: fault.code)
         )
         faults = chain.from_iterable(grouped)
     if format == "junit":

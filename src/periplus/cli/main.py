@@ -123,7 +123,9 @@ for _command in chain.from_iterable(feature.commands for feature in features().v
 
 def _plugin_commands() -> dict[str, str]:
     """The commands of installed packages, none of which is imported for it, each with the package's name."""
-    return {name: f"Of {one.package}." for name, one in extensions("commands").items() if name not in _COMMANDS}
+    return {
+        name: f"Of {extension.package}." for name, extension in extensions("commands").items() if name not in _COMMANDS
+    }
 
 
 def command_names() -> frozenset[str]:

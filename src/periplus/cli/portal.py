@@ -164,19 +164,24 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(
-                json.dumps([asdict(one) | {"built": built} for one, built in rows], ensure_ascii=False, indent=1) + "\n"
+                json.dumps(
+                    [asdict(portal_row) | {"built": built} for portal_row, built in rows], ensure_ascii=False, indent=1
+                )
+                + "\n"
             )
             return
         if not rows:
             out.write("No portal: `periplus portal create NAME` begins one.\n")
-        for one, built in rows:
+        for portal_row, built in rows:
             facts = [
-                f"topic {one.topic}" if one.topic else "",
-                f"every {one.period_s / 3600:g} h" if one.period_s else "",
-                "approved entries only" * one.approve,
+                f"topic {portal_row.topic}" if portal_row.topic else "",
+                f"every {portal_row.period_s / 3600:g} h" if portal_row.period_s else "",
+                "approved entries only" * portal_row.approve,
             ]
             facts.append(f"built {utc(built)}" if built else "never built")
-            out.write(f"{one.name:<16} {visible(one.title)}  ({', '.join(fact for fact in facts if fact)})\n")
+            out.write(
+                f"{portal_row.name:<16} {visible(portal_row.title)}  ({', '.join(fact for fact in facts if fact)})\n"
+            )
 
 
 @portal.command()
@@ -211,7 +216,11 @@ def _verb(verb: str, sentence: str) -> None:
         from periplus.api import portal as portals
 
         folder = collection_folder(place)
-        if not portal and len(subjects) > 1 and any(one.name == subjects[0] for one, _ in portals.portals(folder)):
+        if (
+            not portal
+            and len(subjects) > 1
+            and any(known_portal.name == subjects[0] for known_portal, _ in portals.portals(folder))
+        ):
             portal, subjects = (
                 subjects[0],
                 subjects[1:],

@@ -40,7 +40,7 @@ WIDEST = 100  # columns: longer lines are hard to read
 INDENT = "    "
 Marks = tuple[tuple[int, int], ...]
 
-QUERIES = "\b\n" + "\n".join(f"{one.example:<21}{one.sentence}" for one in OPERATORS)
+QUERIES = "\b\n" + "\n".join(f"{operator.example:<21}{operator.sentence}" for operator in OPERATORS)
 
 
 class SearchCommand(click.Command):
@@ -273,8 +273,8 @@ def _wrap(text: str, marks: Marks, width: int, colour: str | None) -> Iterator[s
 
 def _style(text: str, start: int, end: int, marks: Marks, colour: str | None) -> str:
     pieces, place = [], start
-    for one, other in marks:
-        low, high = max(one, start), min(other, end)
+    for mark, other in marks:
+        low, high = max(mark, start), min(other, end)
         if low < high:
             pieces += [_paint(text[place:low], colour), _paint(text[low:high], colour, bold=True)]
             place = high

@@ -235,9 +235,9 @@ def segments(place: Path | str, format: str, examples: int, output: Path | None)
     from periplus.api.segments import sums_of
 
     rows = [
-        (one.name, one.urls, one.pages, one.failed, round(one.depth, 2), one.deepest, one.text_chars, one.size_bytes,
-            list(map(str, one.examples)))
-        for one in sums_of(place, examples=examples)
+        (row.name, row.urls, row.pages, row.failed, round(row.depth, 2), row.deepest, row.text_chars, row.size_bytes,
+            list(map(str, row.examples)))
+        for row in sums_of(place, examples=examples)
     ]  # fmt: skip
     with open_output(output, exact=format != "text") as out:
         if format == "text":

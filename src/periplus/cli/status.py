@@ -79,7 +79,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
             return
         rows = []
         for point in points:
-            scores = {one.field: one.score for one in point.grades}
+            scores = {grade.field: grade.score for grade in point.grades}
             response_s = None if point.response_s is None else round(point.response_s, 4)
             rows.append(
                 (

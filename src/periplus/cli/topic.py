@@ -140,14 +140,14 @@ def list_command(collection: Place | None, as_json: bool) -> None:
     folder = collection_folder(collection)
     learned = [topic_of(folder, name) for name in topic_names(folder)]
     if as_json:
-        click.echo(json.dumps([topic_values(one) for one in learned], ensure_ascii=False, indent=1))
+        click.echo(json.dumps([topic_values(topic_row) for topic_row in learned], ensure_ascii=False, indent=1))
         return
-    for one in learned:
-        positives = sum(mark.positive for mark in one.examples)
-        scores = f", F {one.report.scores.f:.3f}" if one.report else ""
+    for topic_row in learned:
+        positives = sum(mark.positive for mark in topic_row.examples)
+        scores = f", F {topic_row.report.scores.f:.3f}" if topic_row.report else ""
         click.echo(
-            f"{one.name:24} {one.method.value:10} {positives:,} examples for, "
-            f"{len(one.examples) - positives:,} against{scores}"
+            f"{topic_row.name:24} {topic_row.method.value:10} {positives:,} examples for, "
+            f"{len(topic_row.examples) - positives:,} against{scores}"
         )
     if not learned:
         click.echo("No topic yet: `periplus topic train` creates one.", err=True)
@@ -202,13 +202,13 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
                 store_classifications(folder, name, judged)
     judged = judged if targets or limit < 0 else judged[:limit]
     with open_output(output, exact=as_json) as out:
-        for one in judged:
+        for page in judged:
             text = (
-                json.dumps(one._asdict(), ensure_ascii=False)
+                json.dumps(page._asdict(), ensure_ascii=False)
                 if as_json
-                else f"{one.probability:5.3f}  {visible(one.url)}  {visible(one.title)}"
+                else f"{page.probability:5.3f}  {visible(page.url)}  {visible(page.title)}"
             )
-            out.write((text if as_json else text[: max(columns_of(out), len(one.url) + 7)].rstrip()) + "\n")
+            out.write((text if as_json else text[: max(columns_of(out), len(page.url) + 7)].rstrip()) + "\n")
 
 
 @topic.command()

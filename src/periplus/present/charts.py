@@ -213,7 +213,7 @@ def _treemap(tree: MapNode, facts: PageColumns, by: str, room: tuple[int, int], 
         yield _draw_box(place, facts, hues)
         x, y, width, height = place.box
         inside = Box(x + RIM, y + HEAD, width - 2 * RIM, height - HEAD - RIM)
-        below = sorted(_name_branches(place.node, facts), key=lambda one: -_value(one[0], by))
+        below = sorted(_name_branches(place.node, facts), key=lambda part: -_value(part[0], by))
         shares = [_value(child, by) for child, _ in below]
         own = max(_value(place.node, by) - sum(shares), 0.0)
         branches = [

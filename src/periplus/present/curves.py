@@ -159,12 +159,12 @@ def trend_lines(points: Sequence[TrendPoint]) -> list[tuple[str, list[RunLine]]]
         ("Clicks to the deepest page", [("clicks", "blue", lambda point: point.depth)]),
     ]  # fmt: skip
     charts = [(title, [_run_line(points, *row) for row in rows]) for title, rows in figures]
-    fields = dict.fromkeys(one.field for point in points for one in point.grades)
+    fields = dict.fromkeys(grade.field for point in points for grade in point.grades)
     scores = [
         RunLine(
             field.value,
             kind,
-            [(point.started, one.score) for point in points for one in point.grades if one.field is field],
+            [(point.started, grade.score) for point in points for grade in point.grades if grade.field is field],
         )
         for field, kind in zip(fields, _FIELD_KINDS, strict=False)
     ]

@@ -36,7 +36,7 @@ def _counts(diff: Comparison) -> tuple[str, ...]:
     lists = (diff.added, diff.removed, diff.changed, diff.moves)
     pairs = ((diff.links_added, diff.links_removed), (diff.issues.new, diff.issues.gone))
     signed = (f"+{number(len(more))} \u2212{number(len(less))}" if more or less else "" for more, less in pairs)
-    return *(number(len(one)) if one else "" for one in lists), *signed
+    return *(number(len(urls)) if urls else "" for urls in lists), *signed
 
 
 def sites_lines(sites: SiteDiffs, *, most: int = 20, links: bool = False) -> Iterator[str]:

@@ -38,16 +38,16 @@ def influence_lines(
         f"({count_of(stories, 'story', 'stories')})"
     )
     yield ""
-    columns = 5 if any(one.cost != 1 for one in influence.chosen) else 4
+    columns = 5 if any(choice.cost != 1 for choice in influence.chosen) else 4
     rows = [("", "site", "adds", "all", "posts")[:columns]]
-    for place, one in enumerate(influence.chosen, 1):
-        values = (f"{one.gain:.1%}", f"{one.value:.1%}", number(round(one.cost)))
-        rows.append((f"  {place}", clip(cascades.sites[one.site], 32), *values)[:columns])
+    for place, choice in enumerate(influence.chosen, 1):
+        values = (f"{choice.gain:.1%}", f"{choice.value:.1%}", number(round(choice.cost)))
+        rows.append((f"  {place}", clip(cascades.sites[choice.site], 32), *values)[:columns])
     lines = list(align(rows, {0, 2, 3, 4}))
     yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
-    for line, one in zip(lines[1:], influence.chosen, strict=True):
-        yield f"{line}  {text_bar(one.value, room)}"
+    for line, choice in zip(lines[1:], influence.chosen, strict=True):
+        yield f"{line}  {text_bar(choice.value, room)}"
     yield ""
     yield from verdict_lines(influence, objective, ahead)
     yield from _missed_lines(cascades, influence)
@@ -97,8 +97,8 @@ def _share(part: float, whole: float) -> float:
 def write_influence_csv(cascades: Cascades, influence: Influence, out: TextIO) -> None:
     """A row a chosen site. out: newline=''."""
     rows = [
-        (place, cascades.sites[one.site], one.gain, one.value, one.cost, len(one.first_of))
-        for place, one in enumerate(influence.chosen, 1)
+        (place, cascades.sites[choice.site], choice.gain, choice.value, choice.cost, len(choice.first_of))
+        for place, choice in enumerate(influence.chosen, 1)
     ]
     write_table(_COLUMNS, rows, "csv", out)
 
@@ -118,9 +118,9 @@ def write_influence_json(
         "rule": influence.rule, "swaps": influence.swaps, "evaluations": influence.evaluations,
         "most_posts": _last(influence.most_posts),
         "chosen": [
-            {"site": cascades.sites[one.site], "gain": one.gain, "value": one.value, "cost": one.cost,
-                "adds_stories": list(one.first_of)}
-            for one in influence.chosen
+            {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
+                "adds_stories": list(choice.first_of)}
+            for choice in influence.chosen
         ],
         "missed_stories": list(influence.missed),
         "titles": {str(story): cascades.titles[story] for story in range(len(cascades.titles)) if cascades.titles[story]},  # noqa: E501
@@ -145,11 +145,11 @@ def write_coverage_svg(
     cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, out: TextIO
 ) -> None:
     """SVG that needs nothing else, light and dark as the reader's system. out: UTF-8."""
-    costs = list(accumulate(one.cost for one in influence.chosen))
-    posts = any(one.cost != 1 for one in influence.chosen)
+    costs = list(accumulate(choice.cost for choice in influence.chosen))
+    posts = any(choice.cost != 1 for choice in influence.chosen)
     across = max(influence.budget if not posts else max(costs, default=1.0), 1.0)
     axes = Axes(64, 76, 690, 390, across, 1.0)
-    values = [one.value for one in influence.chosen]
+    values = [choice.value for choice in influence.chosen]
     bound = f"no choice has more: {influence.lp_bound:.1%}"
     curves: list[tuple[str, str, Sequence[float], Sequence[float]]] = [("teal thick", "chosen", costs, values)]
     if ahead is not None:
@@ -170,9 +170,9 @@ def write_coverage_svg(
         axes.curve([(0, influence.lp_bound), (across, influence.lp_bound)], "grey dotted"),
         *(axes.curve(zip((0, *paid), (0, *shares), strict=False), kind) for kind, _, paid, shares in reversed(curves)),
     ]
-    for cost, one in zip(costs, influence.chosen, strict=True):
-        hint = f"{visible(cascades.sites[one.site])}: adds {one.gain:.2%}, together {one.value:.2%}"
-        marks.append(element("circle", "teal dot", "", hint, cx=axes.x(cost), cy=axes.y(one.value), r=3))
+    for cost, choice in zip(costs, influence.chosen, strict=True):
+        hint = f"{visible(cascades.sites[choice.site])}: adds {choice.gain:.2%}, together {choice.value:.2%}"
+        marks.append(element("circle", "teal dot", "", hint, cx=axes.x(cost), cy=axes.y(choice.value), r=3))
     marks.append(axes.names([(influence.lp_bound, "grey dotted", bound), *ends]))
     write_sheet(out, SIZE, f"Sites that {GOALS[objective]}", marks)
 

@@ -47,20 +47,20 @@ def fault_row(
 
 def fault_list(sums: Sequence[KindSum], faults: Iterable[Fault]) -> Iterator[str]:
     """Lines: the sums by kind, then each cause with its pages. faults: gravest first, kind by kind as the sums."""
-    for one in sums:
-        yield f"{one.causes:>7,}  {one.severity.value:<7}  {one.kind.code}: {one.kind.title}{_page_count(one)}"
-    for one, (_, causes) in zip(sums, groupby(faults, key=lambda fault: fault.code), strict=True):
-        kind = one.kind
+    for row in sums:
+        yield f"{row.causes:>7,}  {row.severity.value:<7}  {row.kind.code}: {row.kind.title}{_page_count(row)}"
+    for row, (_, causes) in zip(sums, groupby(faults, key=lambda fault: fault.code), strict=True):
+        kind = row.kind
         yield ""
-        yield f"{one.severity.value.upper()} {kind.code}: {kind.title} ({one.causes:,}{_page_count(one)})"
+        yield f"{row.severity.value.upper()} {kind.code}: {kind.title} ({row.causes:,}{_page_count(row)})"
         yield f"  {kind.why} {kind.remedy}" + (f" ({kind.source})" if kind.source else "")
         for fault in causes:
             yield from [_line(fault)] if kind.caused_by is SharedCause.PAGE else _add_pages(fault)
 
 
-def _page_count(one: KindSum) -> str:
+def _page_count(row: KindSum) -> str:
     """Number of pages of causes; empty if each cause is a page."""
-    return "" if one.kind.caused_by is SharedCause.PAGE else f", on {count_of(one.pages, 'page')}"
+    return "" if row.kind.caused_by is SharedCause.PAGE else f", on {count_of(row.pages, 'page')}"
 
 
 def _add_pages(fault: Fault) -> Iterator[str]:

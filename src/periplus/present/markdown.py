@@ -392,10 +392,10 @@ def _language(element: etree._Element) -> str:
     """Language of code, from its class or its parent's; empty: unknown."""
     inner = [child for child in element if _tag(child) == "code"][:1]
     around = [above for above, _ in zip(element.iterancestors(), range(2), strict=False)]
-    for one in (*inner, element, *around):
-        if given := one.get("data-lang") or one.get("data-language"):
+    for node in (*inner, element, *around):
+        if given := node.get("data-lang") or node.get("data-language"):
             return given if re.fullmatch(r"[\w+#.-]+", given) else ""
-        if match := _LANGUAGE.search(one.get("class", "")):
+        if match := _LANGUAGE.search(node.get("class", "")):
             name = (match[1] or match[2]).lower()
             return "" if name in _NO_LANGUAGE else name
     return ""

@@ -194,7 +194,7 @@ def _origin(entry: Entry, place: int) -> list[str]:
     """Time of a page and the source of its story."""
     pages, page = entry.story.pages, entry.story.pages[place]
     notes = [delay(pages[0].date, page.date)] if place else []
-    cited = dict.fromkeys(name_of(pages[other].site) for one, other in entry.story.links if one == place)
+    cited = dict.fromkeys(name_of(pages[other].site) for linker, other in entry.story.links if linker == place)
     notes += [f"links to {', '.join(cited)}"] if cited else []
     near = {later: (earlier, share) for later, earlier, share in entry.story.near}
     earlier, share = near.get(place, (0, 0.0))

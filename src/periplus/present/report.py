@@ -69,7 +69,7 @@ def site_report(data: ReportData) -> str:
     sections = [
         ("grades", "Grades", html.grades(data.grades, _trends(data))),
         ("repair", "What to repair first", html.repair(gravest(data.groups), origin)),
-        ("issues", "All findings", html.issues([(one, _fault_rows(one, origin)) for one in data.groups])),
+        ("issues", "All findings", html.issues([(group, _fault_rows(group, origin)) for group in data.groups])),
         ("urls", "State of every URL", html.urls(counts, shares, sum(count.urls for count in data.counts))),
         ("segments", "Segments", html.rows(_segment_rows(data))),
         ("map", "Structure", html.map(places, data.pages)),
@@ -155,7 +155,7 @@ def shared_kinds(data: SitesReport) -> list[SharedKind]:
             summed = replace(group, pages=old.group.pages + group.pages, total=old.group.total + group.total)
             kinds[group.kind.code] = SharedKind(summed, old.sites)
     for kind in kinds.values():
-        kind.sites.sort(key=lambda one: (-one[0], one[1]))
+        kind.sites.sort(key=lambda row: (-row[0], row[1]))
     severities = list(Severity)
     return sorted(kinds.values(), key=lambda kind: (severities.index(kind.group.severity), -len(kind.sites)))
 
@@ -171,12 +171,12 @@ def _sum_rows(sites: Sequence[SiteSum]) -> PagedTable:
         {"fetched": partial(urls_in, state=State.FETCHED), "waiting": partial(urls_in, state=State.DISCOVERED)},
     )
     columns += [
-        HtmlColumn(name, partial(causes_of, severity=one), "n", wide=one is not Severity.ERROR)
-        for one, name in SEVERITY_WORDS.items()
+        HtmlColumn(name, partial(causes_of, severity=severity), "n", wide=severity is not Severity.ERROR)
+        for severity, name in SEVERITY_WORDS.items()
     ]
     columns += html_columns(
         "clicks: depth n wide\nsize: size_bytes bytes wide\ngrades: grades n wide",
-        {"grades": lambda site: " ".join(one.letter for one in site.grades)},
+        {"grades": lambda site: " ".join(grade.letter for grade in site.grades)},
     )
     return PagedTable("all-sites", columns, sites, len(sites))
 
@@ -343,8 +343,8 @@ def _segment_rows(data: ReportData) -> PagedTable:
         size: size_bytes bytes wide
     """,
         {
-            "depth": lambda one: f"{one.depth:.1f}" if one.pages else "–",
-            "characters": lambda one: round(one.text_chars / max(one.pages, 1)),
+            "depth": lambda row: f"{row.depth:.1f}" if row.pages else "–",
+            "characters": lambda row: round(row.text_chars / max(row.pages, 1)),
         },
     )
     columns += [HtmlColumn(SEVERITY_WORDS[severity], partial(_issues_of, severity), "n") for severity in Severity]
@@ -352,8 +352,8 @@ def _segment_rows(data: ReportData) -> PagedTable:
     return PagedTable("segment-rows", columns, data.segments, len(data.segments), elsewhere=elsewhere)
 
 
-def _issues_of(severity: Severity, one: SegmentSum) -> int:
-    return one.issues.get(severity.value, 0)
+def _issues_of(severity: Severity, row: SegmentSum) -> int:
+    return row.issues.get(severity.value, 0)
 
 
 def _site_rows(data: ReportData) -> PagedTable:

@@ -68,7 +68,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
         "host": visible(start.netloc or data.about.start),
         "about": f"Crawled from {address(data.about.start)}: {visible(data.about.run)}, {_when(data)}.",
         "figures": [(name, number(value)) for name, value in figures],
-        "grades": [(one.field.value, one.letter, f"{one.score} of 100") for one in data.grades],
+        "grades": [(grade.field.value, grade.letter, f"{grade.score} of 100") for grade in data.grades],
         "repair": [_kind(group) for group in gravest(data.groups)],
         "kinds": [_kind(group) | _causes(group, address) for group in data.groups],
         "broken": [_broken_link(dead, address) for dead in data.broken[:DEAD]],
@@ -87,7 +87,7 @@ def _sums(data: SitesReport) -> JsonObject:
     rows = [
         (visible(site.site), *(number(value) for value in (urls_in(site, State.FETCHED), site.broken_urls)),
          *(number(causes_of(site, severity)) for severity in Severity), number(site.depth), size(site.size_bytes),
-         " ".join(one.letter for one in site.grades))
+         " ".join(grade.letter for grade in site.grades))
         for site in worst_first(data)
     ]  # fmt: skip
     repair = [

@@ -260,16 +260,16 @@ def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
     height = float((y + r).max()) - top + 30
     x, y = x - left, y - top
     lines = "".join(
-        f"M{px(x[one])} {px(y[one])}L{px(x[other])} {px(y[other])}"
-        for one, other in enumerate(graph.parent)
+        f"M{px(x[node])} {px(y[node])}L{px(x[other])} {px(y[other])}"
+        for node, other in enumerate(graph.parent)
         if other >= 0
     )
     marks = [heading(graph.title, graph.about), words, element("path", "axis", d=lines, fill="none")]
-    for one, url in enumerate(graph.url):
-        circle = element("circle", graph.hues[graph.part[one]], cx=float(x[one]), cy=float(y[one]), r=graph.r[one])
-        marks.append(page_link(url, circle, graph.name[one]))
+    for node, url in enumerate(graph.url):
+        circle = element("circle", graph.hues[graph.part[node]], cx=float(x[node]), cy=float(y[node]), r=graph.r[node])
+        marks.append(page_link(url, circle, graph.name[node]))
     order = np.argsort(-r, kind="stable")[:MOST_LABELS].tolist()
-    names = short_names([graph.name[one] for one in order], NAME_SIGNS)
+    names = short_names([graph.name[node] for node in order], NAME_SIGNS)
     circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
     for spot in label_spots(circles, range(len(order)), (width, 84), every=False):
         marks.append(caption(spot.x, spot.y, spot.name, "halo mid"))

@@ -119,7 +119,7 @@ def template_index(site: SiteTemplates, shown: Sequence[IndexEntry]) -> str:
     """The templates with their sizes, and the pages that were written."""
     html: Any = macros("marks.html")
     title = text(f"{site.site}: templates")
-    pages = [(template, list(group)) for template, group in groupby(shown, key=lambda one: one.template)]
+    pages = [(template, list(group)) for template, group in groupby(shown, key=lambda page: page.template)]
     head = f'<h1>{title}</h1>\n<p class="soft">{text(summary(site))}.</p>'
     return _document(title, head, html.index(list(enumerate(site.templates)), pages))
 

@@ -305,18 +305,19 @@ def health_lines(points: Sequence[TrendPoint]) -> list[str]:
     ]
     if graded is not None and graded.pages_with_errors is not None:
         earlier = next(
-            (one.pages_with_errors for one in reversed(points) if one.grades and one.run_id < graded.run_id), None
+            (point.pages_with_errors for point in reversed(points) if point.grades and point.run_id < graded.run_id),
+            None,
         )
         figures.append(_figure(graded.pages_with_errors, earlier, "page with an error", "pages with an error"))
     lines = [f"run {last.run_id} ({last.kind}): {', '.join(figures)}"]
     if graded is not None:
-        lines.append("grades: " + ", ".join(f"{one.field} {one.letter} {one.score}" for one in graded.grades))
+        lines.append("grades: " + ", ".join(f"{grade.field} {grade.letter} {grade.score}" for grade in graded.grades))
     return lines
 
 
-def _figure(value: int, before: int | None, one: str, many: str) -> str:
+def _figure(value: int, before: int | None, singular: str, many: str) -> str:
     change = "" if before is None or before == value else f" ({value - before:+,})"
-    return count_of(value, one, many) + change
+    return count_of(value, singular, many) + change
 
 
 LINE_CELLS = 100

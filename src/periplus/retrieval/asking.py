@@ -341,9 +341,9 @@ class Searcher:
         whole, others = total, list[_ScoredAddress]()
         suggestion = suggest_query(self._searcher, query, text) if whole < FEW or wanting.nowhere else ""
         asked = wanting.whole
-        if whole < ENOUGH and wanting.some is not None:
-            asked = wanting.some
-            more, others = self._run(_excluding(wanting.some, wanting.whole), most)
+        if whole < ENOUGH and wanting.matches is not None:
+            asked = wanting.matches
+            more, others = self._run(_excluding(wanting.matches, wanting.whole), most)
             total += more
         notes = (*query.notes, *_missing_word_notes(wanting, whole, total))
         ordered = self._rank_and_fold(hits, others, rank)
@@ -380,8 +380,8 @@ class Searcher:
         """The pages that are in the index and match the query."""
         if not pages:
             return ()
-        some = self._matcher.among(pages)
-        asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, some), (tantivy.Occur.Must, query)])
+        matches = self._matcher.among(pages)
+        asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, matches), (tantivy.Occur.Must, query)])
         most = len(pages) * len(self._folders)
         places = [place for _, place in self._searcher.search(asked, most, False).hits]
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
@@ -395,12 +395,12 @@ class Searcher:
         whole = self._matcher.query(All((*telling, *rest)), helpful, root)
         pieces = [piece for word in (*telling, *nowhere) for piece in self._pieces(word)]
         pieces += self._compounds(telling)
-        some = None
+        matches = None
         if pieces and asked_words(All(rest)):
-            some = self._matcher.query(All(rest), [*pieces, *helpful], root)
+            matches = self._matcher.query(All(rest), [*pieces, *helpful], root)
         elif len(pieces) > 1:
-            some = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
-        return _WordQueries(whole, some, tuple(word for word in words if word not in helpful), tuple(nowhere))
+            matches = self._matcher.query(All((Any(tuple(pieces)), *rest)), helpful, root)
+        return _WordQueries(whole, matches, tuple(word for word in words if word not in helpful), tuple(nowhere))
 
     def _pieces(self, word: Word) -> tuple[Word, ...]:
         """As `pieces_of`, plus the parts of a compound: `Paketverwaltung`, `Paket`, `Verwaltung`."""
@@ -448,14 +448,14 @@ class Searcher:
         return int(answer.count), list(answer.hits)  # type: ignore[attr-defined]  # the engine's stubs lack it
 
     def _rank_and_fold(
-        self, whole: Sequence[_ScoredAddress], some: Sequence[_ScoredAddress], rank: Rank
+        self, whole: Sequence[_ScoredAddress], matches: Sequence[_ScoredAddress], rank: Rank
     ) -> list[Match]:
         """Pages with all words first, then the rest; each group by score and rank.
 
         Pages with equal text are folded into the best. A URL that is in several indexes counts once, with its best
         score.
         """
-        hits = [*whole, *some]
+        hits = [*whole, *matches]
         places = [place for _, place in hits]
         ids = [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
         twins = self._searcher.fast_field_values(TWIN, places)
@@ -497,7 +497,7 @@ class _WordQueries(NamedTuple):
     """The engine's queries for a user query."""
 
     whole: tantivy.Query  # pages with all discriminating words
-    some: tantivy.Query | None  # pages with some of them, or with parts of a name; None if there is only one
+    matches: tantivy.Query | None  # pages with some of them, or with parts of a name; None if there is only one
     words: tuple[Word, ...]  # without those that most pages have
     nowhere: tuple[Word, ...]  # words that no page has
 

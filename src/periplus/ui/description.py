@@ -156,11 +156,11 @@ def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:
         return _PLAIN[kind]
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(one, schemas) for one in inner]}
+        return {"anyOf": [schema_of(part, schemas) for part in inner]}
     if origin is tuple and inner[-1:] != (Ellipsis,):
         return {
             "type": "array",
-            "items": {"anyOf": [schema_of(one, schemas) for one in inner]},
+            "items": {"anyOf": [schema_of(part, schemas) for part in inner]},
             "minItems": len(inner),
             "maxItems": len(inner),
         }

@@ -32,12 +32,12 @@ def fault(request: Request) -> Response:
     noted = browser.fault(folder, code, cause, MOST_PAGES)
     if noted is None:
         raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be repaired")
-    kind, one = issue_kinds()[code], noted.fault
+    kind, fault = issue_kinds()[code], noted.fault
     values = {
-        "title": kind.title, "name": name, "code": code, "cause": cause, "severity": one.severity, "why": kind.why,
-        "remedy": kind.remedy, "detail": one.detail, "pages": one.pages, "since": noted.since, "note": noted.note,
-        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(folder, one.issues)],
-        "total": one.total,
+        "title": kind.title, "name": name, "code": code, "cause": cause, "severity": fault.severity, "why": kind.why,
+        "remedy": kind.remedy, "detail": fault.detail, "pages": fault.pages, "since": noted.since, "note": noted.note,
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(folder, fault.issues)],
+        "total": fault.total,
     }  # fmt: skip
     return rendering.answer(request, "fault.html", values)
 

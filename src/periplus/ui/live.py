@@ -143,8 +143,13 @@ def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, 
     if len(folders) > 1:
         root = rendering.address(name, "t/pages")
         areas = [
-            Area(one.name, one.pages, one.hue, f"{root}?url={quote(f'~://{one.prefix}')}" if one.prefix else "")
-            for one in folders
+            Area(
+                folder.name,
+                folder.pages,
+                folder.hue,
+                f"{root}?url={quote(f'~://{folder.prefix}')}" if folder.prefix else "",
+            )
+            for folder in folders
         ]
         write_areas(areas, f"Fetched pages of {name} by folder", out)
         made["areas"] = Markup(out.getvalue())  # what it shows of the web was escaped as it was written
@@ -320,7 +325,9 @@ def again(request: Request) -> Response:
 
 def _allowing(order: JobOrder) -> JobOrder:
     """The order, with consent to private addresses in each of its commands that asks any."""
-    first, *then = ((*one, "--allow-private") if _fetches(one) else one for one in (order.command, *order.then))
+    first, *then = (
+        (*command, "--allow-private") if _fetches(command) else command for command in (order.command, *order.then)
+    )
     return replace(order, command=first, then=tuple(then))
 
 

@@ -176,16 +176,16 @@ def _matches(facts: PageColumns, text: str) -> Iterator[TreeLine]:
         page for page in range(len(facts.url)) if low in facts.url[page].lower() or low in facts.title[page].lower()
     ]
     for page in sorted(hits, key=lambda page: -facts.rank[page])[:MOST_MATCHES]:
-        one = facts.page(page)
+        page_facts = facts.page(page)
         yield TreeLine(
             "leaf",
-            one.url,
-            one.title or one.url,
-            one.state.value,
-            one.depth,
-            score=one.score,
-            inlinks=one.inlinks,
-            status=one.status,
+            page_facts.url,
+            page_facts.title or page_facts.url,
+            page_facts.state.value,
+            page_facts.depth,
+            score=page_facts.score,
+            inlinks=page_facts.inlinks,
+            status=page_facts.status,
         )
 
 

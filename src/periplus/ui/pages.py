@@ -58,24 +58,24 @@ def page(request: Request) -> Response:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
     state = state_of(request)
     with Collection(folder, time_limit_s=READ_S) as collection:
-        one = collection.page(url, state.browser.indexes)
+        stored_page = collection.page(url, state.browser.indexes)
         if asked.get("raw"):
-            return _raw(one, view)
-        summary = one.summary()
+            return _raw(stored_page, view)
+        summary = stored_page.summary()
         values: JsonObject = {
             "title": summary.title or "Page",
             "name": name,
             "page": summary,
             "view": view,
             "has_vectors": (folder / VECTORS).is_dir(),
-            "views": {key: word for key, word in VIEWS.items() if _has(one, key)},
+            "views": {key: word for key, word in VIEWS.items() if _has(stored_page, key)},
         }
         line, parts = whole(asked, "line", 0, 0, 10_000_000), asked.getlist("parts")
-        values |= _view_values(collection, one, view, line, parts)
+        values |= _view_values(collection, stored_page, view, line, parts)
     if view in ("", "place"):
-        values |= _place(request, one.url, wait=view == "place")
+        values |= _place(request, stored_page.url, wait=view == "place")
     if view == "visits":
-        values["visits"] = state.browser.page(folder, "visits", TableQuery((("url", one.url),), most=100))
+        values["visits"] = state.browser.page(folder, "visits", TableQuery((("url", stored_page.url),), most=100))
     return rendering.answer(request, "page.html", values)
 
 
@@ -196,10 +196,10 @@ def page_copy(request: Request) -> Response:
         return f"{path}?url={quote(target, safe='')}{'#' + fragment if fragment else ''}"
 
     with Collection(folder, time_limit_s=READ_S) as collection:
-        one = collection.page(url, state_of(request).browser.indexes)
-        if (target := one.leads_to()) is not None:
+        stored_page = collection.page(url, state_of(request).browser.indexes)
+        if (target := stored_page.leads_to()) is not None:
             return RedirectResponse(place_of(target, ""), 303)
-        content, media_type = one.as_it_was(place_of)
+        content, media_type = stored_page.as_it_was(place_of)
     if not _INLINE_TYPES.fullmatch(media_type):
         raise UsageError(f"{media_type} is not shown: download it from the view Source of the page")
     headers = {"content-security-policy": COPY_POLICY}
@@ -271,7 +271,7 @@ def _search(request: Request, name: str, folders: Mapping[str, Path], at: int, l
     empty: words only.
     """
     shown = state_of(request).places
-    places = {one: shown.place(folder) for one, folder in folders.items()}
+    places = {label: shown.place(folder) for label, folder in folders.items()}
     try:
         done = state_of(request).indexing.is_done(list(filter(shown.is_read, folders.values())), CATCH_UP_S)
         near = url_id(canonical(like)) if like else None

@@ -44,7 +44,7 @@ def portals(request: Request, refused: rendering.RefusedForm | None = None) -> R
     name, folder = folder_of(request)
     values: JsonObject = {
         "title": "Portals", "name": name,
-        "portals": [{"portal": one, "built": built} for one, built in work.portals(folder)],
+        "portals": [{"portal": portal, "built": built} for portal, built in work.portals(folder)],
         "topics": topic_names(folder), "periods": list(PERIODS),
         "period_of": {seconds: word for word, seconds in PERIODS.items()},
     }  # fmt: skip
@@ -81,18 +81,18 @@ def review(request: Request) -> Response:
     """The entries with what was decided of them, the sites, and what can be done with the portal."""
     name, folder = folder_of(request)
     state, chosen = state_of(request), request.path_params["portal"]
-    one = review_of(folder, chosen)
-    kind = _kind(one, request.query_params)
-    entries = _entries(one, kind, request.query_params.get("q", ""))
+    review = review_of(folder, chosen)
+    kind = _kind(review, request.query_params)
+    entries = _entries(review, kind, request.query_params.get("q", ""))
     at = _at(request.query_params.get("at", ""), len(entries))
-    counts = {kind: sum(entry.kind == kind for entry in one.entries) for kind in KINDS}
+    counts = {kind: sum(entry.kind == kind for entry in review.entries) for kind in KINDS}
     values: JsonObject = {
-        "title": one.portal.title, "name": name, "portal": one.portal, "gathered": one.gathered,
-        "built": one.built, "run": one.run,
-        "covered": one.covered, "lacks": one.lacks, "decided": one.decided, "kind": kind, "counts": counts,
+        "title": review.portal.title, "name": name, "portal": review.portal, "gathered": review.gathered,
+        "built": review.built, "run": review.run,
+        "covered": review.covered, "lacks": review.lacks, "decided": review.decided, "kind": kind, "counts": counts,
         "total": len(entries), "at": at,
         "entries": entries[(at - 1) * PER_PAGE : at * PER_PAGE],
-        "sites": one.sites[:SITES], "sites_in_all": len(one.sites),
+        "sites": review.sites[:SITES], "sites_in_all": len(review.sites),
         "jobs": jobs_about(state, name, lambda order: _is_about(order, chosen)),
         "schedules": _schedules(state, folder, chosen),
     }  # fmt: skip
@@ -101,7 +101,7 @@ def review(request: Request) -> Response:
     more = {
         "pages": (len(entries) + PER_PAGE - 1) // PER_PAGE, "periods": list(PERIODS), "kinds": KINDS,
         "published": frozenset(published_files(folder / work.PORTAL_FOLDER / chosen)), "topics": topic_names(folder),
-        "every": next((word for word, seconds in PERIODS.items() if seconds == one.portal.period_s), ""),
+        "every": next((word for word, seconds in PERIODS.items() if seconds == review.portal.period_s), ""),
     }  # fmt: skip
     return rendering.answer(request, "portal.html", values | more)
 
@@ -109,7 +109,9 @@ def review(request: Request) -> Response:
 def _kind(review: PortalReview, asked: Mapping[str, str]) -> str:
     """The list of entries shown: as requested, else the waiting entries, if any."""
     kind = choice(asked, "show", KINDS)
-    return kind or next((one for one in KINDS if any(entry.kind == one for entry in review.entries)), KINDS[0])
+    return kind or next(
+        (entry_kind for entry_kind in KINDS if any(entry.kind == entry_kind for entry in review.entries)), KINDS[0]
+    )
 
 
 def _entries(review: PortalReview, kind: str, text: str) -> list[ReviewEntry]:
@@ -139,8 +141,15 @@ def _is_about(order: JobOrder, portal: str) -> bool:
 def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
     word = state.folder_word(folder)
     with state.queue() as queue:
-        schedules = [one for one in queue.schedules() if _is_about(one.order, portal) and word in one.order.command]
-    return [{"id": one.id, "period_s": one.period_s, "next_at": one.next_at, "paused": one.paused} for one in schedules]
+        schedules = [
+            schedule
+            for schedule in queue.schedules()
+            if _is_about(schedule.order, portal) and word in schedule.order.command
+        ]
+    return [
+        {"id": schedule.id, "period_s": schedule.period_s, "next_at": schedule.next_at, "paused": schedule.paused}
+        for schedule in schedules
+    ]
 
 
 def decide(request: Request) -> Response:
@@ -157,10 +166,10 @@ def decide(request: Request) -> Response:
     )
     if not picked:
         raise UsageError("no entry is selected")
-    one = review_of(folder, chosen)
+    review = review_of(folder, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
-    listed = [str(entry.key) for entry in _entries(one, _kind(one, view), view.get("q", ""))]
-    work.decide(place, one.portal, verb, picked, now())
+    listed = [str(entry.key) for entry in _entries(review, _kind(review, view), view.get("q", ""))]
+    work.decide(place, review.portal, verb, picked, now())
     after = rendering.query(view, at=view.get("at")) + _next(listed, picked)
     return rendering.to_screen(name, f"portal/{chosen}{after}")
 
@@ -168,13 +177,13 @@ def decide(request: Request) -> Response:
 def entry(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
     name, folder = folder_of(request)
-    one = review_of(folder, request.path_params["portal"])
+    review = review_of(folder, request.path_params["portal"])
     key = request.query_params.get("key", "")
-    chosen = next((entry for entry in one.entries if entry.key == key), None)
+    chosen = next((entry for entry in review.entries if entry.key == key), None)
     if chosen is None:
         raise NoCollection(f"there is no entry {key[:50]!r} (any longer): gather the entries again")
     form, fault = refused or ({"words": chosen.words, "alt": chosen.alt}, "")
-    values = {"title": chosen.title, "name": name, "portal": one.portal, "entry": chosen, "fault": fault}
+    values = {"title": chosen.title, "name": name, "portal": review.portal, "entry": chosen, "fault": fault}
     answer = rendering.answer(request, "entry.html", values | {"form": form})
     answer.status_code = 400 if refused else 200
     return answer
@@ -187,19 +196,19 @@ def edit(request: Request) -> Response:
     changes = work.Edit(form.get("words", ""), files_of(request).get("picture"), form.get("alt", ""))
     if form.get("without"):
         changes = changes._replace(picture=b"", alt=None)
-    one = work.find_portal(folder, request.path_params["portal"])
+    portal = work.find_portal(folder, request.path_params["portal"])
     try:
-        work.edit(place, one, key, changes, now())
+        work.edit(place, portal, key, changes, now())
     except UsageError as error:
         return entry(request, (form, str(error)))
-    return rendering.to_screen(name, f"portal/{one.name}{rendering.query({}, show=form.get('show'))}#e-{key}")
+    return rendering.to_screen(name, f"portal/{portal.name}{rendering.query({}, show=form.get('show'))}#e-{key}")
 
 
 def entry_picture(request: Request) -> Response:
     """The editor's picture of an entry."""
     _, folder = folder_of(request)
-    one = work.find_portal(folder, request.path_params["portal"])
-    picture = work.picture_of(folder, one, EntryKey(request.query_params.get("key", "")))
+    portal = work.find_portal(folder, request.path_params["portal"])
+    picture = work.picture_of(folder, portal, EntryKey(request.query_params.get("key", "")))
     if not picture:
         raise NoCollection("the entry has no picture")
     return Response(picture, media_type=MEDIA[picture_type(picture)], headers=SANDBOX)
@@ -248,7 +257,9 @@ def _schedule(state: AppState, folder: Path, made: Portal) -> None:
     """
     order = renewal(made.name, state.folder_word(folder))
     with state.queue() as queue:
-        schedule = next((one for one in queue.schedules() if one.order.command == order.command), None)
+        schedule = next(
+            (scheduled_job for scheduled_job in queue.schedules() if scheduled_job.order.command == order.command), None
+        )
         others = tuple(command for command in schedule.order.then if command != order.then[0]) if schedule else ()
         if made.period_s:
             queue.repeat(replace(order, then=others + order.then), made.period_s, now() + made.period_s)

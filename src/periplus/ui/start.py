@@ -106,7 +106,7 @@ def start(request: Request, refused: rendering.RefusedForm | None = None) -> Res
     if not rendering.wants_json(request):
         asked = refused[0] if refused else request.query_params
         groups = setting_groups(files, presets.get(asked.get("settings_preset", "")), local=local)
-        usual = {one.row.name: one for group in groups for one in group.fields if one.row.name in EVERYDAY}
+        usual = {field.row.name: field for group in groups for field in group.fields if field.row.name in EVERYDAY}
         values |= {"groups": groups, "everyday": EVERYDAY, "usual": usual, "in_words": in_words}
         values |= {"many": MANY, "no_run": NO_RUN, "columns": COLUMNS}
     return rendering.answer_form(

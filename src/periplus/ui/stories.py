@@ -80,7 +80,7 @@ def _reading(stories: Stories, asked: Mapping[str, str]) -> JsonObject:
     values: JsonObject = {
         "objective": objective.value,
         "k": most,
-        "objectives": {one.value: GOALS[one] for one in Objective},
+        "objectives": {goal.value: GOALS[goal] for goal in Objective},
         "chosen": [],
     }
     try:
@@ -88,8 +88,13 @@ def _reading(stories: Stories, asked: Mapping[str, str]) -> JsonObject:
     except UsageError as error:
         return values | {"no_choice": str(error)}
     rows = [
-        {"site": cascades.sites[one.site], "gain": one.gain, "value": one.value, "stories": len(one.first_of)}
-        for one in chosen.chosen
+        {
+            "site": cascades.sites[choice.site],
+            "gain": choice.gain,
+            "value": choice.value,
+            "stories": len(choice.first_of),
+        }
+        for choice in chosen.chosen
     ]
     return values | {
         "chosen": rows,
@@ -106,7 +111,7 @@ def _objective(asked: Mapping[str, str]) -> tuple[Objective, int]:
 
 def _choose_sites(stories: Stories, objective: Objective, most: int) -> tuple[Cascades, Influence]:
     """Raises UsageError where there is nothing to choose by, or so much that one would wait."""
-    entries = sum(len(one.sites) for one in stories.stories)
+    entries = sum(len(story.sites) for story in stories.stories)
     if not stories.stories:
         raise UsageError("no story on two sites was found, so there is nothing to choose by")
     if entries > ENTRIES_MOST:
@@ -144,9 +149,9 @@ def story(request: Request) -> Response:
     """One story: its pages in order, and how it went from site to site."""
     name, folder = folder_of(request)
     number = _number(request)
-    one = stored_story(folder, number)
-    first = one.pages[0].date
-    cited, copied = dict(reversed(one.links)), {later: (earlier, share) for later, earlier, share in one.near}
+    story = stored_story(folder, number)
+    first = story.pages[0].date
+    cited, copied = dict(reversed(story.links)), {later: (earlier, share) for later, earlier, share in story.near}
     rows = [
         {
             "url": page.url, "site": page.site, "title": page.title, "date": page.date.when,
@@ -156,15 +161,15 @@ def story(request: Request) -> Response:
             "copies": copied[place][0] + 1 if place in copied else None,
             "share": copied[place][1] if place in copied else None,
         }
-        for place, page in enumerate(one.pages)
+        for place, page in enumerate(story.pages)
     ]  # fmt: skip
     values: JsonObject = {
-        "title": one.title,
+        "title": story.title,
         "name": name,
         "number": number,
-        "sites": list(one.sites),
+        "sites": list(story.sites),
         "pages": rows,
-        "ordered": ORDER_WORDS[one.order],
+        "ordered": ORDER_WORDS[story.order],
     }
     return rendering.answer(request, "story.html", values)
 

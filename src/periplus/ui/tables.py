@@ -126,7 +126,7 @@ def table(request: Request) -> Response:
         "sentence": screen.sentence or table.sentence,
         "table": shown,
         "facets": [facet for facet in page.facets if facet.name not in dict(screen.fixed) and tells(facet, asked)],
-        "conditions": [one for one in query.conditions if one not in (*screen.fixed, *usual)],
+        "conditions": [row_filter for row_filter in query.conditions if row_filter not in (*screen.fixed, *usual)],
     }
     if not rendering.wants_json(request):
         home = HOMES.get(shown.partition(":")[0], "")
@@ -142,7 +142,7 @@ def of_screen(name: str, page: TablePage, columns: int) -> tuple[TablePage, list
         names = [column.name for column in page.columns]
         places = [(field, names.index(field)) for field in LEADS]
         query = ({field: row[place] for field, place in places} for row in page.rows)
-        leads = [rendering.address(name, "fault") + rendering.query({}, **one) for one in query]
+        leads = [rendering.address(name, "fault") + rendering.query({}, **filters) for filters in query]
     if columns < len(page.columns):
         page = replace(page, columns=page.columns[:columns], rows=tuple(row[:columns] for row in page.rows))
     return page, leads

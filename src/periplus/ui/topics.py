@@ -126,15 +126,26 @@ def _last_judgement(folder: Path, topic: str) -> JsonObject:
     when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
     best: list[JudgedPage] = []
-    for one in judged_pages(folder, topic):
-        pages, relevant = pages + 1, relevant + (one.page.probability >= 0.5)
-        best += [one] if len(best) < BEST else []
+    for judged_page in judged_pages(folder, topic):
+        pages, relevant = pages + 1, relevant + (judged_page.page.probability >= 0.5)
+        best += [judged_page] if len(best) < BEST else []
     stale = bool(when) and when < when_stored(topic_file(folder, topic))
-    return {"judged": when, "pages": pages, "relevant": relevant, "best": [_best(one) for one in best], "stale": stale}
+    return {
+        "judged": when,
+        "pages": pages,
+        "relevant": relevant,
+        "best": [_best(page) for page in best],
+        "stale": stale,
+    }
 
 
-def _best(one: JudgedPage) -> JsonObject:
-    return {"url": one.page.url, "title": one.page.title, "probability": one.page.probability, "label": one.label}
+def _best(judged_page: JudgedPage) -> JsonObject:
+    return {
+        "url": judged_page.page.url,
+        "title": judged_page.page.title,
+        "probability": judged_page.page.probability,
+        "label": judged_page.label,
+    }
 
 
 def _starts(collection: Collection) -> tuple[Url, ...]:
