@@ -94,7 +94,7 @@ def plan_text(campaign: Campaign) -> str:
 def campaign_from(text: str, place: object) -> Campaign:
     """Parses the output of `plan_text`. Raises UsageError for an empty text. place: for the error message."""
     if not text:
-        raise UsageError(f"{place} holds no survey; create one with `periplus survey create -c {place} ADDRESS...`")
+        raise UsageError(f"{place} has no survey; create one with `periplus survey create -c {place} ADDRESS...`")
     values = json.loads(text)
     units, companions = (
         tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop(name, ()))
