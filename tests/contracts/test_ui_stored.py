@@ -168,7 +168,7 @@ def test_segments_of_a_folder_move_into_the_database_and_local_ones_precede(tmp_
 def test_logins_are_not_stored_in_databases(served):
     client, _, address = served
     form = f"/c/{address.collection}/settings"
-    assert "kept in no database" in (shown := client.get(form).text) and "login_secret" not in shown
+    assert "Logins are not stored in the database" in (shown := client.get(form).text) and "login_secret" not in shown
     fields = {"login_name": "e", "login_form": "https://e.org/in", "login_user": "ann", "login_secret": "env:SECRET"}
     answer = posted(client, f"/c/{address.collection}/login", form, **fields)
     assert answer.status_code == 400 and "kept in no database" in answer.text

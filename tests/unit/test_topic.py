@@ -256,11 +256,11 @@ def test_content_is_classified_without_navigation():
     )
     blocks = Blocks.of(rows)
     marks = (Part.CONTENT, Part.NAVIGATION, Part.CONTENT, Part.CONTENT)
-    assert content_text("Title", blocks, marks) == "Title\nsaid"
+    assert content_text("Title", blocks, marks) == "Title\nmessage"
     assert (
         content_text("Title", blocks, None)
         == content_text("Title", blocks, (Part.NAVIGATION,) * 4)
-        == "Title\nmenu\nsaid"
+        == "Title\nmenu\nmessage"
     )
 
 

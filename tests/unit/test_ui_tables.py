@@ -192,7 +192,7 @@ def test_issues_are_computed_once_per_state_of_a_collection(folder):
 def test_a_large_collection_shows_the_same_rows(folder, query, monkeypatch):
     """The limits are so small that this collection exceeds them."""
     whole = rows(folder, f"links?{query}&per=500")
-    for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLED", 2), ("COUNTED", 3)):
+    for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLE_ROWS", 2), ("MOST_COUNTED_ROWS", 3)):
         monkeypatch.setattr(f"periplus.store.sqlite.tables.{name}", value)
     assert rows(folder, f"links?{query}&per=500") == whole
     found = client(folder).get(f"/c/e/t/links?{query}&format=json").json()["count"]
