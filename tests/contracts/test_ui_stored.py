@@ -171,7 +171,7 @@ def test_logins_are_not_stored_in_databases(served):
     assert "Logins are not stored in the database" in (shown := client.get(form).text) and "login_secret" not in shown
     fields = {"login_name": "e", "login_form": "https://e.org/in", "login_user": "ann", "login_secret": "env:SECRET"}
     answer = posted(client, f"/c/{address.collection}/login", form, **fields)
-    assert answer.status_code == 400 and "kept in no database" in answer.text
+    assert answer.status_code == 400 and "Logins are not stored in the database" in answer.text
     assert "SECRET" not in home_of(address.text).rules_text()
 
 
