@@ -226,5 +226,5 @@ def test_ctrl_c_ends_with_exit_code_130(folder, monkeypatch):
     def interrupted(*words, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("periplus.api.collection.Collection", interrupted)
+    monkeypatch.setattr("periplus.api.functions.Collection", interrupted)
     assert run("status", code=130)[1].strip() == "Stopped."

@@ -93,7 +93,7 @@ def test_a_stored_collection_can_be_checked_offline(folder):  # noqa: F811
     assert result.end is None
     assert {issue.code for issue in result.issues} >= {"suspect-link"}
     assert len(result.faults) <= len(result.issues)
-    assert repr(result) == f"<CheckResult: {len(result.issues)} issues of {len(result.faults)} causes>"
+    assert repr(result) == f"<CheckResult: {len(result.issues)} issues with {len(result.faults)} causes>"
     with pytest.raises(UsageError, match="nothing to check"):
         periplus.check()
 

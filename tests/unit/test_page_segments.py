@@ -247,7 +247,7 @@ def test_rules_can_be_edited_in_the_browser_without_changing_other_settings(tmp_
         ("docs = { statsu = 1 }", "is it status?"),
         ("[settings]\nretries = 9", "and no other table"),
         ("[segments]\n[settings]\n", "and no other table"),
-        ("docs =", "invalid segment rules"),
+        ("docs =", "is not valid TOML"),
     ):
         answer = asking.post("/c/e/segments", data=form | {"rules": rules})
         assert answer.status_code == 400 and message in answer.text, rules

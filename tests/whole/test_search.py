@@ -134,7 +134,7 @@ def test_queries_choose_by_columns_of_pages_segments_and_sets(tmp_path):
     with periplus.open(folder) as collection:
         answers = collection.search("harbour segment:lo set:near depth:deep")
     assert HOME in [hit.url for hit in answers.hits]
-    for part, why in zip(answers.notes, ("no segment 'lo'", "no set 'near'", "depth is a number"), strict=True):
+    for part, why in zip(answers.notes, ("no segment 'lo'", "unknown set 'near'", "depth is a number"), strict=True):
         assert why in part and "ignored" in part
 
 
@@ -146,10 +146,10 @@ PLACES = [
     (search_index.IndexWriter, "put"),
     (search_index.IndexWriter, "commit"),
     (search_index, "write_state"),
-    (changes, "passed"),
+    (changes, "set_position"),
     (index_follower, "write_ranks"),
     (text_rows.AnchorTexts, "add"),
-    (index_follower.IndexWorker, "_put_each"),
+    (index_follower.IndexWorker, "_put_pages"),
 ]
 
 
@@ -218,7 +218,7 @@ def test_links_are_scanned_once_and_pages_indexed_once_for_any_number(folder, tm
     with IndexWorker(folder) as follower:
         while beside and follower.step():
             pass
-        assert index_follower._finished(follower, lambda done, left: False, listen=not beside)
+        assert index_follower._finish(follower, lambda done, left: False, listen=not beside)
     again = 0 if beside else len(put) - 31  # pages with changed parts were indexed by then
     assert (len(put) - again, len(set(put)), len(passes)) == (31, 31, 1)
     assert contents(folder) == expected

@@ -350,7 +350,7 @@ class Killed(BaseException):
 
 PLACES = [
     (segments.FolderStorage, "upload"),
-    (publications, "_unnamed"),
+    (publications, "_unreferenced_objects"),
     (publications, "text_of"),
     (shared_index, "take_over"),
     (shared_index, "replace_files"),

@@ -35,6 +35,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
+from periplus.extras import extra_needed
 from periplus.features import features, parts
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
@@ -326,7 +327,9 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     from periplus.cli.main import command_names
     from periplus.store.sqlite.job_file import DATABASE as JOBS
     from periplus.store.sqlite.job_file import remove_empty_file
-    from periplus.ui import app
+
+    with extra_needed():
+        from periplus.ui import app
     from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users

@@ -143,7 +143,7 @@ _TITLES = {
     "auditing": "Output",
     "": "More",
 }
-_COMMON = frozenset({"Where", "How much", "How polite", "What to keep"})  # titles in --help; the rest is "Other"
+_COMMON = {"Where", "How much", "How polite", "What to keep"}  # titles in --help; the rest is "Other"
 _SECTIONS = {
     "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
@@ -160,7 +160,7 @@ _EVERYDAY = frozenset({
     "allow_private", "fail_on", "fail_below", "baseline", "format", "output", "quiet", "preset",
 })  # fmt: skip
 """Flags shown by `--help` of commands with many flags; --help-all shows the rest."""
-_PHRASE_END = re.compile(r"[.;:] | \(")  # `--help` shows the first phrase of a flag's sentence
+_PHRASE_END = re.compile(r"[.;:] | \(|\.$")  # `--help` shows the first phrase of a flag's sentence
 
 
 class LongCommand(click.Command):
@@ -190,7 +190,7 @@ class LongCommand(click.Command):
                 asides.append(record)
             elif is_whole or name in _EVERYDAY or name not in {*group_of, *_SECTIONS}:
                 title = _SECTIONS.get(name) or _TITLES[group_of.get(name, "")]
-                short = record[0].partition(" / ")[0], _PHRASE_END.split(record[1])[0].rstrip(".")
+                short = record[0].partition(" / ")[0], _PHRASE_END.split(record[1])[0]
                 (sections[title] if is_whole or title in _COMMON else asides).append(record if is_whole else short)
             else:
                 left_out += 1
