@@ -135,7 +135,7 @@ def test_boxes_fill_the_area_without_overlap(shares, width, height):
         assert box.width * box.height == pytest.approx(
             share / whole * width * height if whole else 0.0, abs=1e-6 * width * height
         )
-        assert box.x + box.width <= width * (1 + 1e-8) and box.y + box.height <= height * (1 + 1e-8)
+        assert box.x + box.width <= width * (1 + 1e-9) and box.y + box.height <= height * (1 + 1e-9)
     big = [box for box in found if box.width * box.height > 1e-6 * width * height]
     for one, other in itertools.combinations(big, 2):
         wide = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)

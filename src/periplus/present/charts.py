@@ -473,8 +473,9 @@ def squarify(shares: Sequence[float], box: Box) -> list[Box]:
         while end < len(areas) and _worst(areas[start : end + 1], side) <= _worst(areas[start:end], side):
             end += 1
         row = areas[start:end]
-        boxes += _row(row, box)
-        deep = sum(row) / side if side > 0 else 0.0
+        # a thin rest is known to few digits: its row is not deeper than the box
+        deep = min(sum(row) / side, max(box.width, box.height)) if side > 0 else 0.0
+        boxes += _row(row, box, deep)
         box = (
             Box(box.x + deep, box.y, max(box.width - deep, 0.0), box.height)
             if box.width >= box.height
@@ -492,13 +493,11 @@ def _worst(row: Sequence[float], side: float) -> float:
     return max(side * side * most / (total * total), total * total / (side * side * least))
 
 
-def _row(row: Sequence[float], box: Box) -> Iterator[Box]:
-    """The boxes of one row, along the shorter side."""
-    total, upright = sum(row), box.width >= box.height
-    side = box.height if upright else box.width
-    deep = total / side if side > 0 else 0.0
-    along = box.y if upright else box.x
+def _row(row: Sequence[float], box: Box, deep: float) -> Iterator[Box]:
+    """The boxes of one row, along the shorter side and within it."""
+    upright = box.width >= box.height
+    along, stop = (box.y, box.y + box.height) if upright else (box.x, box.x + box.width)
     for area in row:
-        long = area / deep if deep > 0 else 0.0
+        long = min(area / deep, max(stop - along, 0.0)) if deep > 0 else 0.0
         yield Box(box.x, along, deep, long) if upright else Box(along, box.y, long, deep)
         along += long
