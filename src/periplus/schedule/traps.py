@@ -197,7 +197,6 @@ class TrapDetector:
         if not self._series:
             return None
         own, is_spent, brought = url_patterns(url), self._root.spent >= self._most, False
-        is_open = doubt or any(self._series.get(key, _NO_SERIES).listed >= self._window for key in own[:SCRIPT])
         for width, key in enumerate(own, 1):
             series = self._series.get(key, _NO_SERIES)
             allowed = series.allows(self._window * (width if doubt or "?" in url else width + 1))
@@ -205,7 +204,12 @@ class TrapDetector:
             vain = series.dull if sample else series.idle
             if width <= SCRIPT and not brought and series.alike >= series.allows(self._window * ALIKE) + sample:
                 return f"{key}: {series.alike} pages in a row had the same text"
-            if not brought and vain >= allowed + sample and series.bred * FIFTH >= self._window and is_open:
+            if (
+                not brought
+                and vain >= allowed + sample
+                and series.bred * FIFTH >= self._window
+                and (doubt or any(self._series.get(near, _NO_SERIES).listed >= self._window for near in own[:SCRIPT]))
+            ):
                 return f"{key}: {vain} pages in a row had nothing new"
             if width <= SCRIPT:
                 brought |= series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
