@@ -77,9 +77,9 @@ def same(folder, address):
     followed = content(local_copy(address.text))
     assert followed == content(folder)
     shutil.rmtree(local_copy(address.text).parent)
-    anew = local_copy(address.text)
-    assert content(anew) == followed, "the changed copy equals a new copy"
-    assert sound(anew) == sound(folder)
+    new_copy = local_copy(address.text)
+    assert content(new_copy) == followed, "the changed copy equals a new copy"
+    assert sound(new_copy) == sound(folder)
 
 
 @pytest.mark.parametrize("line", DELETIONS)

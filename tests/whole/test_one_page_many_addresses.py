@@ -48,7 +48,7 @@ def web() -> Web:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def merged_site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("twins")
     with serve(web()) as server:
         collection, _ = crawled(folder, server, "a.test", "www.a.test", learn_parameters=False)
@@ -63,8 +63,8 @@ def ran(*words: str) -> str:
     return done.stdout
 
 
-def test_one_page_remains_and_the_others_are_its_aliases(told):
-    collection, _, base = told
+def test_one_page_remains_and_the_others_are_its_aliases(merged_site):
+    collection, _, base = merged_site
     reasons = {url: row.reason for url, row in collection.urls.items()}
     assert sorted(url for url, reason in reasons.items() if reason is Reason.OK) == [base, base + "article"]
     aliases = {url for url, reason in reasons.items() if reason is Reason.ALIAS}
@@ -72,8 +72,8 @@ def test_one_page_remains_and_the_others_are_its_aliases(told):
     assert not collection.sane()
 
 
-def test_the_map_search_and_faults_know_one_page(told):
-    collection, issues, base = told
+def test_the_map_search_and_faults_know_one_page(merged_site):
+    collection, issues, base = merged_site
     folder = str(collection.folder)
     shown = ran("map", "-c", folder, "-f", "json", "--site", base.split("/")[2])
     assert shown.count('"title": "Home"') == 1
@@ -90,8 +90,8 @@ def test_the_map_search_and_faults_know_one_page(told):
     assert [hit["url"] for hit in found["hits"] if hit["title"] == "Home"] == [base]
 
 
-def test_both_addresses_are_kept(told):
-    collection, _, base = told
+def test_both_addresses_are_kept(merged_site):
+    collection, _, base = merged_site
     folder = str(collection.folder)
     assert "the same bytes: " + base + "index.html" in ran("page", base, "-c", folder)
     said = ran("page", base + "index.html", "-c", folder)

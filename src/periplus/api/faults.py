@@ -32,13 +32,13 @@ def decide(
     now: float,
     *,
     words: str | None = None,
-    who: str | None = None,
+    assignee: str | None = None,
 ) -> list[NotedFault]:
     """Stores a user's decision on causes. All or nothing.
 
-    subjects: keys, unique prefixes of keys, or the causes themselves. words, who: note and assignee; None keeps the old
-    value, empty clears it. Returns the causes with their new notes. Raises UsageError for an unknown or ambiguous
-    subject.
+    subjects: keys, unique prefixes of keys, or the causes themselves. words: the note. None keeps the old note or
+    assignee, an empty text clears it. Returns the causes with their new notes. Raises UsageError for an unknown or
+    ambiguous subject.
     """
     causes = noted_faults(place)
     chosen = [noted for subject in subjects for noted in _find_causes(causes, subject)]
@@ -49,7 +49,7 @@ def decide(
             noted.note,
             decision=noted.note.decision if decision is None else decision,
             words=noted.note.words if words is None else words.strip(),
-            assignee=noted.note.assignee if who is None else who.strip(),
+            assignee=noted.note.assignee if assignee is None else assignee.strip(),
             made=now,
         )
         home.note_fault(note)

@@ -86,12 +86,12 @@ def _verb(verb: str, sentence: str) -> None:
 
         if verb == "assign" and to is None:
             raise UsageError("name the assignee: --to NAME")
-        done = decide(place, verb, subjects, time.time(), words=note, who=to)
+        done = decide(place, verb, subjects, time.time(), words=note, assignee=to)
         for noted in done:
             state = noted.note.decision.value or "open"
-            who = f", {visible(noted.note.assignee)} mends it" if noted.note.assignee else ""
+            assignee = f", {visible(noted.note.assignee)} mends it" if noted.note.assignee else ""
             key = fault_key(noted.fault.code, noted.fault.cause)[:KEY_CHARS]
-            say(f"{key}  {noted.fault.code}: {visible(noted.fault.cause)} is {state}{who}.")
+            say(f"{key}  {noted.fault.code}: {visible(noted.fault.cause)} is {state}{assignee}.")
 
 
 for _name, _sentence in (

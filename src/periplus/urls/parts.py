@@ -23,10 +23,6 @@ class WebPart(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
-    @property
-    def other_numbers(self) -> list[int]:
-        return [number for number in range(1, self.of + 1) if number != self.number]
-
 
 def parse_part(text: str) -> WebPart:
     """Parses `2/4`. Raises UsageError."""
