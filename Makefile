@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Periplus needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	@command -v $${CC:-cc} >/dev/null || { echo "Periplus needs a C compiler: apt-get install gcc libc6-dev python3-dev (Debian, Ubuntu), dnf install gcc python3-devel (Fedora)"; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV): 40 packages, 450 MB on disk; then compiling. About a minute on two idle cores."
+	@echo "Installing into $(VENV): 40 packages, 460 MB on disk; then compiling. About a minute and a half on two idle cores."
 	$(INSTALL) setuptools cython
 	$(PY) .ci/requirements all > $(VENV)/requirements.txt
 	$(INSTALL) -r $(VENV)/requirements.txt
