@@ -126,7 +126,7 @@ def subscribe(folder: Path, target: str, kinds: Sequence[str] = (), collection: 
     channel, plain = _target(target.strip())
     if channel is Channel.MAIL and not notice_settings(folder).mail.server:
         raise UsageError(NO_MAIL)
-    name = noticed_name(collection) if is_address(collection) else collection
+    name = noticed_name(collection)
     with book(folder) as opened:
         return opened.subscribe(channel, plain, tuple(dict.fromkeys(chosen)), name, time.time())
 
@@ -177,10 +177,13 @@ def add_failure(
 
 
 def noticed_name(place: Path | str) -> str:
-    """Name of a collection in notices: its folder's name, or its address without password. Raises UsageError."""
+    """Name of a collection in notices: its folder's name, or its address without password. Raises UsageError.
+
+    A text that is no address is such a name, or '' for all collections, and returned as it is.
+    """
     if isinstance(place, Path):
         return place.resolve().name
-    return without_secrets(replace(address_of(place), segments="").text)
+    return without_secrets(replace(address_of(place), segments="").text) if is_address(place) else place
 
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
@@ -289,7 +292,7 @@ def feed(folder: Path, collection: str = "") -> str:
         address = notice_settings(folder).address
     except PeriplusError:  # the feed works without valid settings
         address = ""
-    name = noticed_name(collection) if is_address(collection) else collection
+    name = noticed_name(collection)
     with book(folder) as opened:
         newest = opened.notices(collection=name)
     return present.feed(newest, name, address, 0.0)
