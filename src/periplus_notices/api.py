@@ -190,11 +190,11 @@ def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
     """Collections named in the words of a command: folders and database addresses."""
     words = [word.partition("=")[2] if word.startswith("--") else word for word in command[1:]]
     places = [word if is_address(word) else folder / word for word in words if word and "\0" not in word]
-    return list(
-        dict.fromkeys(
-            place for place in places if isinstance(place, str) or (len(place.name) < 250 and schema.exists(place))
-        )
-    )
+    return list(dict.fromkeys(place for place in places if isinstance(place, str) or _is_collection(place)))
+
+
+def _is_collection(path: Path) -> bool:
+    return len(path.name) < 250 and schema.exists(path)
 
 
 def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:

@@ -95,15 +95,7 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     with open_output(output, exact=format == "json") as out:
         if format == "json":
             rows = [
-                asdict(subscription)
-                | dict(
-                    zip(
-                        ("sent", "waiting", "given_up", "fault"),
-                        standing.get(subscription.id) or (0, 0, 0, ""),
-                        strict=True,
-                    )
-                )
-                for subscription in subscriptions
+                asdict(subscription) | _delivery_counts(standing.get(subscription.id)) for subscription in subscriptions
             ]
             out.write(
                 json.dumps(
@@ -115,6 +107,10 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
             )
         else:
             out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
+
+
+def _delivery_counts(counts: tuple[int, int, int, str] | None) -> dict[str, object]:
+    return dict(zip(("sent", "waiting", "given_up", "fault"), counts or (0, 0, 0, ""), strict=True))
 
 
 def _lines(

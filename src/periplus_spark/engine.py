@@ -45,11 +45,13 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
             context = contexts[0]
             cores = context.defaultParallelism
             with _translate_errors(f"the cluster {master} failed at {name}"):
-                STAGES[name](
-                    context, blocks_of(task, cores, memory_bytes // cores if master.startswith("local") else 0)
-                )
+                STAGES[name](context, blocks_of(task, cores, memory_bytes // cores if _is_here(master) else 0))
 
         yield {name: partial(run, name) for name in STAGES}
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith("local")
 
 
 @contextlib.contextmanager

@@ -342,10 +342,7 @@ class ServerSource:
             ):
                 return None
             if not resume_key:
-                by_key: dict[str, list[Capture]] = {}
-                for capture in captures:
-                    by_key.setdefault(capture_key(capture.url), []).append(capture)
-                return by_key
+                return _by_key(captures)
         return None
 
     def _index_of(self, response: Response) -> bytes:
@@ -375,6 +372,13 @@ class ServerSource:
         places = [response.headers.get("content-location")] if response.headers.get("content-location") else []
         named = [capture for place in places if (capture := cdx.memento_at(resolve(place, gate)[0], url))]
         return named or cdx.mementos_of(", ".join(response.headers.all("link")), url)
+
+
+def _by_key(captures: Iterable[Capture]) -> dict[str, list[Capture]]:
+    by_key: dict[str, list[Capture]] = {}
+    for capture in captures:
+        by_key.setdefault(capture_key(capture.url), []).append(capture)
+    return by_key
 
 
 def _answer_of(response: Response, request: Request, capture: Capture) -> Response:

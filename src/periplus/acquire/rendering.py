@@ -481,11 +481,14 @@ class _Browser:
             raise BrokenPipeError  # the browser hangs
         if now - self.looked_at >= LOOK_S:
             self.looked_at = now
-            # Kills processes over the memory limit: their pages fail, and the browser continues
-            for size, pid in self.chromium.memory():
-                if size > PROCESS_BYTES:
-                    log.warning("browser process=%d bytes=%d ended", pid, size)
-                    os.kill(pid, signal.SIGKILL)
+            self._kill_large_processes()
+
+    def _kill_large_processes(self) -> None:
+        """Kills processes over the memory limit: their pages fail, and the browser continues."""
+        for size, pid in self.chromium.memory():
+            if size > PROCESS_BYTES:
+                log.warning("browser process=%d bytes=%d ended", pid, size)
+                os.kill(pid, signal.SIGKILL)
 
 
 @dataclass(slots=True)

@@ -484,14 +484,7 @@ class CurlTransport:
         self._collect()
         if now >= self._patrol_at:
             self._patrol_at = now + PATROL_S
-            # Ends exchanges that exceed the first-byte timeout (libcurl has no such limit)
-            limit = self._wire.limits.first_byte_timeout_s
-            for slot in [
-                slot for slot in self._busy.values() if not slot.header_size and now - slot.start_mono > limit
-            ]:
-                connected = slot.easy.getinfo(pycurl.PRETRANSFER_TIME) > 0
-                slot.cause = Cause.FIRST_BYTE if connected else Cause.CONNECT
-                self._end(slot, pycurl.E_OPERATION_TIMEDOUT, f"no first byte in {limit:g} s")
+            self._patrol(now)
 
     def _collect(self) -> None:
         more = 1
@@ -501,6 +494,14 @@ class CurlTransport:
                 self._end(self._busy[easy], 0, "")
             for easy, code, detail in bad:
                 self._end(self._busy[easy], code, detail)
+
+    def _patrol(self, now: float) -> None:
+        """Ends exchanges that exceed the first-byte timeout (libcurl has no such limit)."""
+        limit = self._wire.limits.first_byte_timeout_s
+        for slot in [slot for slot in self._busy.values() if not slot.header_size and now - slot.start_mono > limit]:
+            connected = slot.easy.getinfo(pycurl.PRETRANSFER_TIME) > 0
+            slot.cause = Cause.FIRST_BYTE if connected else Cause.CONNECT
+            self._end(slot, pycurl.E_OPERATION_TIMEDOUT, f"no first byte in {limit:g} s")
 
     def _end(self, slot: _Slot, code: int, detail: str) -> None:
         self._multi.remove_handle(slot.easy)

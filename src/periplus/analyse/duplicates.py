@@ -387,22 +387,16 @@ def _twins(pages: Sequence[SameText]) -> list[Duplicate]:
     """All but the first, most similar first."""
     first, *others = pages
     duplicates = [
-        Duplicate(
-            page.page.url_id,
-            page.page.url,
-            page.page.charset,
-            Likeness.BYTES
-            if first.body == page.body
-            else Likeness.WORDS
-            if first.text == page.text
-            else Likeness.FOLDED,
-            1.0,
-            1.0,
-            0,
-        )
+        Duplicate(page.page.url_id, page.page.url, page.page.charset, _likeness(first, page), 1.0, 1.0, 0)
         for page in others
     ]
     return sorted(duplicates, key=lambda page: list(Likeness).index(page.like))
+
+
+def _likeness(first: SameText, other: SameText) -> Likeness:
+    return (
+        Likeness.BYTES if first.body == other.body else Likeness.WORDS if first.text == other.text else Likeness.FOLDED
+    )
 
 
 def _deciding_grounds(pages: Sequence[SameText]) -> set[Ground]:

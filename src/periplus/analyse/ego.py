@@ -91,11 +91,7 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
     menus: whether links in menus count. Immediate for pages; for other groupings it reads each link: 1 s for ten
     million.
     """
-    # Whether each URL is linked from so many fetched pages of its site that the links are in a menu. Links from other
-    # sites are included; they are few.
-    mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
-    is_menu: Mask = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
-    menu = is_menu
+    menu = _menu_ends(book)
     count = len(book.ids)
     if grouping is Grouping.PAGE:
         every, ones = np.arange(count), np.ones(count, np.int64)
@@ -123,6 +119,16 @@ def web_of(book: InlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         np.bincount(groups, book.rank, nodes).astype(np.float64),
         partial(_node_links, joined, joined.T.tocsr()),
     )
+
+
+def _menu_ends(book: InlinkIndex) -> Mask:
+    """Whether each URL is linked from so many fetched pages of its site that the links are in a menu.
+
+    Links from other sites are included; they are few.
+    """
+    mine = np.bincount(book.sites, book.fetched)[book.sites] if len(book.sites) else np.zeros(0)
+    is_menu: Mask = (mine >= MENU_PAGES) & (np.diff(book.in_offsets) >= MENU_SHARE * mine)
+    return is_menu
 
 
 def _counts(ends: Unsigned32, of: Ints, menu: Mask, menus: bool, *, into: bool) -> tuple[Mask, Ints]:

@@ -172,20 +172,7 @@ def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozense
         for difference in differences_of(page.url) - _accepted_differences(page.url, accepted):
             sets[frozenset({difference})] += 1
     alike: dict[bytes, Url] = {}
-    for page in sorted(
-        pages,
-        key=lambda page: (
-            page.text_digest,
-            (
-                without(
-                    page.url,
-                    differences_of(page.url)
-                    | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")},
-                )
-            ),
-            page.url,
-        ),
-    ):
+    for page in sorted(pages, key=lambda page: (page.text_digest, _core(page.url), page.url)):
         before = alike.get(page.text_digest)
         alike[page.text_digest] = page.url
         apart = differences_between(before, page.url) if before else None
@@ -193,6 +180,12 @@ def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozense
             sets[left] += 1
     often = sorted(sets, key=lambda differences: (-sets[differences], sorted(differences)))
     return often[:MOST_NAMES]
+
+
+def _core(url: Url) -> str:
+    return without(
+        url, differences_of(url) | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")}
+    )
 
 
 def _judge(

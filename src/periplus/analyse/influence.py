@@ -294,14 +294,7 @@ def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats
     np.maximum.at(most, cover.stories, cover.values)
     if bool((most <= np.minimum(least, most)).all()):
         return _flat_bound(cover, budget, most) if len(cover.values) <= FLAT_ENTRIES else None
-    # For stories from which sites have different benefits
-    sites = in_question(cover, prices, budget, value)
-    held = _entries_of(cover, sites)
-    if not len(held) or len(held) > STEPPED_ENTRIES:
-        return None
-    reduced, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
-    duals = _dual_prices(aim, matrix, limits)
-    return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
+    return _stepped_bound(cover, budget, in_question(cover, prices, budget, value))
 
 
 def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
@@ -320,6 +313,16 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
         np.concatenate([np.zeros(sites), -value]), matrix, np.concatenate([np.zeros(stories), [budget]])
     )
     return None if duals is None else bound_at(cover, np.clip(value - duals[:stories], 0.0, value), budget)[0]
+
+
+def _stepped_bound(cover: Coverage, budget: float, sites: Ints) -> float | None:
+    """For stories from which sites have different benefits."""
+    held = _entries_of(cover, sites)
+    if not len(held) or len(held) > STEPPED_ENTRIES:
+        return None
+    reduced, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
+    duals = _dual_prices(aim, matrix, limits)
+    return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
 
 
 def _entries_of(cover: Coverage, sites: Ints) -> Ints:

@@ -138,12 +138,7 @@ def places_in_sorted(ids: Ints, queries: Ints) -> Ints:
         return np.full(len(queries), -1, np.int64)
     if len(queries) < LOOKUP_BLOCK:
         return _search_ids(ids, queries)
-    # The index of the first id of each bucket, or 0 past the last id. A bucket is the leading bits of an id. Ids are
-    # digests, so with four to eight buckets per id most buckets have at most one.
-    bits = _bucket_bits(ids)
-    counts = np.bincount((ids >> (64 - bits)) + (1 << (bits - 1)), minlength=1 << bits)
-    begins = np.cumsum(counts) - counts
-    first = np.where(begins < len(ids), begins, 0).astype(np.int32)
+    first = _first_places(ids)
     blocks = [queries[start : start + LOOKUP_BLOCK] for start in range(0, len(queries), LOOKUP_BLOCK)]
     return np.concatenate([_search_buckets(ids, first, block) for block in blocks])
 
@@ -151,6 +146,18 @@ def places_in_sorted(ids: Ints, queries: Ints) -> Ints:
 def _search_ids(ids: Ints, queries: Ints) -> Ints:
     place = np.searchsorted(ids, queries).clip(max=len(ids) - 1)
     return np.where(ids[place] == queries, place, -1)
+
+
+def _first_places(ids: Ints) -> Ints32:
+    """The index of the first id of each bucket, or 0 past the last id.
+
+    A bucket is the leading bits of an id. Ids are digests, so with four to eight buckets per id most buckets have at
+    most one.
+    """
+    bits = _bucket_bits(ids)
+    counts = np.bincount((ids >> (64 - bits)) + (1 << (bits - 1)), minlength=1 << bits)
+    begins = np.cumsum(counts) - counts
+    return np.where(begins < len(ids), begins, 0).astype(np.int32)
 
 
 def _bucket_bits(ids: Ints) -> int:

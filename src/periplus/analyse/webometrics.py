@@ -368,9 +368,7 @@ def suffix_tallies(links: UnitLinks, units: Sequence[Unit], chosen: int, *, inwa
     weights = np.bincount(group, links.counts[across], minlength=len(sites))
     tallies: dict[str, tuple[int, int]] = {}
     for site, weight in zip(sites.tolist(), weights.tolist(), strict=True):
-        # The public suffix of a unit's host, such as `ac.uk`; empty for an IP address or a single label.
-        host = units[site].prefixes[0].partition("/")[0].removeprefix("*.")
-        suffix = registry_suffix(host if is_ip(host) else host.partition(":")[0])
+        suffix = public_suffix(units[site].prefixes[0])
         count, total = tallies.get(suffix, (0, 0))
         tallies[suffix] = (count + 1, total + int(weight))
     return tuple(
@@ -387,6 +385,12 @@ def _tally(suffix: str, sites: int, links: int) -> SuffixTally:
         domain.startswith("xn--") and domain not in _GENERIC_PUNYCODE
     )
     return SuffixTally(suffix, domain, country, sites, links)
+
+
+def public_suffix(prefix: str) -> str:
+    """The public suffix of a unit's host, such as `ac.uk`; empty for an IP address or a single label."""
+    host = prefix.partition("/")[0].removeprefix("*.")
+    return registry_suffix(host if is_ip(host) else host.partition(":")[0])
 
 
 # Communicators whose gain is measured, by units: each takes two component searches

@@ -118,10 +118,7 @@ def _view(end: _End, start: Start) -> RunView:
     urls = analysis_rows.site_urls(connection, start.site, moment, past)
     links = _distinct_fetched_links(analysis_rows.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
-    home_id = start.home_id
-    ids = np.fromiter(map(url_id, graph.pages), np.int64, len(graph.pages))
-    home = int(places(ids, np.array([home_id], np.int64))[0])
-    site_map = hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.fetched[home] else None
+    site_map = _map(graph, start.home_id)
     fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
     dead = analysis_rows.ids_at(connection, BROKEN_REASONS, past)
     issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
@@ -138,6 +135,12 @@ def _distinct_fetched_links(links: LinkRows, urls: UrlRows) -> LinkRows:
     sources, targets = sources[order], targets[order]
     first = site_rows.first_of_pairs(sources, targets)
     return LinkRows(sources[first], targets[first])
+
+
+def _map(graph: LinkGraph, home_id: int) -> SiteMap | None:
+    ids = np.fromiter(map(url_id, graph.pages), np.int64, len(graph.pages))
+    home = int(places(ids, np.array([home_id], np.int64))[0])
+    return hierarchical_map(graph, home, pagerank(graph).scores) if home >= 0 and graph.fetched[home] else None
 
 
 def _fields(

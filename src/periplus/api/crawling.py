@@ -445,10 +445,13 @@ class Supervisor:
                 return True
             if not waits or not self._order.until_all_done:
                 break
-            until = time.monotonic() + AWAIT_S
-            while not self.tick() and time.monotonic() < until:
-                time.sleep(INDEX_LOOK_S)
+            self._await_s(AWAIT_S)
         return False
+
+    def _await_s(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.tick() and time.monotonic() < until:
+            time.sleep(INDEX_LOOK_S)
 
     def tick(self) -> bool:
         if self.exchange is not None:

@@ -106,9 +106,7 @@ class Marks:
         """The part of each block of each page; empty for a page without text."""
         new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
         for page, traces in new:
-            self._load(page.site_id)
-            self._evidence[page.site_id].learn(page.blocks, traces)
-            self._changed.add(page.site_id)
+            self._learn(page, traces)
         self._note_early([page for page, _ in new])
         parts = parts_of_each(_context(page, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
@@ -130,6 +128,11 @@ class Marks:
         """Whether so many more pages of an early page's section are learned by now that its marks may change."""
         section, learned = self._marked_by.pop(page, ((0, ""), -1))
         return self._learned[section] > (learned if learned < FEW_PAGES else OUTGROWN * learned)
+
+    def _learn(self, page: PageBlocks, traces: Traces) -> None:
+        self._load(page.site_id)
+        self._evidence[page.site_id].learn(page.blocks, traces)
+        self._changed.add(page.site_id)
 
     def _load(self, site_id: int) -> None:
         if site_id in self._evidence:

@@ -179,8 +179,7 @@ class Page:
         """
         if (stored := self._contents.xml(self._id)) is not None:
             return stored
-        body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
-        fetched = Fetched(answer[0], answer[1], body) if body is not None and answer else None
+        fetched = self._stored_response()
         if fetched is None:
             self._missing("bytes")
         return canonical_xml(self.url, fetched) or self._missing("text")
@@ -216,6 +215,10 @@ class Page:
         from periplus.store.sqlite import inlinks
 
         return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
+
+    def _stored_response(self) -> Fetched | None:
+        body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
+        return Fetched(answer[0], answer[1], body) if body is not None and answer else None
 
     def _missing(self, what: str) -> NoReturn:
         row = self.row

@@ -150,7 +150,7 @@ class Site:
         return f"{state}: {self.run.note}" if self.run.note else state
 
     def _write(self, write: Callable[..., None], out: IO[Any], values: tuple[str, ...], max_depth: int | None) -> None:
-        depth = self.shown_depth if max_depth is None else max_depth
+        depth = self._depth(max_depth)
         write(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
 
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
@@ -224,6 +224,9 @@ class Site:
         graph = networkx.relabel_nodes(numbered, dict(enumerate(self.graph.pages)))
         networkx.set_node_attributes(graph, dict(zip(self.graph.pages, self.facts.title, strict=True)), "title")
         return graph
+
+    def _depth(self, max_depth: int | None) -> int:
+        return self.shown_depth if max_depth is None else max_depth
 
     def with_segments(self, segments: Segmentation | None) -> Site:
         """Adds the segment of each page to its facts; unchanged without segments."""

@@ -269,11 +269,7 @@ class _Run:
         now = time.monotonic()
         progress = dataclasses.replace(progress, elapsed_s=now - self._began)
         pages = self._before + progress.counts.fetched
-        if self._watch(
-            RunProgress(
-                progress, pages, lambda: standing(self._campaign, self._policy, self._store, progress.elapsed_s)
-            )
-        ):
+        if self._watch(RunProgress(progress, pages, lambda: self._standing(progress.elapsed_s))):
             return True
         if self._limit_s and progress.elapsed_s >= self._limit_s:
             self._why = f"max-time {self._limit_s:g} s is over"
@@ -284,6 +280,9 @@ class _Run:
             elif self._store.note(PLAN) != self._plan:
                 self._why = "changed"
         return bool(self._why)
+
+    def _standing(self, elapsed_s: float) -> CampaignProgress:
+        return standing(self._campaign, self._policy, self._store, elapsed_s)
 
 
 def _companions(reader: VisitReader, policy: SurveyPolicy, campaign: Campaign) -> tuple[Unit, ...]:

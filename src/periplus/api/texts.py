@@ -87,8 +87,7 @@ def export_markdown(
     place: a folder or a database address. parts: parts of pages to write. File names are valid on every file system.
     Raises UsageError if target is not empty or no page has text, NoCollection, StoreError.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} already exists: choose a new or empty folder")
+    _require_empty(target)
     names, size = FileNames(), 0
     with _pages_at(place, watch) as pages, _writing(target):
         for page in pages:
@@ -98,6 +97,11 @@ def export_markdown(
             file.write_bytes(data)
             size += len(data)
         return TextExport(pages.count, pages.same, pages.count, size)
+
+
+def _require_empty(target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} already exists: choose a new or empty folder")
 
 
 @contextlib.contextmanager

@@ -216,12 +216,7 @@ def _xml_base(tags: bytes, base: Url) -> Url:
 def _feed_address(body: bytes, start: int, end: int, address: re.Pattern[bytes], dialect: _Dialect) -> str:
     """The page of an entry, or of the feed; in RSS also a guid that is a permalink."""
     if dialect.kind is SitemapKind.ATOM:
-        # The href of the first link to the page itself
-        for link in _ATOM_LINK.finditer(body, start, end):
-            attributes = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
-            if attributes.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in attributes:
-                return _resolve_entities(attributes[b"href"])
-        return ""
+        return _atom_address(body, start, end)
     if text := _content(address, body, start, end):
         return text
     match = _GUID.search(body, start, end)
@@ -246,6 +241,15 @@ def _contents(element: re.Pattern[bytes], body: bytes, start: int, end: int) -> 
         if text := _resolve_entities(match[1]):
             yield text
         match = element.match(body, match.end(), end)
+
+
+def _atom_address(body: bytes, start: int, end: int) -> str:
+    """The href of the first link to the page itself."""
+    for link in _ATOM_LINK.finditer(body, start, end):
+        attributes = {name.lower(): double or single for name, double, single in _ATTRIBUTE.findall(link.group(1))}
+        if attributes.get(b"rel", b"alternate").lower() == b"alternate" and b"href" in attributes:
+            return _resolve_entities(attributes[b"href"])
+    return ""
 
 
 def _resolve_entities(text: bytes) -> str:

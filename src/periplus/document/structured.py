@@ -136,14 +136,15 @@ def json_faults(tree: html.Tree) -> list[JsonFault]:
     for script in json_scripts(tree):
         data, fault = _load(script)
         objects = data if isinstance(data, list) else [data]
-        if not fault and any(
-            isinstance(thing, dict) and ("@context" not in thing and ("@type" in thing or "@graph" in thing))
-            for thing in objects
-        ):
+        if not fault and any(isinstance(thing, dict) and _lacks_context(thing) for thing in objects):
             fault = "no @context"
         if fault:
             faults.append(JsonFault(script, fault))
     return faults
+
+
+def _lacks_context(node: Mapping[str, object]) -> bool:
+    return "@context" not in node and ("@type" in node or "@graph" in node)
 
 
 def _load(script: html.Element) -> tuple[object, str]:

@@ -345,17 +345,20 @@ def place_circles(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> 
     pull = np.maximum(pull + pull.T, 0.0)
     np.fill_diagonal(pull, 0.0)
     degree = 1.0 + (pull > 0).sum(axis=1)
-    # The first of the order in the middle
-    order = np.argsort(-degree, kind="stable")
-    place = np.empty(len(order))
-    place[order] = np.arange(len(order))
-    radius = np.sqrt(place + 0.5)
-    position = np.stack((radius * np.cos(place * GOLDEN_ANGLE), radius * np.sin(place * GOLDEN_ANGLE)), axis=1)
+    position = _spiral(np.argsort(-degree, kind="stable"))
     pull /= max(float(pull.max()), 1e-12)
     pull = np.where(pull > 0, 0.25 + pull, 0.0)
     for turn in range(ROUNDS):
         position = position + _moves(position, pull, degree, 0.12 * (1 - turn / ROUNDS) * math.sqrt(size))
     return apart(_fit_sheet(position, boxes), boxes)
+
+
+def _spiral(order: Ints) -> Points:
+    """The first of the order in the middle."""
+    place = np.empty(len(order))
+    place[order] = np.arange(len(order))
+    radius = np.sqrt(place + 0.5)
+    return np.stack((radius * np.cos(place * GOLDEN_ANGLE), radius * np.sin(place * GOLDEN_ANGLE)), axis=1)
 
 
 def _moves(position: Points, pull: Points, degree: Points, most: float) -> Points:

@@ -143,6 +143,10 @@ def _check(graph: LinkGraph, facts: PageColumns, weights: Weights) -> None:
         raise UsageError(
             f"facts of {len(facts.url)} pages do not fit a graph of {len(graph.pages)}: take both from one collection"
         )
+    _check_weights(graph, weights)
+
+
+def _check_weights(graph: LinkGraph, weights: Weights) -> None:
     if weights is not None and (
         len(weights) != len(graph.targets) or not bool(np.all((weights > 0) & np.isfinite(weights)))
     ):

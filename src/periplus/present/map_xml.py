@@ -107,6 +107,12 @@ def transform(
     """
     values, max_depth = chosen
     depth = min(max_depth, limits.depths) if max_depth >= 0 else limits.depths
+    _refuse_too_many(site_map, depth, limits)
+    sheet = etree.parse(io.BytesIO(files("periplus.present").joinpath("xsl", stylesheet).read_bytes()), _parser())
+    return etree.XSLT(sheet)(_document(site_map, facts, about, values, depth))
+
+
+def _refuse_too_many(site_map: SiteMap, depth: int, limits: Limits) -> None:
     depths = site_map.depth[site_map.order]
     upto = np.cumsum(np.bincount(depths))  # pages down to each depth
     shown = int(upto[min(depth, len(upto) - 1)])
@@ -117,8 +123,6 @@ def transform(
             f"the map has {number(shown)} pages, and {limits.form} carries {number(limits.pages)}: {way}take "
             "the map as XML, JSON or a chart"
         )
-    sheet = etree.parse(io.BytesIO(files("periplus.present").joinpath("xsl", stylesheet).read_bytes()), _parser())
-    return etree.XSLT(sheet)(_document(site_map, facts, about, values, depth))
 
 
 def _parser() -> etree.XMLParser:

@@ -176,9 +176,7 @@ class _Writer:
         add(element.text)
         for child in element:
             tag = _tag(child)
-            if tag in _BLOCK_TAGS or (
-                tag not in _SKIPPED_TAGS and any(_tag(inner) in _BLOCK_TAGS for inner in child.iterdescendants())
-            ):
+            if tag in _BLOCK_TAGS or (tag not in _SKIPPED_TAGS and _holds_blocks(child)):
                 end_run()
                 pieces.extend(self._block(child, tag, depth + 1))
             elif tag and tag not in _SKIPPED_TAGS:
@@ -242,21 +240,13 @@ class _Writer:
             elif pieces:
                 items.append((f"{number}. " if tag == "ol" else "- ", pieces))
                 number += 1
-        tight = all(
-            len([piece for piece in pieces if not (re.match(r"(- |\d+\. )", piece) is not None)]) <= 1
-            for _, pieces in items
-        )
+        tight = all(len([piece for piece in pieces if not _is_list(piece)]) <= 1 for _, pieces in items)
         gap = "\n" if tight else "\n\n"
         texts = [mark + _join_pieces(pieces, gap).replace("\n", "\n" + " " * len(mark)) for mark, pieces in items]
         return [re.sub(r"[ \t]+$", "", gap.join(texts), flags=re.M)] if texts else []
 
     def _table(self, element: etree._Element, depth: int) -> list[str]:
-        rows = [
-            row
-            for row in element.iterdescendants()
-            if _tag(row) == "tr"
-            and next((above for above in row.iterancestors() if _tag(above) == "table"), None) is element
-        ]
+        rows = [row for row in element.iterdescendants() if _tag(row) == "tr" and _table_of(row) is element]
         cells = [[cell for cell in row if _tag(cell) in ("td", "th")] for row in rows]
         title = next((child for child in element if _tag(child) == "caption"), None)
         caption = self.blocks(title, depth) if title is not None else []
@@ -374,9 +364,17 @@ def _strings(element: etree._Element, *, as_written: bool = False) -> Iterator[s
         tails.append(child.tail)
 
 
+def _holds_blocks(element: etree._Element) -> bool:
+    return any(_tag(inner) in _BLOCK_TAGS for inner in element.iterdescendants())
+
+
 def _parent(element: etree._Element) -> etree._Element:
     parent = element.getparent()
     return element if parent is None else parent
+
+
+def _table_of(row: etree._Element) -> etree._Element | None:
+    return next((above for above in row.iterancestors() if _tag(above) == "table"), None)
 
 
 _CELL_BREAKERS = _BLOCK_TAGS & {"pre", "ul", "ol", "dl", "table", "blockquote", "hr", "form", *_HEADINGS}
@@ -409,6 +407,10 @@ def _join_pieces(pieces: Sequence[str], gap: str) -> str:
     for piece in pieces[1:]:
         text += ("\n\n" if piece[0].isdigit() and not piece.startswith("1. ") else gap) + piece
     return text
+
+
+def _is_list(piece: str) -> bool:
+    return re.match(r"(- |\d+\. )", piece) is not None
 
 
 def _number(written: str | None, default: int) -> int:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from periplus.extras import extra_needed
 from periplus.model.audit import Fault, Severity, SharedCause
-from periplus.model.results import IssueGroup, ReportData, SitesReport
+from periplus.model.results import BrokenLink, IssueGroup, ReportData, SitesReport
 from periplus.model.visit import State
 from periplus.present.issues import place_of
 from periplus.present.report import (
@@ -71,15 +71,7 @@ def _values(data: ReportData, shown: Callable[[str], str]) -> JsonObject:
         "grades": [(grade.field.value, grade.letter, f"{grade.score} of 100") for grade in data.grades],
         "repair": [_kind(group) for group in gravest(data.groups)],
         "kinds": [_kind(group) | _causes(group, address) for group in data.groups],
-        "broken": [
-            {
-                "url": address(dead.target),
-                "what": failure(dead),
-                "pages": count_of(dead.pages, "page"),
-                "first": address(dead.holders[0].url) if dead.holders else "",
-            }
-            for dead in data.broken[:DEAD]
-        ],
+        "broken": [_broken_link(dead, address) for dead in data.broken[:DEAD]],
         "left": _left(data.broken_urls - min(DEAD, len(data.broken)), "periplus links --broken"),
         "notes": [visible(note) for note in data.notes],
         "sites": [],
@@ -139,6 +131,13 @@ def _first(fault: Fault, address: Callable[[str], str]) -> str:
     if issue.url != fault.cause or issue.line:
         return address(place_of(issue))
     return address(first_address(fault)) if first_address(fault) != fault.cause else ""
+
+
+def _broken_link(dead: BrokenLink, address: Callable[[str], str]) -> JsonObject:
+    return {
+        "url": address(dead.target), "what": failure(dead), "pages": count_of(dead.pages, "page"),
+        "first": address(dead.holders[0].url) if dead.holders else "",
+    }  # fmt: skip
 
 
 def _left(count: int, command: str) -> str:

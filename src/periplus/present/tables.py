@@ -99,15 +99,15 @@ class _Cells(dict[object, str]):
             text = value
         else:
             text = "" if value is None else str(harmless(_plain(value)))
-        cell = (
-            '"{}"'.format(text.replace('"', '""'))
-            if ("," in text or '"' in text or "\n" in text or "\r" in text)
-            else text
-        )
+        cell = '"{}"'.format(text.replace('"', '""')) if _is_quoted(text) else text
         if len(self) >= MOST_CELLS:
             self.clear()
         self[value] = cell
         return cell
+
+
+def _is_quoted(text: str) -> bool:
+    return "," in text or '"' in text or "\n" in text or "\r" in text
 
 
 def harmless(value: object) -> object:

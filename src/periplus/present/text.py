@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Ground, Likeness
 from periplus.model.page import Block, BlockKind, Part
-from periplus.model.topic import Topic
+from periplus.model.topic import TellingWord, Topic
 from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, number, size, visible
 from periplus.values import JsonObject, frozen
@@ -380,6 +380,10 @@ def topic_values(topic: Topic) -> JsonObject:
         "f_interval": list(report.f_interval),
         "curve": [{"positives": size, "f": f} for size, f in report.curve],
         "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
-        "top_words": [{**word._asdict(), "weight": round(word.weight, 4)} for word in report.telling],
+        "top_words": [_word_values(word) for word in report.telling],
         "warnings": list(report.warnings),
     }
+
+
+def _word_values(word: TellingWord) -> JsonObject:
+    return {**word._asdict(), "weight": round(word.weight, 4)}

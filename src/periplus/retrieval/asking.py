@@ -181,6 +181,10 @@ def distance(first: str, other: str, most: int) -> int:
     return min(row[-1], most + 1)
 
 
+def _excluding(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
+
+
 RERANK_MATCHES = 200  # matches that are re-ranked, and among which duplicates are folded
 LANGUAGES = 5  # languages whose stems are looked up; words of other languages are found by spelling
 FACET_VALUES = 10
@@ -340,12 +344,7 @@ class Searcher:
         asked = wanting.whole
         if whole < ENOUGH and wanting.matches is not None:
             asked = wanting.matches
-            more, others = self._run(
-                tantivy.Query.boolean_query(
-                    [(tantivy.Occur.Must, wanting.matches), (tantivy.Occur.MustNot, wanting.whole)]
-                ),
-                most,
-            )
+            more, others = self._run(_excluding(wanting.matches, wanting.whole), most)
             total += more
         notes = (*query.notes, *_missing_word_notes(wanting, whole, total))
         ordered = self._rank_and_fold(hits, others, rank)

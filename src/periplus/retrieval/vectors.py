@@ -67,12 +67,7 @@ class Vectors:
         """
         scores, looked_at = self.scores(vector), 4 * most
         while True:
-            # Indices of the greatest scores, descending; ties in index order
-            if looked_at < len(scores):
-                places = np.sort(np.argpartition(scores, len(scores) - looked_at)[len(scores) - looked_at :])
-            else:
-                places = np.arange(len(scores))
-            rows = places[np.argsort(-scores[places], kind="stable")]
+            rows = _top_indices(scores, looked_at)
             best: dict[UrlId, float] = {}
             for page, score in zip(self.pages[rows].tolist(), scores[rows].tolist(), strict=True):
                 best.setdefault(UrlId(page), score)
@@ -88,6 +83,15 @@ class Vectors:
         if not len(rows):
             raise UsageError(f"the page has no vector in {self.note.source}")
         return [float(number) for number in self.matrix[rows].astype(np.float32).mean(axis=0)]
+
+
+def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+    """Indices of the greatest scores, descending; ties in index order."""
+    if most < len(scores):
+        places = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
+    else:
+        places = np.arange(len(scores))
+    return places[np.argsort(-scores[places], kind="stable")]
 
 
 def unit(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:

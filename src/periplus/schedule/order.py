@@ -131,7 +131,10 @@ class PageOrder:
         self._weights[slots] += variances * share / total * error
         self._variances[slots] = variances - (variances * share) ** 2 / total
         self._asked += 1
-        # Computes promises again: of many pages, only those of the best, and all every REFRESH pages
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Computes promises again: of many pages, only those of the best, and all every REFRESH pages."""
         near = np.flatnonzero(self._waiting[: self._offered])
         if self._asked % REFRESH and len(near) > SHORT_LIST:
             near = near[np.argpartition(self._promise[near], -SHORT_LIST)[-SHORT_LIST:]]

@@ -151,15 +151,18 @@ class UnitScope:
         host = site_key(url)
         site = self._of_host.get(host) or self._below.get(host)
         if site is None:
-            # The site of the longest `*.` prefix that contains the host; the host itself if there is none.
-            name = str(host) if self._wild else ""
-            while name and f"*.{name}" not in self._of_host:
-                name = name.partition(".")[2]
-            site = self._below[host] = self._of_host[f"*.{name}"] if name else host
+            site = self._below[host] = self._wild_site(host)
         return site
 
     def _is_outside(self, url: Url) -> bool:
         return isinstance(self._unit(url), str) and url not in self._base.starts
+
+    def _wild_site(self, host: SiteKey) -> SiteKey:
+        """The site of the longest `*.` prefix that contains the host; the host itself if there is none."""
+        name = str(host) if self._wild else ""
+        while name and f"*.{name}" not in self._of_host:
+            name = name.partition(".")[2]
+        return self._of_host[f"*.{name}"] if name else host
 
 
 def host_of(prefix: str) -> str:
@@ -364,11 +367,7 @@ class SurveyPolicy:
             site = self.scope.site_of(visit.url)
             self._rest(site, visit)
             if site in self.companions:
-                # The yield of a companion's page is the number of survey sites that it links to
-                self.companions[site] += visit.asked
-                if self.orders is not None:
-                    ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICK_LINKS}
-                    self.orders.learn(visit, len((ends & self.scope.sites) - self.companions.keys()))
+                self._book_companion(site, visit)
             elif site in self.scope.sites:
                 self._book(site, visit)
 
@@ -379,6 +378,13 @@ class SurveyPolicy:
             self._rests[site] = failures + 1, self._asked + REST * 2**failures
         elif visit.asked:
             self._rests.pop(site, None)
+
+    def _book_companion(self, site: SiteKey, visit: PageVisit) -> None:
+        """The yield of a companion's page is the number of survey sites that it links to."""
+        self.companions[site] += visit.asked
+        if self.orders is not None:
+            ends = {self.scope.site_of(link.target) for link in visit.links if link.kind in CLICK_LINKS}
+            self.orders.learn(visit, len((ends & self.scope.sites) - self.companions.keys()))
 
     def _book(self, site: SiteKey, visit: PageVisit) -> None:
         new = 0

@@ -226,9 +226,7 @@ class TrapDetector:
         """
         if not self._window:
             return Lesson(True, candidates)
-        # Once the host has had a session id, pages without one are learned too: they may be the same pages
-        if self._sessions.is_watching or "?" in url or ";" in url or "/(" in url:
-            self._sessions.read(url, document.digests.text)
+        self._learn_session(url, document)
         brings = max(self._new_text(url, document), WORDS * self._shows_resource(document))
         if brings == WORDS or (not doubt and document.media_type in _FEEDS):
             lesson = self._book(url, doubt, candidates, _Answer(brings))
@@ -353,6 +351,11 @@ class TrapDetector:
             _in_disk_order(new.tobytes()).tobytes(),
             max(0, (count // GENERATION - 1) * GENERATION),
         )
+
+    def _learn_session(self, url: Url, document: Document) -> None:
+        """Once the host has had a session id, pages without one are learned too: they may be the same pages."""
+        if self._sessions.is_watching or "?" in url or ";" in url or "/(" in url:
+            self._sessions.read(url, document.digests.text)
 
     def _new_text(self, url: Url, document: Document) -> int:
         """NOTHING, COPY, NUMBERS or WORDS, by what is new in the text. Remembers its lines."""

@@ -42,14 +42,17 @@ class SharedAddresses:
             with self._transaction():
                 for statement in _TABLES.split(";")[:-1]:
                     self._connection.execute(statement)
-                boot = _BOOT_ID.read_text("ascii") if _BOOT_ID.is_file() else ""
-                if self._connection.execute("SELECT id FROM boot").fetchall() != [(boot,)]:
-                    for table in ("boot", "name", "place"):
-                        self._connection.execute(f"DELETE FROM {table}")
-                    self._connection.execute("INSERT INTO boot VALUES (?)", (boot,))
+                self._begin_boot()
                 self._remove_dead("SELECT DISTINCT pid FROM name")
                 unused = "DELETE FROM place WHERE free_at < ? AND address NOT IN (SELECT address FROM name)"
                 self._connection.execute(unused, (time.monotonic(),))
+
+    def _begin_boot(self) -> None:
+        boot = _BOOT_ID.read_text("ascii") if _BOOT_ID.is_file() else ""
+        if self._connection.execute("SELECT id FROM boot").fetchall() != [(boot,)]:
+            for table in ("boot", "name", "place"):
+                self._connection.execute(f"DELETE FROM {table}")
+            self._connection.execute("INSERT INTO boot VALUES (?)", (boot,))
 
     def enter(self, address: str, name: str) -> None:
         with self._translated_errors():

@@ -67,13 +67,18 @@ def write(file: Path, version: int, head: Mapping[str, object], columns: Mapping
             for values in columns.values():
                 out.write(b"\0" * (-out.tell() % ALIGNMENT_BYTES))
                 values.tofile(out)
-                # Drops the memory pages of a memory-mapped array, since all columns together exceed the other memory
-                # use. They are read again when needed.
-                if isinstance(mapped := getattr(values, "_mmap", None), mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                    mapped.madvise(mmap.MADV_DONTNEED)
+                _free_memory(values)
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _free_memory(values: NDArray[Any]) -> None:
+    """Drops the memory pages of a memory-mapped array, since all columns together exceed the other memory use. They are
+    read again when needed.
+    """
+    if isinstance(mapped := getattr(values, "_mmap", None), mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def open_columns(file: Path, version: int) -> ColumnFile | None:

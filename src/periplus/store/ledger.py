@@ -219,13 +219,7 @@ class Ledger:
         """Stores the result for a URL. False: a refresh found it unchanged, which is not stored as a visit."""
         task, outcome = completion.task, completion.visit.outcome
         if isinstance(outcome, Unchanged):
-            # Stores the validators for the next request. A 304 contains only the changed ones (RFC 9110, 15.4.5), a 200
-            # all of them.
-            url_id = task.url_id
-            for column, name in (("etag", "etag"), ("last_modified_field", "last-modified")):
-                value = outcome.headers.get(name)
-                if value or outcome.status == 200:
-                    self.validators.append(Validator(shard, url_id, column, value))
+            self._renew_validators(shard, task.url_id, outcome)
             self._note(shard, task.url_id, RefreshFinding.UNCHANGED)
             return False
         url = self.urls[task.url_id]
@@ -247,6 +241,15 @@ class Ledger:
         url.status = getattr(outcome, "status", None)
         if not isinstance(outcome, Skipped):
             url.visited = completion.visit.started
+
+    def _renew_validators(self, shard: int, url_id: int, unchanged: Unchanged) -> None:
+        """Stores the validators for the next request. A 304 contains only the changed ones (RFC 9110, 15.4.5), a 200
+        all of them.
+        """
+        for column, name in (("etag", "etag"), ("last_modified_field", "last-modified")):
+            value = unchanged.headers.get(name)
+            if value or unchanged.status == 200:
+                self.validators.append(Validator(shard, url_id, column, value))
 
     def _store_content(self, completion: Completion, shard: int, body_id: int | None) -> bool:
         """Stores the page and its links. Replaced rows go to the history.

@@ -134,16 +134,17 @@ def _last_judgement(folder: Path, topic: str) -> JsonObject:
         "judged": when,
         "pages": pages,
         "relevant": relevant,
-        "best": [
-            {
-                "url": page.page.url,
-                "title": page.page.title,
-                "probability": page.page.probability,
-                "label": page.label,
-            }
-            for page in best
-        ],
+        "best": [_best(page) for page in best],
         "stale": stale,
+    }
+
+
+def _best(judged_page: JudgedPage) -> JsonObject:
+    return {
+        "url": judged_page.page.url,
+        "title": judged_page.page.title,
+        "probability": judged_page.page.probability,
+        "label": judged_page.label,
     }
 
 

@@ -244,12 +244,7 @@ def find_aliases(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf
     named: set[Url] = set()
     for url, page in by_url.items():
         target = by_url.get(Url(page.canonical))
-        if (
-            target is not None
-            and target.url != url
-            and target.text == page.text
-            and (target.canonical in ("", target.url) and site_key(page.url) == site_key(target.url))
-        ):
+        if target is not None and target.url != url and target.text == page.text and _is_valid_canonical(page, target):
             named.add(target.url)
             _join(leader, url, target.url)
     sets: dict[Url, list[Url]] = {}
@@ -308,6 +303,10 @@ def _copies(pages: Iterable[AliasPage], links_of: LinksOf) -> list[list[Url]]:
 
 def _plain_differences(url: Url) -> frozenset[Difference]:
     return frozenset((SCHEME, WWW, Difference("index", shape(url).index_file)))
+
+
+def _is_valid_canonical(page: AliasPage, target: AliasPage) -> bool:
+    return target.canonical in ("", target.url) and site_key(page.url) == site_key(target.url)
 
 
 def _join(leader: dict[Url, Url], url: Url, other: Url) -> None:

@@ -90,12 +90,16 @@ def _parse(text: str, base: Url | None) -> tuple[Url, str]:
         raise InvalidUrl(f"{_printable(text)} is not an http or https URL; only these are fetched")
     url, _, fragment = whole.partition("#")
     if "@" in url:
-        start = url.index("//") + 2
-        end = url.index("/", start)
-        url = url[:start] + url[url.rfind("@", start, end) + 1 :] if "@" in url[start:end] else url
+        url = _without_userinfo(url)
     if url.find("/", 8) > _LONGEST_ORIGIN:
         raise InvalidUrl(f"{_printable(text)} has a host name longer than DNS allows")
     return Url(url), fragment
+
+
+def _without_userinfo(url: str) -> str:
+    start = url.index("//") + 2
+    end = url.index("/", start)
+    return url[:start] + url[url.rfind("@", start, end) + 1 :] if "@" in url[start:end] else url
 
 
 def _printable(text: str) -> str:

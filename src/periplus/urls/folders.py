@@ -59,12 +59,16 @@ def parts_of(path: str) -> tuple[str, ...] | None:
     """The parts of a file's path, from a URL's path; None: no file can have this name."""
     names = []
     for segment in path.split("/"):
-        name = os.fsdecode(unquote(segment, "utf-8", "surrogateescape").encode("utf-8", "surrogateescape"))
+        name = os.fsdecode(_decode(segment))
         if name in (".", "..") or "/" in name or "\0" in name:
             return None
         if name:
             names.append(name)
     return tuple(names)
+
+
+def _decode(segment: str) -> bytes:
+    return unquote(segment, "utf-8", "surrogateescape").encode("utf-8", "surrogateescape")
 
 
 def path_formatter(folders: Mapping[HostKey, Path], here: Path) -> Callable[[str], str]:

@@ -89,14 +89,7 @@ class SiteScope:
                 return (True, "the start's domain") if domain in self.domains else (False, "outside the start's domain")
             case "prefix":
                 site, path = site_key(url), hosts.path_and_query(url)
-                below = any(
-                    site == start
-                    and (
-                        path.startswith(folder)
-                        and (folder.endswith("/") or path[len(folder) : len(folder) + 1] in ("", "/", "?"))
-                    )
-                    for start, folder in self.folders
-                )
+                below = any(site == start and _is_below(path, folder) for start, folder in self.folders)
                 return (True, "below the start") if below else (False, "not below the start")
             case _:
                 return (
@@ -121,6 +114,10 @@ def _folder(start: Url) -> str:
     path = hosts.path_and_query(start).partition("?")[0]
     head, _, last = path.rpartition("/")
     return f"{head}/" if "." in last else path
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder) and (folder.endswith("/") or path[len(folder) : len(folder) + 1] in ("", "/", "?"))
 
 
 def own_hosts(names: Iterable[str]) -> tuple[str, ...]:

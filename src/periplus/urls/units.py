@@ -93,9 +93,7 @@ def unit_of(
     The default prefix is the start's host, or its folder that is a site on a hosting platform.
     """
     url = canonical(start if "://" in start else f"https://{start}")
-    own = tuple(dict.fromkeys(map(prefix_of, prefixes))) or (
-        (_platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms)) or site_key(url)),
-    )
+    own = tuple(dict.fromkeys(map(prefix_of, prefixes))) or (_default_prefix(url),)
     return Unit(name or own[0], short or _short(name or own[0]), url, own, bundle, official)
 
 
@@ -103,6 +101,10 @@ def _short(name: str) -> str:
     return (
         name if len(name) <= 12 else name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
     )
+
+
+def _default_prefix(url: Url) -> str:
+    return _platform_site(site_key(url), url[url.index("/", 8) :], _patterns(UnitChoice().platforms)) or site_key(url)
 
 
 def promote(met: Unit, start: str = "") -> Unit:

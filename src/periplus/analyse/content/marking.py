@@ -301,9 +301,7 @@ def _scores(batch: Sequence[PageContext]) -> Floats32:
         others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
-        alone = _scores_by_site(
-            [page._replace(seen=PageEvidence(*(np.zeros_like(values) for values in page.seen))) for page in doubted]
-        )
+        alone = _scores_by_site([page._replace(seen=_no_evidence(page.seen)) for page in doubted])
         odds: Floats32 = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
         scores[blocks] = _share(odds)
     return scores
@@ -313,6 +311,10 @@ def _odds(share: Floats32) -> Floats32:
     sure = np.clip(share, 1e-6, 1 - 1e-6)
     odds: Floats32 = np.log(sure / (1 - sure)).astype(np.float32)
     return odds
+
+
+def _no_evidence(seen: PageEvidence) -> PageEvidence:
+    return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
 def _scores_by_site(batch: Sequence[PageContext]) -> Floats32:

@@ -63,12 +63,7 @@ def name_parts(
     if roles.any():
         roles[is_aside | ~is_text] = 0
         captions = _places((roles & (CAPTION | COMMENT) == CAPTION) & (kinds != _HEADING))
-        # Names captions between the first and the last content block: later ones belong to recommended pages. If most
-        # of the content is in captions, as in a gallery, it is the page's text.
-        if captions and content and not _is_most(captions, content, texts):
-            for place in captions:
-                if content[0] <= place <= content[-1]:
-                    parts[place] = _with_verdict(Part.CAPTIONS, parts[place])
+        _name_captions(parts, captions, texts, content)
         controls = (roles & CONTROL > 0) | repeated | _are_buttons(kinds, texts)
         _name_comments(parts, _places(roles & COMMENT > 0), texts, content, controls)
     may_be = is_text & ~(repeated | is_aside)
@@ -96,6 +91,17 @@ def _is_most(places: Iterable[int], of: Places, texts: Sequence[str]) -> bool:
     """Whether more than half of the characters of the blocks `of` are in `places`."""
     among = frozenset(of)
     return 2 * sum(len(texts[place]) for place in places if place in among) > sum(len(texts[place]) for place in of)
+
+
+def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], content: Places) -> None:
+    """Names captions between the first and the last content block: later ones belong to recommended pages.
+
+    If most of the content is in captions, as in a gallery, it is the page's text.
+    """
+    if captions and content and not _is_most(captions, content, texts):
+        for place in captions:
+            if content[0] <= place <= content[-1]:
+                parts[place] = _with_verdict(Part.CAPTIONS, parts[place])
 
 
 def _name_comments(

@@ -207,12 +207,19 @@ class Candidates(NamedTuple):
 def candidates(text: Reading) -> Candidates:
     """Candidates: phrases that neither begin nor end with a function word."""
     places, counts, keys = _occurrences(text)
-    distinct, first, owner, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    phrases = Candidates(distinct, first, times, counts[first], places, counts, owner)
+    phrases = _group_candidates(places, counts, keys)
     if len(text.words) <= LONG:
         return phrases
-    # The selected candidates
-    chosen = (phrases.times > 1) | (phrases.sizes <= ONCE)
+    return _select(phrases, (phrases.times > 1) | (phrases.sizes <= ONCE))
+
+
+def _group_candidates(places: Ints, counts: Ints, keys: Keys) -> Candidates:
+    distinct, first, owner, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return Candidates(distinct, first, times, counts[first], places, counts, owner)
+
+
+def _select(phrases: Candidates, chosen: npt.NDArray[np.bool_]) -> Candidates:
+    """The selected candidates."""
     at = chosen[phrases.owner]
     number, place = np.cumsum(chosen) - 1, np.cumsum(at) - 1
     return Candidates(

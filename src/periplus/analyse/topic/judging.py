@@ -114,9 +114,7 @@ def topic_of_text(text: str, where: str) -> Topic:
 
 
 def _topic(fields: dict[str, Any]) -> Topic:
-    rarities, weights, hashed = (
-        np.frombuffer(base64.b64decode(fields[name], validate=True), dtype="<f4").astype(np.float32) for name in _ARRAYS
-    )
+    rarities, weights, hashed = (_array(fields[name]) for name in _ARRAYS)
     words = tuple(fields["words"])
     if not len(words) == len(rarities) == len(weights):
         raise ValueError(f"{len(words)} words, {len(weights)} weights")
@@ -150,6 +148,10 @@ def _report(fields: dict[str, Any]) -> TopicReport:
 def _interval(fields: Sequence[float]) -> tuple[float, float]:
     low, high = map(float, fields)
     return low, high
+
+
+def _array(written: str) -> Floats32:
+    return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
 
 
 WORD_CACHE_SIZE = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones

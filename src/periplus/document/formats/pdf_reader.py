@@ -41,10 +41,7 @@ class PdfReader:
     def html_of(self, body: bytes) -> Conversion:
         """Total: a file that crashes the reader has a fault."""
         with self._turn:
-            if self._child is None or self._child.poll() is not None:
-                self.close()
-                self._child = start_child(*self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            child = self._child
+            child = self._ensure_child()
             with _kill_after(self._limit_s, child) as late:
                 converted = _convert(child, body)
             if converted is not None:
@@ -54,6 +51,12 @@ class PdfReader:
             page(()),
             f"its reader took longer than {self._limit_s:g} s" if late else "damaged: its reader did not survive it",
         )
+
+    def _ensure_child(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            self.close()
+            self._child = start_child(*self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return self._child
 
     def close(self) -> None:
         """Ends the child, if there is one."""

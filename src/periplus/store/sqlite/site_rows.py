@@ -119,12 +119,7 @@ def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
             np.fromstring(b"".join(targets), np.int64, sep=" "),
             codes_of(b"".join(letters)),
             codes_of(b"".join(landmarks)),
-            np.concatenate(
-                [
-                    (np.zeros(count, np.bool_) if bar is None else np.frombuffer(bar, np.uint8) == ord("1"))
-                    for bar, count in zip(bars, counts.tolist(), strict=True)
-                ]
-            ),
+            np.concatenate([_bars(bar, count) for bar, count in zip(bars, counts.tolist(), strict=True)]),
         )
         if len({len(column) for column in block}) > 1:
             raise ValueError("a page with links of unequal columns")
@@ -134,6 +129,10 @@ def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
 def codes_of(letters: bytes) -> Unsigned8:
     """Decodes letters of `page_links` to indices."""
     return np.frombuffer(letters, np.uint8) - np.uint8(FIRST_LETTER)
+
+
+def _bars(digits: bytes | None, count: int) -> Mask:
+    return np.zeros(count, np.bool_) if digits is None else np.frombuffer(digits, np.uint8) == ord("1")
 
 
 def joined_links(blocks: Iterable[LinkBlock]) -> LinkBlock:
@@ -309,6 +308,10 @@ def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
         yield tuple(zip(*block, strict=True))
 
 
+def _concatenate(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
 def all_urls(connection: sqlite3.Connection) -> AllUrls:
     """All URLs of the collection, which include the link targets of each site."""
     find = (
@@ -324,10 +327,8 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
         answers = np.array(statuses).clip(0, 999)
         for part, column, kind in zip(parts, (ids, codes, depths, answers, listed, sites), _URL_TYPES, strict=True):
             part.append(np.asarray(column, kind))
-    first, *others = (
-        (np.concatenate(part) if part else np.zeros(0, kind)) for part, kind in zip(parts, _URL_TYPES, strict=True)
-    )
-    return AllUrls(first, texts, *others)  # each of its own type
+    first, *others = (_concatenate(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
+    return AllUrls(first, texts, *others)  # type: ignore[arg-type]  # each of its own type
 
 
 _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
@@ -542,18 +543,23 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
             sizes.pop(url, None)
         elif 200 <= status < 300:
             moved.pop(url, None)
-            # Reads type and size. whole_bytes: size of a complete body, else 0. A HEAD response may have a length of 0
-            # for a non-empty body; it counts as unknown.
-            whole_bytes = wire_bytes if purpose == "check" and not detail else 0
-            headers = unpack_headers(head)
-            declared = headers.get("content-length")
-            length = int(declared[:_LENGTH_DIGITS]) if declared.isascii() and declared.isdigit() else 0
-            sizes[url] = ServerAnswer(media_type(headers)[0], length or whole_bytes)
+            sizes[url] = _answer_of(head, wire_bytes if purpose == "check" and not detail else 0)
         elif purpose == "check":  # gone; a failed HEAD is not evidence
             moved.pop(url, None)
             sizes.pop(url, None)
     ends = {url: _end(url, moved) for url in moved}
     return sizes | {url: sizes[end] for url, end in ends.items() if end in sizes}
+
+
+def _answer_of(head: bytes | None, whole_bytes: int) -> ServerAnswer:
+    """Reads type and size. whole_bytes: size of a complete body, else 0.
+
+    A HEAD response may have a length of 0 for a non-empty body; it counts as unknown.
+    """
+    headers = unpack_headers(head)
+    declared = headers.get("content-length")
+    length = int(declared[:_LENGTH_DIGITS]) if declared.isascii() and declared.isdigit() else 0
+    return ServerAnswer(media_type(headers)[0], length or whole_bytes)
 
 
 def _end(url: int, moved: dict[int, int]) -> int:
