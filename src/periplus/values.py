@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
 Row = tuple[object, ...]  # of a table
+Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
 JsonObject = dict[str, object]  # also the context of a template
 Pairs = tuple[tuple[str, str], ...]  # (name, value)
 PIPES = "PERIPLUS_RUNNER"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import PLACE, Place, WholeNumber, format_option, open_output, option, output_option
+from periplus.cli.options import PLACE, WholeNumber, format_option, open_output, option, output_option
 from periplus.cli.progress import say
 from periplus.present.wording import utc, visible
+from periplus.values import Place
 from periplus_notices.model import Channel, NoticeKind
 
 if TYPE_CHECKING:

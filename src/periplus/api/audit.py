@@ -71,7 +71,7 @@ from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text
 from periplus.store.sqlite.page_rows import Contents
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 NEAR_PAGES = 20_000  # texts compared by default: about 1 ms and 1 kB of memory each
 UNMARKED_PAGES = 500  # of them without a stored split into content and navigation: up to 20 ms each
@@ -582,7 +582,7 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
             yield from zip(words.url, *map(repeat, about), words.detail, *others, words.cause, *places, strict=False)
 
 
-def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
+def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
     """Stores the issues of a run for later comparison. place: a folder or a database address."""
     with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
         for kind in issues.kinds:

@@ -40,7 +40,7 @@ from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 # docs/decisions/0004.
 #
@@ -99,7 +99,7 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
 
 
 def order_for(
-    place: Path | str,
+    place: Place,
     starts: tuple[Url, ...],
     settings: Settings,
     *,
@@ -117,12 +117,12 @@ def order_for(
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
-def known_starts(place: Path | str) -> tuple[Url, ...]:
+def known_starts(place: Place) -> tuple[Url, ...]:
     """Starts of all crawls of the collection. Raises NoCollection."""
     return tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
 
 
-def settings_before(place: Path | str) -> Settings:
+def settings_before(place: Place) -> Settings:
     """Settings of the collection's last crawl or refresh, without those for auditing; also without its limits if it is
     finished.
 

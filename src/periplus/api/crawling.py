@@ -49,7 +49,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.parts import parse_part, part_of
 from periplus.urls.scope import own_hosts, site_scope
-from periplus.values import Pairs, frozen
+from periplus.values import Pairs, Place, frozen
 
 if TYPE_CHECKING:
     from periplus.acquire.login import Login
@@ -94,7 +94,7 @@ class CrawlOrder:
     further: Pairs = ()  # (name, value): further data for the policy of this kind of run
 
     @property
-    def place(self) -> Path | str:
+    def place(self) -> Place:
         """The folder or the database address."""
         return self.store or self.folder
 
@@ -553,7 +553,7 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     )
 
 
-def start_indexing(place: Path | str) -> subprocess.Popen[bytes]:
+def start_indexing(place: Place) -> subprocess.Popen[bytes]:
     """Starts a process that indexes pages during the crawl, see `api.search_index`. If it dies, the next search does
     its work.
     """
@@ -634,7 +634,7 @@ class RefreshEnd:
     findings: Mapping[RefreshFinding, int]
 
 
-def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
+def refresh_order(place: Place, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
     """A refresh of the collection with the settings of its last crawl or refresh, overridden by `given`.
 
     place: a folder or a database address. Raises NoCollection, UsageError if nothing was crawled yet, UnknownSetting.

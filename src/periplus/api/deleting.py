@@ -21,7 +21,7 @@ from periplus.store.sqlite import changes, deletion, listing, portal_rows, readi
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 __all__ = [
     "BATCH",
@@ -69,7 +69,7 @@ def count_urls(folder: Path, request: Deletion) -> int:
 
 
 def delete(
-    place: Path | str, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
+    place: Place, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
 ) -> DeletionPlan:
     """Deletes, and removes the pages from the search index at once.
 
@@ -105,7 +105,7 @@ def _check(folder: Path, request: Deletion) -> None:
 
 
 @contextlib.contextmanager
-def _exclusive_access(place: Path | str) -> Iterator[tuple[Path, Follow]]:
+def _exclusive_access(place: Place) -> Iterator[tuple[Path, Follow]]:
     with contextlib.ExitStack() as held:
         if isinstance(place, Path) and not schema.exists(place):
             schema.connect(place)  # raises NoCollection
@@ -160,7 +160,7 @@ def folder_plan(folder: Path) -> FolderPlan:
     )
 
 
-def remove_collection(place: Path | str, typed: str) -> None:
+def remove_collection(place: Place, typed: str) -> None:
     """Deletes a collection's folder with all its contents, or its tables in a database. typed: its name, with or
     without `.periplus`. Raises UsageError for another name, StoreError during a crawl or if the deletion fails.
     """

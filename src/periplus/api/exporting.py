@@ -27,7 +27,7 @@ from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
-from periplus.values import Row, frozen
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +59,7 @@ class TableRows:
 
 
 @contextlib.contextmanager
-def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
+def export_rows(place: Place, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
     """A table of EXPORTS from a snapshot of the collection, with segment columns if rules define segments.
 
     place: a folder or a database address. ranks: include computed page columns, for which all links of a site are
@@ -81,9 +81,7 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
             yield TableRows(with_extracts(made.full_table, rules), add_values(rows, PAGES.names.index("id"), values))
 
 
-def export_file(
-    place: Path | str, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = ""
-) -> str:
+def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = "") -> str:
     """Writes the rows of `export_rows` to a file; returns the message of the format's writer, if any.
 
     format: file extension; empty: that of the path. Raises UsageError, NoCollection, StoreError.
@@ -99,7 +97,7 @@ def export_file(
 
 
 @contextlib.contextmanager
-def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
+def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED_DATA.name:
         from periplus.api.homes import pages_of
 
@@ -137,7 +135,7 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 
-def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
+def exported_columns(place: Place, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
     """The columns of `export_rows`. Raises UsageError."""
     table = exported_table(name, ranks=ranks)
     table = with_segments(table) if rules_at(place) else table

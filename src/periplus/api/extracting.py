@@ -13,6 +13,7 @@ from periplus.settings import read_rules
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import page_rows, reading, schema
 from periplus.urls.canonical import url_id
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.document.extraction import ExtractRule
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Values = tuple[str | None, ...]
 
 
-def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
+def stored_extract_rules(place: Place) -> tuple[ExtractRule, ...]:
     """The extraction rules of a collection, if any. Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
@@ -45,7 +46,7 @@ def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule])
 
 
 @contextlib.contextmanager
-def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
+def open_extractor(place: Place, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
     """Like `page_extractor`, for a folder or an address; from a database all pages are read first."""
     from periplus.document.extraction import extract_values
 

@@ -18,6 +18,7 @@ from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
+from periplus.values import Place
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.store.moving import PageBody
 
 
-def home_of(place: Path | str) -> CrawlHome:
+def home_of(place: Place) -> CrawlHome:
     """The home of a collection. place: a folder or a database address.
 
     Raises UsageError for an invalid address, or if the extra that it needs is not installed.
@@ -37,24 +38,24 @@ def home_of(place: Path | str) -> CrawlHome:
     return DatabaseHome(address_of(place))
 
 
-def name_of(place: Path | str) -> str:
+def name_of(place: Place) -> str:
     """Name of a collection: that of its folder or database schema."""
     if isinstance(place, Path):
         return place.resolve().name
     return address_of(place).collection
 
 
-def place_at(text: Path | str) -> Path | str:
+def place_at(text: Place) -> Place:
     """Path for a folder, text for a database address."""
     return str(text) if is_address(str(text)) else Path(text)
 
 
-def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
+def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
     """
-    named: dict[str, Path | str] = {}
-    places = set[Path | str]()
+    named: dict[str, Place] = {}
+    places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
             if (where := path.resolve() if isinstance(path, Path) else path) in places:
@@ -74,7 +75,7 @@ def _collections_in(folder: Path) -> list[Path]:
     return [path for path in inside if (path / DATABASE).is_file()]
 
 
-def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None) -> Path:
+def folder_of(place: Place, watch: Callable[[str, int], None] | None = None) -> Path:
     """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database.
 
     watch: called with the table being copied and its rows so far. Raises as `api.copies.copied`.
@@ -112,7 +113,7 @@ def shares_index(store: str) -> bool:
 
 
 @contextlib.contextmanager
-def editing(place: Path | str) -> Iterator[Path]:
+def editing(place: Place) -> Iterator[Path]:
     """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back to
     the database at the end. Raises as `api.copies.edited`.
     """
@@ -125,7 +126,7 @@ def editing(place: Path | str) -> Iterator[Path]:
         yield folder
 
 
-def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[WholeRows]:
+def whole_of(place: Place, moment: str = "") -> AbstractContextManager[WholeRows]:
     """Snapshot of a whole collection for a dataset; moment: name of a snapshot exported by another process.
 
     Raises as `home_of`, and NoCollection, StoreError.
@@ -139,7 +140,7 @@ def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[Whol
     return stored_results.whole(address_of(place), moment)
 
 
-def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
+def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
     """Store for results of engines, within one transaction. Raises as `whole_of`."""
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
@@ -165,7 +166,7 @@ def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[o
 
 
 @contextlib.contextmanager
-def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
+def pages_of(place: Place) -> Iterator[Iterator[PageBody]]:
     """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
     if isinstance(place, Path):
         from periplus.store.sqlite import copying, reading

@@ -41,7 +41,7 @@ from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
 from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
 from periplus.urls.canonical import url_id
-from periplus.values import Watch, frozen
+from periplus.values import Place, Watch, frozen
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
 
@@ -367,7 +367,7 @@ VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
 }
 
 
-def create(place: Path | str, portal: Portal) -> None:
+def create(place: Place, portal: Portal) -> None:
     """Creates a portal. Raises UsageError for a name that is invalid or in use, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
         raise UsageError(
@@ -381,13 +381,13 @@ def create(place: Path | str, portal: Portal) -> None:
         portal_rows.store_portal(connection, portal)
 
 
-def change(place: Path | str, portal: Portal) -> None:
+def change(place: Place, portal: Portal) -> None:
     """Replaces the definition of a portal; decisions are kept."""
     with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
 
-def remove(place: Path | str, name: str) -> None:
+def remove(place: Place, name: str) -> None:
     """Deletes a portal and its decisions; published files are kept."""
     with editing(place) as folder:
         with schema.writing(folder) as connection:
@@ -414,7 +414,7 @@ def find_portal(folder: Path, name: str = "") -> Portal:
     return next(iter(by_name.values()))
 
 
-def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
+def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
     """The portal as it would be published now.
 
     Stores the stories, the editor's entries and the keys of entries, so that growing stories keep their keys. Raises
@@ -476,7 +476,7 @@ def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
     return words.picture if words else b""
 
 
-def edit(place: Path | str, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
+def edit(place: Place, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
     """Stores an editor's text and picture for an entry, given by its key or a unique prefix. Returns the full key.
 
     Raises UsageError for an unknown entry, an invalid picture, and a picture without alt.
@@ -521,7 +521,7 @@ def _drop_banned_sites(stories: Stories, decided: Decisions) -> Stories:
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 
 
-def _remember(place: Path | str, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
+def _remember(place: Place, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {
         page.url: entry.key for entry in entries for page in entry.story.pages if entry_keys.get(page.url) != entry.key
@@ -553,7 +553,7 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def build(
-    place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
+    place: Place, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, PublishResult]:
     """Builds a portal and publishes it into out, by default portals/NAME in the folder of the collection or copy."""
     folder = folder_of(place)
@@ -565,7 +565,7 @@ def build(
     return edition, done
 
 
-def decide(place: Path | str, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
+def decide(place: Place, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
     """Stores an editor's decision on entries (keys or unique prefixes) and sites. All or nothing.
 
     Returns the full names of the subjects. Raises UsageError for a subject that is unknown or not allowed for the verb.

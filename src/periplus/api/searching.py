@@ -35,6 +35,7 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.postgres.address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, page_rows, reading, site_rows, text_rows
 from periplus.store.sqlite.tables import keys_with
+from periplus.values import Place
 
 if TYPE_CHECKING:  # what needs the extra `postgres`
     from periplus.store.postgres.table_rows import DatabasePages
@@ -183,7 +184,7 @@ def pages_in(folder: Path) -> int:
 
 @contextlib.contextmanager
 def open_search(
-    places: Mapping[str, Path | str], limit_s: float, copy: Callable[[Path | str], Path] = folder_of
+    places: Mapping[str, Place], limit_s: float, copy: Callable[[Place], Path] = folder_of
 ) -> Iterator[Search]:
     """Opens collections (by name, which may be empty) for one search. A database with a shared index is searched
     through it, others through their local copy.
@@ -211,7 +212,7 @@ def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[Search
 
 
 @contextlib.contextmanager
-def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator[SearchedCollection | None]:
+def _searched_database(name: str, place: Place, limit_s: float) -> Iterator[SearchedCollection | None]:
     """None if the index is not shared, or not published yet."""
     with extra_needed():
         from periplus.api.copies import index_folder

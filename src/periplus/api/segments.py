@@ -20,7 +20,7 @@ from periplus.settings import (
 from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
-from periplus.values import Row, frozen
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
     import numpy as np
@@ -36,7 +36,7 @@ NO_RULES = (
 )
 
 
-def rules_file(place: Path | str) -> Path:
+def rules_file(place: Place) -> Path:
     """File with the segment rules of a collection: in its folder; for a database, periplus.toml in the current
     directory, which overrides the rules in the database.
     """
@@ -49,7 +49,7 @@ def rules_mtime_ns(folder: Path) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
+def rules_at(place: Place) -> tuple[SegmentRule, ...]:
     """Segment rules of a collection, or (). Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
@@ -84,7 +84,7 @@ def with_segment_rules(text: str, rules: str) -> str:
     return edited_toml(text, edit)
 
 
-def write_rules(place: Path | str, rules: str) -> None:
+def write_rules(place: Place, rules: str) -> None:
     """Replaces the segment rules in a collection's periplus.toml or database. rules: lines as in `with_segment_rules`.
     Raises UsageError if they are invalid or cannot be written.
     """
@@ -118,7 +118,7 @@ def replace_text(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def require_segment(place: Path | str, name: str) -> None:
+def require_segment(place: Place, name: str) -> None:
     """Raises UsageError if no rules exist, or none with this name."""
     if not (rules := rules_at(place)):
         raise UsageError(NO_RULES.format(rules_file(place)))
@@ -145,7 +145,7 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
 
 
 @contextlib.contextmanager
-def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
+def _read(place: Place, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
     """Columns of SEEN from a collection in a folder or a database."""
     if is_address(str(place)):
         from periplus.api.homes import rows_of
@@ -157,7 +157,7 @@ def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequenc
         yield _columns(names, listing.whole(connection, _table(names)))
 
 
-def segments_at(place: Path | str) -> Segmentation | None:
+def segments_at(place: Place) -> Segmentation | None:
     """Segments of a collection in a folder or a database; None without rules.
 
     Raises UsageError, NoCollection, StoreError.
@@ -170,7 +170,7 @@ def segments_at(place: Path | str) -> Segmentation | None:
         return assign_segments(rules, columns)
 
 
-def needed_segments(place: Path | str) -> Segmentation:
+def needed_segments(place: Place) -> Segmentation:
     """Like `segments_at`. Raises UsageError without rules."""
     segments = segments_at(place)
     if segments is None:
@@ -191,7 +191,7 @@ def pages_within(segments: Segmentation, name: str, pages: NDArray[np.int64]) ->
     return np.fromiter(((segments.of(page) or SEGMENT_OTHER) == name for page in pages.tolist()), np.bool_, len(pages))
 
 
-def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
+def sums_of(place: Place, examples: int = 3) -> tuple[SegmentSum, ...]:
     """Sums for each segment of a collection. Raises as `needed_segments`."""
     from periplus.analyse.segments import SUM_COLUMNS, segment_sums
 

@@ -53,10 +53,9 @@ from periplus.store.sqlite.survey import LinkKey
 from periplus.urls.hosts import is_within
 from periplus.urls.scope import site_key
 from periplus.urls.units import prefix_of, promote, unit_finder, unit_of
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
-Place = Path | str  # a folder, or the address of a collection in a database
 
 
 def create(place: Place, campaign: Campaign) -> None:

@@ -61,7 +61,7 @@ from periplus.store.sqlite import reading, runs, schema, site_rows, survey
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
-from periplus.values import Pairs, frozen
+from periplus.values import Pairs, Place, frozen
 
 FORMATS = {
     "report": ("html",),
@@ -101,7 +101,7 @@ class SurveyRows:
 
 
 def survey_of(
-    folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
+    folder: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
 ) -> SurveyResults:
     """All results for these units and their surroundings. units: empty: one per start of the collection's runs.
 
@@ -313,7 +313,7 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
     return f"not available: {REASON_WORDS[reason]}"
 
 
-def mark_sites(place: Path | str, noted: Iterable[SiteMark], now: float) -> None:
+def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
     """Stores the user's status and tags of sites. Raises NoCollection, StoreError."""
     with editing(place) as folder, schema.writing(folder) as connection:
         schema.store_marks(connection, noted, now)
@@ -336,7 +336,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
     return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
 
 
-def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
+def external_links(folder: Place) -> Iterator[survey.ExternalLink]:
     """All links between hosts with anchor text, position and page title; streamed."""
     with (
         reading.moment(Path(folder)) as connection,

@@ -24,7 +24,6 @@ from periplus.cli.crawl import (
 )
 from periplus.cli.options import (
     LongCommand,
-    Place,
     collection_folder,
     collection_place,
     format_option,
@@ -45,6 +44,7 @@ from periplus.present.wording import count_of
 from periplus.settings import SUFFIX
 from periplus.urls.folders import folders_of, path_formatter
 from periplus.urls.scope import site_name
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition, IssueTable

@@ -14,7 +14,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PLACE,
-    Place,
     collection_option,
     collection_place,
     format_option,
@@ -28,6 +27,7 @@ from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.collection import SegmentState

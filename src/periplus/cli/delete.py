@@ -14,7 +14,6 @@ import click
 from periplus.children import RunnerLink
 from periplus.cli.crawl import EXIT_INTERRUPT, StopOnSignal
 from periplus.cli.options import (
-    Place,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -27,6 +26,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.collection import Deletion, DeletionPlan

@@ -24,7 +24,6 @@ from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
     PLACE,
-    Place,
     WholeNumber,
     format_option,
     open_output,
@@ -41,6 +40,7 @@ from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
 from periplus.store.postgres.address import is_address
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule

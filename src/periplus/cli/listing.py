@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
-    Place,
     WholeNumber,
     choose_parts,
     collection_folder,
@@ -29,6 +28,7 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import TEXT_PARTS, LinkKind, Part, Position
 from periplus.model.visit import Reason, State
 from periplus.present.tables import FORMATS, write_table
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,7 +14,6 @@ from periplus.cli.options import (
     FILE,
     PATH,
     PLACE,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -28,6 +27,7 @@ from periplus.cli.options import (
 )
 from periplus.errors import UsageError
 from periplus.urls.folders import as_file_links
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.site import Site
@@ -130,7 +130,7 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
             writers[format](out, **options)
 
 
-def _make_site(place: Path | str, flags: dict[str, Any]) -> Site:
+def _make_site(place: Place, flags: dict[str, Any]) -> Site:
     from periplus.api.facts import RankOrder
 
     scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")

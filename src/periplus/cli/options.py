@@ -34,6 +34,7 @@ from periplus.settings import (
     settings_from,
 )
 from periplus.store.postgres.address import address_of, is_address
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Collection
@@ -274,9 +275,6 @@ def settings_files(folder: Path) -> list[Path]:
                     f"collection's folder alone: write them into {folder / SETTINGS_FILE}"
                 )
     return files
-
-
-Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
 
 
 def place_flag(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:

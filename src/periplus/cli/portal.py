@@ -15,7 +15,6 @@ import click
 from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -30,6 +29,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
 from periplus.present.wording import count_of, fit, number, utc, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.story import Edition, Entry, Portal

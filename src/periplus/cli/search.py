@@ -14,7 +14,6 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    Place,
     collection_folder,
     collection_option,
     collections_option,
@@ -31,6 +30,7 @@ from periplus.errors import UsageError
 from periplus.model.search import OPERATORS
 from periplus.model.web import Url
 from periplus.present.wording import count_of, iso, number, utc, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Collection

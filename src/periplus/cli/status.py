@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.options import (
-    Place,
     collection_folder,
     collection_option,
     format_option,
@@ -28,6 +27,7 @@ from periplus.model.visit import Reason
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import REASON_WORDS, count_of, number, size, traps_left, utc, visible, why_waits
 from periplus.settings import SUFFIX
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status

@@ -16,7 +16,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PATH,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -30,6 +29,7 @@ from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.present.wording import count_of, number, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.templates import Templates

@@ -13,7 +13,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
-    Place,
     collection_folder,
     collection_option,
     collection_place,
@@ -34,6 +33,7 @@ from periplus.errors import UsageError
 from periplus.model.job import JobProgress
 from periplus.present.wording import count_of, duration, size, visible
 from periplus.settings import SUFFIX
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +25,7 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
+from periplus.values import Place
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
@@ -168,7 +168,7 @@ def save_preset(request: Request) -> Response:
     return RedirectResponse(f"/new?settings_preset={quote(name)}", 303)
 
 
-def _row(name: str, place: Path | str) -> CollectionRow:
+def _row(name: str, place: Place) -> CollectionRow:
     try:
         with open_collection(place, time_limit_s=READ_S) as collection:
             return _status_row(name, collection.status(0))
