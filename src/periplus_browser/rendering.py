@@ -22,7 +22,6 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from periplus.acquire.browser import Chromium
 from periplus.document.digest import body_digest
 from periplus.errors import InvalidUrl
 from periplus.model.page import Rendering
@@ -32,6 +31,7 @@ from periplus.model.web import Origin, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import origin_of
+from periplus_browser.chromium import Chromium
 
 log = logging.getLogger(__name__)
 
