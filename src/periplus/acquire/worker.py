@@ -19,9 +19,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
 
-from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.fetch import (
     FirstAnswers,
     bug,
@@ -121,39 +120,6 @@ class _Choice:
     entry: tuple[int, int, int] = (0, 0, 0)  # host, priority and seq of its task
     answer: Completion | None = None
     is_done: bool = False
-
-
-class PageRenderer(Protocol):
-    """Renders pages of a worker in a browser; the service `rendering` of a feature."""
-
-    @property
-    def is_busy(self) -> bool: ...
-
-    @property
-    def fds(self) -> Sequence[int]: ...
-
-    def wants(self, visit: Visit) -> bool:
-        """Whether a page must be rendered before it is read."""
-
-    def needs(self, read: Completion) -> bool:
-        """Whether a page that was read as sent must be rendered after all."""
-
-    def begin(self, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...]) -> None:
-        """links: candidates from the page as sent; they are added to those of the rendered page."""
-
-    def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
-        """The pages that ended since the last call, each with the function that reads it."""
-
-    def requests(self) -> Iterator[Request]:
-        """New requests of pages; pass their visits to `answer`."""
-
-    @property
-    def pending_requests(self) -> Sequence[Request]:
-        """The unanswered requests."""
-
-    def answer(self, visit: Visit) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from periplus.acquire.archived import ArchivePlace, ArchiveSource, ArchiveTransport, FileSource, ServerSource, place_of
 from periplus.acquire.cdx import ANSWER_S
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
-from periplus.acquire.worker import PageRenderer, Worker, WorkerDeps
+from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, leave_nothing, shares_index, workable
 from periplus.api.logins import logins_of, resolve_secrets
 from periplus.api.parts import UrlExchange, check_part, settled_part
