@@ -137,11 +137,11 @@ def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
         yield "There is nothing to delete."
         return
     yield "This goes:"
-    shown = plan_lines(plan, deletion)
-    yield from (f"  {line}" for line in shown.goes)
-    if shown.stays:
+    goes, stays = plan_lines(plan, deletion)
+    yield from (f"  {line}" for line in goes)
+    if stays:
         yield "This stays:"
-        yield from (f"  {line}" for line in shown.stays)
+        yield from (f"  {line}" for line in stays)
 
 
 def _confirm() -> bool:

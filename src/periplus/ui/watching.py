@@ -155,19 +155,10 @@ CACHED_WATCHES = 50  # collections that are watched at once
 
 
 @frozen
-class TypeTally:
-    """Answers of a run with one media type."""
-
-    media_type: str
-    pages: int
-    wire_bytes: int
-
-
-@frozen
 class Moment:
     """A collection now, its last run in detail.
 
-    seq: grows with every change that is seen; by_type: most bytes first.
+    seq: grows with every change that is seen; by_type: (media type, pages, bytes received), most bytes first.
     """
 
     seq: int
@@ -178,7 +169,7 @@ class Moment:
     elapsed_s: float
     asked: int  # requests of the run that were counted so far
     behind: bool  # there are more
-    by_type: tuple[TypeTally, ...]
+    by_type: tuple[tuple[str, int, int], ...]
     newest: tuple[RecentVisit, ...]  # the latest first
     errors: tuple[RecentVisit, ...]
     tree: Tree
@@ -261,9 +252,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     if run is not None:
         note = "" if status.running else run.note
         elapsed_s = max(0.0, (run.ended or now) - run.started) if state != "killed" else 0.0
-    types = sorted(
-        (TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes
-    )
+    types = sorted(((name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally[2])
     rate = watch.rate(now) if state == "running" else 0.0
     errors = tuple(reversed(watch.errors))
     made = Moment(
