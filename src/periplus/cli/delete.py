@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,9 +18,9 @@ from periplus.cli.options import (
     collection_option,
     collection_place,
     format_option,
-    open_output,
     option,
     output_option,
+    write_output,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -98,13 +97,8 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
         run_pages=not flags["keep_pages"],
     )
     plan = deleting.plan(folder, deletion)
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            out.write(
-                json.dumps({"request": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n"
-            )
-        else:
-            out.writelines(line + "\n" for line in lines(plan, deletion))
+    values = {"request": _words(deletion), "plan": asdict(plan)}
+    write_output(output, lines(plan, deletion), values if format == "json" else None)
     if flags["dry_run"] or plan.is_empty:
         return
     if not flags["yes"] and not _confirm():

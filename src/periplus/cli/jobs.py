@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import subprocess
@@ -26,11 +25,11 @@ from periplus.cli.options import (
     PLACE,
     WholeNumber,
     format_option,
-    open_output,
     option,
     output_option,
     place_flag,
     verbose_option,
+    write_output,
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
@@ -158,18 +157,8 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 
     with opened_queue(folder, store) as (queue, _):
         latest, schedules = queue.jobs(most=most), queue.schedules()
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            out.write(
-                json.dumps(
-                    {"jobs": list(map(asdict, latest)), "schedules": list(map(asdict, schedules))},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                + "\n"
-            )
-        else:
-            out.writelines(line + "\n" for line in _lines(latest, schedules))
+    values = {"jobs": list(map(asdict, latest)), "schedules": list(map(asdict, schedules))}
+    write_output(output, _lines(latest, schedules), values if format == "json" else None)
 
 
 @jobs.command()

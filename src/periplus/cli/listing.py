@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +26,7 @@ from periplus.cli.options import (
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import TEXT_PARTS, LinkKind, Part, Position
 from periplus.model.visit import Reason, State
-from periplus.present.tables import FORMATS, write_table
+from periplus.present.tables import FORMATS, json_text, write_table
 from periplus.values import Place
 
 if TYPE_CHECKING:
@@ -249,18 +248,12 @@ def _format_page(
         status, headers = page.headers()
         fields = [[name, value] for name, value in headers.fields]
         if as_json:
-            out.write(
-                json.dumps(
-                    {"url": page.url, "status": status, "status_line": headers.status_line, "fields": fields},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                + "\n"
-            )
+            line = headers.status_line
+            out.write(json_text({"url": page.url, "status": status, "status_line": line, "fields": fields}))
         else:
             out.writelines(line + "\n" for line in present_text.header_lines(status, headers))
     elif as_json:
-        out.write(json.dumps(asdict(page.summary()), ensure_ascii=False, indent=1) + "\n")
+        out.write(json_text(asdict(page.summary())))
     else:
         out.writelines(line + "\n" for line in present_text.summary_lines(page.summary()))
     return out.getvalue()

@@ -441,6 +441,18 @@ def open_output(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
         silence_output()
 
 
+def write_output(path: Path | None, lines: Iterable[str], values: object = None) -> None:
+    """Writes values as JSON; without values the lines, for reading."""
+    from periplus.present.tables import json_text
+
+    with open_output(path, exact=values is not None) as out:
+        if values is not None:
+            out.write(json_text(values))
+            return
+        for line in lines:
+            click.echo(line, file=out)  # which omits colours where the output is not a terminal
+
+
 def silence_output() -> None:
     """Discards all further output to stdout, also of Python's last flush: its reader has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

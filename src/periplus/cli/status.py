@@ -4,7 +4,6 @@ and whether its crawl goes on.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from itertools import groupby
@@ -20,6 +19,7 @@ from periplus.cli.options import (
     open_output,
     output_option,
     place_option,
+    write_output,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -49,11 +49,7 @@ def status(place: Place, format: str, output: Path | None) -> None:
 
     with open_collection(place) as reader:
         report = reader.status()
-    with open_output(output, exact=format != "text") as out:
-        if format == "json":
-            out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
-        else:
-            out.writelines(line + "\n" for line in lines(report))
+    write_output(output, lines(report), as_json(report) if format == "json" else None)
 
 
 @click.command()

@@ -69,10 +69,6 @@ def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
     yield f"{count_of(made, 'stage')} computed, {number(len(rows) - made)} there already."
 
 
-def computed_json(engine: str, why: str, rows: Rows) -> str:
-    return json_text({"engine": engine, "why": why, "stages": [dict(row) for row in rows]})
-
-
 BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
 INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
 TEXT_CHARS = 160  # of a block in the table for reading
