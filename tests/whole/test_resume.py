@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
 
+from periplus.api.search_index import standing
 from periplus.model.visit import Reason
 
 HOSTS = ("a.test", "b.test", "c.test")
@@ -24,7 +25,7 @@ class Voyage:
     def __init__(self, web: Served, folder: Path, *hosts: str, **values: object) -> None:
         self.web, self.folder = web, folder
         self._said = folder.with_name(f"{folder.name}-said.txt")
-        flags = flags_for(web.resolve, **{"delay_s": 0.03, "sitemaps": False, **values})
+        flags = flags_for(web.resolve, **{"delay_s": 0.03, "sitemaps": False, "index": True, **values})
         flags += [] if "sitemaps" in values else ["--no-sitemaps"]
         self.words = command("crawl", *(web.url(host) for host in hosts), "-o", folder, "-q", *flags)
 
@@ -100,6 +101,7 @@ def test_many_kills_lose_nothing(tmp_path: Path, seed: int, kills: int) -> None:
         assert killed > 0.7 * kills, "most kills must come before the end"
         assert max(again) <= len(HOSTS)
         assert_whole(voyage, expected)
+        assert standing(voyage.folder) == (0, True), "every page is searchable"
 
 
 def children_of(pid: int) -> list[int]:
