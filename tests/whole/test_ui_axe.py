@@ -6,6 +6,7 @@ it these tests are skipped with a message.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -93,16 +94,22 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         return Path(named).read_text("utf-8")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "periplus-axe"
     script = cache / "node_modules" / "axe-core" / "axe.min.js"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:  # all processes of a run need it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch_axe(cache, script)
+    return script.read_text("utf-8")
+
+
+def _fetch_axe(cache: Path, script: Path) -> None:
     if not script.exists():
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip("no npm is here to fetch axe-core: install it, or name axe.min.js in PERIPLUS_AXE")
-        cache.mkdir(parents=True, exist_ok=True)
         command = [npm, "install", "--prefix", str(cache), "--no-audit", "--no-fund", "--ignore-scripts", AXE]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if done.returncode or not script.exists():
             pytest.skip(f"npm brings no {AXE}: {done.stderr[-300:]}")
-    return script.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
