@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from postgres_voyage import StoredCollection
-from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, served_apart, told, until
+from voyage import PATIENCE_S, PATIENT, Collection, Served, command, environment, flags_for, served_apart, told, until
 
 from periplus.cli.crawl import IN_DOUBT
 from periplus.model.visit import Reason
@@ -26,7 +26,7 @@ MOST_RUNS = 60
 
 def run(web: Served, where: list[str], *more: str) -> subprocess.Popen[bytes]:
     """One request at a time, so that the order does not depend on the speed of the server."""
-    flags = flags_for(web.resolve, (HOST,), delay_s=0.002, per_host=1, trap_window=WINDOW)
+    flags = flags_for(web.resolve, (HOST,), delay_s=0.002, per_host=1, trap_window=WINDOW, **PATIENT)
     words = command("crawl", web.url(HOST), *where, "-q", *flags, *more)
     return subprocess.Popen(words, stderr=subprocess.DEVNULL, env=environment(), start_new_session=True)
 

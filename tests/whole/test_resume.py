@@ -10,7 +10,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
+from voyage import (
+    PATIENCE_S,
+    PATIENT,
+    Collection,
+    Served,
+    command,
+    environment,
+    flags_for,
+    plain,
+    served_apart,
+    told,
+    until,
+)
 
 from periplus.api.search_index import standing
 from periplus.model.visit import Reason
@@ -25,7 +37,7 @@ class Voyage:
     def __init__(self, web: Served, folder: Path, *hosts: str, **values: object) -> None:
         self.web, self.folder = web, folder
         self._said = folder.with_name(f"{folder.name}-said.txt")
-        flags = flags_for(web.resolve, **{"delay_s": 0.03, "sitemaps": False, "index": True, **values})
+        flags = flags_for(web.resolve, **{"delay_s": 0.03, "sitemaps": False, "index": True, **PATIENT, **values})
         flags += [] if "sitemaps" in values else ["--no-sitemaps"]
         self.words = command("crawl", *(web.url(host) for host in hosts), "-o", folder, "-q", *flags)
 

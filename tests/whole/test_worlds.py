@@ -3,7 +3,7 @@
 import collections
 
 import pytest
-from voyage import crawled
+from voyage import PATIENT, crawled
 from worlds import HOST, TRAPS, town, twin_manuals
 
 from testweb import serve
@@ -29,7 +29,7 @@ def outcome(folder, world, *, stops=0):
     with serve(world.site) as server:
         for max_pages in (*[100] * stops, 0):
             collection, end = crawled(
-                folder, server, HOST, delay_s=0.001, per_host=4, mine=(HOST,), index=False, max_pages=max_pages
+                folder, server, HOST, delay_s=0.001, per_host=4, mine=(HOST,), max_pages=max_pages, **PATIENT
             )
         assert end.state == "done", end
         asked = server.log.targets(HOST)

@@ -38,6 +38,8 @@ QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see qu
     "workers": 1,
     "index": False,  # a second process for each crawl; the first search of a test indexes
 }
+# for crawls that are compared: a request that a busy machine answers late would be repeated, in another order
+PATIENT = {"connect_timeout_s": 60.0, "first_byte_timeout_s": 60.0, "total_timeout_s": 120.0}
 PATIENCE_S = 600.0  # limit of waiting for any process or event, generous for busy machines
 
 
