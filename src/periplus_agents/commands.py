@@ -10,7 +10,7 @@ import click
 from periplus.cli.options import option
 from periplus.cli.progress import say
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 
 ADDRESS = "127.0.0.1:8322"
 

@@ -62,6 +62,7 @@ from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import LinkKind, Position
+from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
@@ -268,7 +269,7 @@ class Urls:
 
 def _check_settings(connection: reading.Connection) -> tuple[float, int]:
     """(minimum seconds between two failures of a broken link, redirect limit) of the last check."""
-    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == checks.CHECK), {})
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
     spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
         spacing_s if isinstance(spacing_s, float) else Politeness().recheck_wait_s,
@@ -591,7 +592,7 @@ def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
 def baseline_run(folder: Path, name: str) -> int:
     """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
     with reading.opened(folder) as connection:
-        ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
+        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
     if name.isascii() and name.isdigit() and int(name) in ended:

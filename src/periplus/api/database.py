@@ -13,7 +13,7 @@ from periplus.api.homes import folder_of, home_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
 from periplus.store.crawl_reads import backlog, state_tallies, traps
-from periplus.store.postgres.address import Address, address_of
+from periplus.store.database_address import Address, address_of
 from periplus.store.published import withdraw
 from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept

@@ -33,8 +33,8 @@ from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
 from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
+from periplus.store.database_address import is_address
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
-from periplus.store.postgres.address import is_address
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
 

@@ -14,7 +14,7 @@ from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import CHAINS, EXPORTS, ISSUES, PAGES, RANKED_PAGES, STRUCTURED, Column, Table, with_segments
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
 from periplus.values import Row, frozen

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from periplus.api.segments import rules_file
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.store.sqlite import page_rows, reading, schema
 from periplus.urls.canonical import url_id
 

@@ -13,7 +13,7 @@ from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
 from periplus.settings import SUFFIX, Settings
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of

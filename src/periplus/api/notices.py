@@ -25,7 +25,7 @@ from periplus.model.ports import Clock
 from periplus.present import text as present_text
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, Identity
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import notices, reading, schema
 from periplus.store.sqlite.notices import NoticeStore
 from periplus.urls.canonical import canonical

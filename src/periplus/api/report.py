@@ -34,6 +34,7 @@ from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, FieldGrade, GradedField, Severity, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import CLICK_KINDS, MediaClass
+from periplus.model.ports import CHECK
 from periplus.model.results import (
     BrokenLink,
     ClassSize,
@@ -52,7 +53,7 @@ from periplus.model.visit import BROKEN_REASONS, FETCHED, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import checks, reading, runs, site_rows
+from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.page_rows import Contents
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
@@ -123,7 +124,7 @@ def _analyse_site(
     rows = read_site(connection, start, now, _to_pages(links[0]))
     analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
+    judged = any(run.kind == CHECK for run in runs.run_records(connection))
     # last reference: popping it lets the audit free the links before it allocates
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 

@@ -47,7 +47,7 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE

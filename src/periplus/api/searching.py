@@ -32,7 +32,7 @@ from periplus.retrieval.vectors import opened
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, page_rows, reading, site_rows, text_rows
 from periplus.store.sqlite.tables import keys_with
 

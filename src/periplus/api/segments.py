@@ -17,7 +17,7 @@ from periplus.settings import (
     segments_written,
     toml_document,
 )
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.store.sqlite import listing, reading
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen

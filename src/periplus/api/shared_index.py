@@ -26,7 +26,7 @@ from periplus.model.web import UrlId
 from periplus.retrieval import index, vectors
 from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files, replace_files
 from periplus.retrieval.index import IndexBusy, IndexState, read_state
-from periplus.store.postgres.address import Address, address_of
+from periplus.store.database_address import Address, address_of
 from periplus.store.published import PublishedFile, PublishedSet, publish, published, published_set, take_over, text_of
 from periplus.store.segments import object_storage
 from periplus.store.sqlite import changes, index_rows, reading, schema

@@ -33,7 +33,7 @@ from periplus.settings import (
     rows,
     settings_from,
 )
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 
 if TYPE_CHECKING:
     from periplus.api.collection import Collection

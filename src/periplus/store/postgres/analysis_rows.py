@@ -15,8 +15,8 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
+from periplus.store.database_address import Address
 from periplus.store.datasets import checked_name
-from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS

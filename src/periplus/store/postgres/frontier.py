@@ -33,11 +33,11 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import exchange, notes, runs
 from periplus.store.crawl_reads import CrawlReads
+from periplus.store.database_address import Address
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, index_place, lists, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
-from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
 from periplus.store.postgres.connection import (
     FIRST_PATIENCE_S,

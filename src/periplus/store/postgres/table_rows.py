@@ -23,10 +23,10 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import runs
 from periplus.store.bodies import BodyCodec
 from periplus.store.crawl_reads import PageBlocks, page_of, pages_statement
+from periplus.store.database_address import Address
 from periplus.store.dialect import POSTGRES, SHARDS, shard_of
 from periplus.store.notes import note
 from periplus.store.postgres import hosts, index_place, schema
-from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection, columns_of, connect
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import RecordPlace
