@@ -13,8 +13,8 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHERS
 from periplus.model.visit import Reason, State
 from periplus.settings import settings_from
+from periplus.store.reader import status_range
 from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.listing import status_range
 from stored import page, stored
 
 HOME = "https://e.org/"

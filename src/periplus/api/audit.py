@@ -68,8 +68,9 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness, Settings
 from periplus.store.notes import fault_notes
+from periplus.store.reader import Reader
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 from periplus.values import frozen
@@ -436,7 +437,7 @@ def _fragments(
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
     ends = dict(zip(moved.sources.tolist(), resolved(moved.targets, moved)[0].tolist(), strict=True))
-    contents, looks = Contents(connection), dict[int, dict[str, FragmentVerdict]]()
+    contents, looks = SqliteReader(connection), dict[int, dict[str, FragmentVerdict]]()
     if evidence is not None:
         looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
     targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
@@ -455,7 +456,7 @@ def _fragments(
 
 
 def _places_of_page(
-    connection: reading.Connection, contents: Contents, page: int
+    connection: reading.Connection, contents: Reader, page: int
 ) -> Callable[[str], FragmentVerdict | None] | None:
     """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
     media_type, charset = site_rows.type_with_places(connection, page)

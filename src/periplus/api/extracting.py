@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.segments import rules_file
+from periplus.errors import NoCollection
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules
 from periplus.store.database_address import is_address
-from periplus.store.sqlite import page_rows, reading, schema
+from periplus.store.reader import Reader, opened
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
     return extract_rules(text, str(path))
 
 
-def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
+def page_extractor(reader: Reader, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
     """A function from page ids to extracted values; all None if the body is not stored."""
     from periplus.document.extraction import extracted
 
-    contents, nothing = page_rows.Contents(connection), (None,) * len(rules)
+    nothing = (None,) * len(rules)
 
     def values(page_id: int) -> Values:
-        as_read, body = page_rows.read_as(connection, UrlId(page_id)), contents.body(UrlId(page_id))
+        as_read, body = reader.read_as(UrlId(page_id)), reader.body(UrlId(page_id))
         return extracted(rules, body, as_read[1], as_read[0]) if as_read and body else nothing
 
     return values
@@ -50,8 +51,8 @@ def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[
     from periplus.document.extraction import extracted
 
     if not is_address(str(place)):
-        with reading.opened(Path(place)) as connection:
-            yield page_extractor(connection, rules)
+        with opened(place) as reader:
+            yield page_extractor(reader, rules)
         return
     from periplus.api.homes import pages_of
 
@@ -77,9 +78,12 @@ def page_values(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
     Raises UsageError for invalid rules.
     """
     rules = stored_extract_rules(folder)
-    if not rules or not (folder / schema.DATABASE).exists():
+    if not rules:
         return []
-    with reading.opened(folder) as connection:
-        if page_rows.read_as(connection, UrlId(url_id(url))) is None:
-            return []
-        return list(zip(rules, page_extractor(connection, rules)(url_id(url)), strict=True))
+    try:
+        with opened(folder) as reader:
+            if reader.read_as(url_id(url)) is None:
+                return []
+            return list(zip(rules, page_extractor(reader, rules)(url_id(url)), strict=True))
+    except NoCollection:
+        return []

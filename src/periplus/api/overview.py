@@ -13,8 +13,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite import tables as stored_tables
+from periplus.store.reader import opened
 from periplus.values import frozen
 
 BROKEN_LINK = "broken-link"
@@ -89,8 +88,8 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
 
 def last_changes(folder: Path) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with reading.opened(folder) as connection:
-        if stored_tables.urls_seen(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+    with opened(folder) as reader:
+        if reader.urls_seen() > COMPARED_URLS or len(reader.runs()) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))

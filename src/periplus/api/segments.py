@@ -18,7 +18,7 @@ from periplus.settings import (
     toml_document,
 )
 from periplus.store.database_address import is_address
-from periplus.store.sqlite import listing, reading
+from periplus.store.reader import Reader, opened
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
@@ -127,12 +127,12 @@ def require_segment(place: Path | str, name: str) -> None:
     checked_name(name, rules)
 
 
-def segments_of(connection: reading.Connection, rules: Sequence[SegmentRule]) -> Segmentation:
-    """Segments of a collection in a folder, at present."""
+def segments_of(reader: Reader, rules: Sequence[SegmentRule]) -> Segmentation:
+    """Segments of a collection, at present."""
     from periplus.analyse.segments import columns_read, segmented
 
     names = columns_read(rules)
-    return segmented(rules, _columns(names, listing.whole(connection, _table(names))))
+    return segmented(rules, _columns(names, reader.whole(_table(names))))
 
 
 def _table(names: Sequence[str]) -> Table:
@@ -147,14 +147,8 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
 @contextlib.contextmanager
 def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
     """Columns of SEEN from a collection in a folder or a database."""
-    if is_address(str(place)):
-        from periplus.api.homes import rows_of
-
-        with rows_of(str(place), _table(names)) as rows:
-            yield _columns(names, rows)
-        return
-    with reading.opened(Path(place)) as connection:
-        yield _columns(names, listing.whole(connection, _table(names)))
+    with opened(place) as reader:
+        yield _columns(names, reader.whole(_table(names)))
 
 
 def segments_at(place: Path | str) -> Segmentation | None:
@@ -201,17 +195,17 @@ def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
 
 
 def site_sums(
-    connection: reading.Connection, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
+    reader: Reader, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
 ) -> tuple[SegmentSum, ...]:
-    """Sums for each segment of one site of a collection in a folder.
+    """Sums for each segment of one site of a collection.
 
     issues: page id of each issue, by severity.
     """
     from periplus.analyse.segments import SUMMED, segment_sums
 
     names = (*SUMMED, "site")
-    rows = (row for row in listing.whole(connection, _table(names)) if row[-1] == site)
-    return segment_sums(segments_of(connection, rules), _columns(names, rows), issues)
+    rows = (row for row in reader.whole(_table(names)) if row[-1] == site)
+    return segment_sums(segments_of(reader, rules), _columns(names, rows), issues)
 
 
 @frozen

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -32,7 +32,6 @@ from periplus.api.facts import (
     site_starts,
     why_no_map,
 )
-from periplus.api.homes import site_reader_of
 from periplus.api.segments import segments_at
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -47,6 +46,7 @@ from periplus.present.map_files import LINKED, VALUES, map_text, sitemap_files, 
 from periplus.present.map_xml import SHOWN, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
+from periplus.store.reader import opened
 from periplus.store.sqlite import reading, site_rows
 from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id
@@ -151,37 +151,31 @@ class Site:
 
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes the whole map as JSON; see `present.map_files`. values: () for all."""
-        values = values or VALUES
-        write_map_json(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_json, out, values or VALUES, max_depth)
 
     def write_xml(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes the whole map as XML; see `present.map_xml`. values: () for all."""
-        values = values or VALUES
-        write_map_xml(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_xml, out, values or VALUES, max_depth)
 
     def write_xhtml(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes a web page; see `present.map_xml`.
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
-        write_map_xhtml(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_xhtml, out, values or SHOWN, max_depth)
 
     def write_pdf(self, out: BinaryIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
         """Writes a PDF; see `present.map_xml`.
 
         values: () for the default columns. Raises UsageError above the format's limit.
         """
-        values = values or SHOWN
-        write_map_pdf(
-            self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=self._depth(max_depth)
-        )
+        self._write(write_map_pdf, out, values or SHOWN, max_depth)
+
+    def _write(
+        self, write: Callable[..., None], out: TextIO | BinaryIO, values: tuple[str, ...], max_depth: int | None
+    ) -> None:
+        depth = self._depth(max_depth)
+        write(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
 
     def __repr__(self) -> str:
         return f"<Site {self.key}: {len(self.site_map.order)} pages>"
@@ -288,7 +282,7 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     Only the site's own URLs and links are loaded. Raises UsageError if there is no map, NoCollection, StoreError.
     """
     now = time.time()
-    with site_reader_of(store) as reader:
+    with opened(store) as reader, reader.snapshot():
         rows = rows_from(reader, site, now)
     return make_site(rows, analyse_site(rows, order), now).with_segments(segments_at(store))
 

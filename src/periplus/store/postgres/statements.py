@@ -24,15 +24,15 @@ class PostgresStatements:
         self.connection = connection
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        return self.connection.execute(_translated(statement), values).fetchall()
+        return self.connection.execute(translated(statement), values).fetchall()
 
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
-        return self.connection.execute(_translated(statement), values).rowcount
+        return self.connection.execute(translated(statement), values).rowcount
 
     def change_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         values = list(rows)
         if values:
-            self.connection.cursor().executemany(_translated(statement), values)
+            self.connection.cursor().executemany(translated(statement), values)
 
     def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
         if not keys:
@@ -120,7 +120,7 @@ def _unnest(table: str, columns: str) -> str:
     return f"unnest({', '.join(f'%s::{KINDS[table][name]}[]' for name in names)}) k({', '.join(names)})"
 
 
-def _translated(statement: str) -> bytes:
+def translated(statement: str) -> bytes:
     """A shared statement in psycopg's syntax."""
     return statement.replace("%", "%%").replace("?", "%s").encode()
 
