@@ -33,7 +33,7 @@ from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.dataset import TABLES, Block, Coded, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
 from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
-from periplus.store.database_address import is_address
+from periplus.store.database_address import place_of
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
@@ -318,7 +318,7 @@ def serve() -> None:
     lines: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     order = lines.get()
-    place, into = order["place"] if is_address(order["place"]) else Path(order["place"]), Path(order["into"])
+    place, into = place_of(order["place"]), Path(order["into"])
     lines.get()
     _answer({})
     try:

@@ -91,10 +91,8 @@ def export_file(
 @contextlib.contextmanager
 def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED.name:
-        from periplus.api.homes import pages_of
-
-        with pages_of(place) as pages:
-            yield TableRows(STRUCTURED, _structured_rows(pages))
+        with opened(place) as reader, reader.snapshot():
+            yield TableRows(STRUCTURED, _structured_rows(reader.stored_pages()))
         return
     exported = exported_table(name, ranks=ranks)
     if exported not in (RANKED_PAGES, CHAINS, ISSUES):

@@ -11,7 +11,6 @@ from periplus.api.segments import rules_file
 from periplus.errors import NoCollection
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules
-from periplus.store.database_address import is_address
 from periplus.store.reader import Reader, opened
 from periplus.urls.canonical import url_id
 
@@ -47,19 +46,9 @@ def page_extractor(reader: Reader, rules: Sequence[ExtractRule]) -> Callable[[in
 
 @contextlib.contextmanager
 def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
-    """Like `page_extractor`, for a folder or an address; from a database all pages are read first."""
-    from periplus.document.extraction import extracted
-
-    if not is_address(str(place)):
-        with opened(place) as reader:
-            yield page_extractor(reader, rules)
-        return
-    from periplus.api.homes import pages_of
-
-    nothing = (None,) * len(rules)
-    with pages_of(place) as pages:
-        by_id = {page.url_id: extracted(rules, page.body, page.charset, page.media_type) for page in pages}
-    yield lambda page_id: by_id.get(UrlId(page_id), nothing)
+    """Like `page_extractor`, for a folder or an address."""
+    with opened(place) as reader:
+        yield page_extractor(reader, rules)
 
 
 def add_values(

@@ -18,7 +18,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.database_address import is_address
+from periplus.store.database_address import is_address, place_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
@@ -94,7 +94,7 @@ def refresh(place: Path | str, *, due_only: bool = False, watch: Watch | None = 
     from periplus.api.crawling import refresh as run
     from periplus.api.crawling import refresh_order
 
-    where = str(place) if is_address(str(place)) else Path(place)
+    where = place_of(place)
     return run(refresh_order(where, settings, due_only=due_only), watch or _silent)
 
 
@@ -144,7 +144,7 @@ def check(  # noqa: PLR0913 - the options of a check
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
         raise UsageError("nothing to check: give a URL, or the folder of a collection")
-    place = _place(folder if folder is not None else site_name(starts[0]) + SUFFIX)
+    place = place_of(folder if folder is not None else site_name(starts[0]) + SUFFIX)
     before = None if starts else settings_before(place)
     files = Path() if isinstance(place, str) else place
     chosen = settings_from(settings, read_settings(files / SETTINGS_FILE, before))
@@ -298,16 +298,11 @@ def delete(  # noqa: PLR0913 - the options of a deletion
     from periplus.api import deleting
     from periplus.model.collection import Deletion
 
-    place = _place(folder)
+    place = place_of(folder)
     where = folder_of(place)
     ids = deleting.ids_of(where, pages)
     deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
     return deleting.plan(where, deletion) if dry_run else deleting.delete(place, deletion, watch)
-
-
-def _place(folder: Path | str) -> Path | str:
-    """Path for a folder, text for a database address."""
-    return str(folder) if is_address(str(folder)) else Path(folder)
 
 
 def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url, ...], JsonObject]:

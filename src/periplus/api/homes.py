@@ -20,7 +20,6 @@ from periplus.urls.scope import own_hosts
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
-    from periplus.store.moving import PageBody
 
 
 def home_of(place: Path | str) -> CrawlHome:
@@ -141,25 +140,6 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
     with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
-
-
-@contextlib.contextmanager
-def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
-    """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
-    if isinstance(place, Path):
-        from periplus.store.sqlite import copying, reading
-
-        with reading.moment(place) as connection:
-            yield copying.pages_out(connection)
-        return
-    with extra_needed():
-        from periplus.store.postgres import copying as stored_pages
-        from periplus.store.postgres.table_rows import moment, place_of_segments
-    from periplus.store.segments import SegmentReader, object_storage
-
-    with moment(address_of(place)) as database:
-        segments = place_of_segments(database)
-        yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,8 +130,7 @@ def segments_of(reader: Reader, rules: Sequence[SegmentRule]) -> Segmentation:
     """Segments of a collection, at present."""
     from periplus.analyse.segments import columns_read, segmented
 
-    names = columns_read(rules)
-    return segmented(rules, _columns(names, reader.whole(_table(names))))
+    return segmented(rules, _read(reader, columns_read(rules)))
 
 
 def _table(names: Sequence[str]) -> Table:
@@ -144,11 +142,9 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
     return dict(zip(names, values, strict=True))
 
 
-@contextlib.contextmanager
-def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
-    """Columns of SEEN from a collection in a folder or a database."""
-    with opened(place) as reader:
-        yield _columns(names, reader.whole(_table(names)))
+def _read(reader: Reader, names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Columns of SEEN."""
+    return _columns(names, reader.whole(_table(names)))
 
 
 def segments_at(place: Path | str) -> Segmentation | None:
@@ -158,10 +154,8 @@ def segments_at(place: Path | str) -> Segmentation | None:
     """
     if not (rules := rules_at(place)):
         return None
-    from periplus.analyse.segments import columns_read, segmented
-
-    with _read(place, columns_read(rules)) as columns:
-        return segmented(rules, columns)
+    with opened(place) as reader:
+        return segments_of(reader, rules)
 
 
 def needed_segments(place: Path | str) -> Segmentation:
@@ -190,8 +184,8 @@ def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
     from periplus.analyse.segments import SUMMED, segment_sums
 
     segments = needed_segments(place)
-    with _read(place, SUMMED) as columns:
-        return segment_sums(segments, columns, {}, examples)
+    with opened(place) as reader:
+        return segment_sums(segments, _read(reader, SUMMED), {}, examples)
 
 
 def site_sums(

@@ -14,7 +14,7 @@ from periplus.api.parts import PLACE, exchange_place
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store import runs
-from periplus.store.database_address import is_address
+from periplus.store.database_address import is_address, place_of
 from periplus.store.exchange import IDENTITY, PART
 from periplus.store.sqlite import schema, splitting
 from periplus.urls.parts import WebPart
@@ -33,7 +33,7 @@ def split(
     """
     if len({source, *targets}) <= len(targets) or len(targets) < 2:
         raise UsageError("name the collection to split and at least two different places for its parts")
-    home = home_of(_place(source))
+    home = home_of(place_of(source))
     if home.note(PART):
         raise UsageError(f"{home} is part {home.note(PART)} of its web already: only a whole collection can be split")
     place, made = exchange_place(exchange), {}
@@ -41,18 +41,14 @@ def split(
         identity = home.change_note(SPLIT, lambda before: before or uuid4().hex)
         parts = {target: WebPart(number, len(targets)) for number, target in enumerate(targets, 1)}
         missing = {target: part for target, part in parts.items() if not _is_made(target, part, identity)}
-        aim = ", ".join(str(home_of(_place(target))) for target in targets)
+        aim = ", ".join(str(home_of(place_of(target))) for target in targets)
         home.change_note(runs.MOVED, lambda before: _only(before, aim))
-        folder = folder_of(_place(source), watch)
+        folder = folder_of(place_of(source), watch)
         for target, part in missing.items():
             watch(f"Making part {part}", 0)
             notes = {PART: str(part), IDENTITY: uuid4().hex, SPLIT: identity} | ({PLACE: place} if place else {})
             made[f"{part} {target}"] = _make_part(folder, target, part, notes)
     return made
-
-
-def _place(text: str) -> Path | str:
-    return text if is_address(text) else Path(text)
 
 
 def _only(before: str, aim: str) -> str:
@@ -65,7 +61,7 @@ def _only(before: str, aim: str) -> str:
 def _is_made(target: str, part: WebPart, identity: str) -> bool:
     """Whether the target already is this part of this split. Raises StoreError if it has another collection."""
     try:
-        home = home_of(_place(target))
+        home = home_of(place_of(target))
         if (home.note(SPLIT), home.note(PART)) == (identity, str(part)):
             return True
         is_empty = is_address(target) and not home.runs()

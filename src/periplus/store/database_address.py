@@ -64,6 +64,11 @@ def is_address(text: str) -> bool:
     return text.startswith(SCHEMES)
 
 
+def place_of(text: str | Path) -> Path | str:
+    """The path of a folder; text for a database address."""
+    return str(text) if is_address(str(text)) else Path(text)
+
+
 def address_of(text: str) -> Address:
     """Parses an address. Raises UsageError."""
     if not is_address(text):

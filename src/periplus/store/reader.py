@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from periplus.errors import UsageError
+from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.model.frontier import TrapTally
 from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position, SamePage
 from periplus.model.ports import RunRecord
 from periplus.model.tables import BAD_LINKS, LINKS, PAGE, SEEN, Row, Table, any_of, row_maker
-from periplus.model.visit import REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
+from periplus.model.visit import FETCHED, REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import runs
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_parts, unpack_sent
@@ -27,6 +27,7 @@ from periplus.store.crawl_reads import Backlog, PageBlocks, backlog, page_of, pa
 from periplus.store.database_address import address_of, is_address
 from periplus.store.dialect import SQLITE, Dialect, Statements
 from periplus.store.dialect import Row as Values
+from periplus.store.moving import PageBody
 from periplus.store.notes import note
 from periplus.store.views import by_key, order_by, select
 from periplus.urls.canonical import canonical, url_id
@@ -354,14 +355,17 @@ class Reader(Protocol):
 
     def _of_page(self, columns: str, url_id: int) -> Values | None:
         """Columns of a page, its body, rendering or canonical XML."""
+        return next(iter(self._of_pages(columns, [url_id])), None)
+
+    def _of_pages(self, columns: str, ids: Sequence[int]) -> list[Values]:
         dialect = self._dialect
         find = (
             f"SELECT {columns} FROM page p LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id"
             f" LEFT JOIN rendering g ON {dialect.beside('g', 'p')}g.url_id = p.url_id"
             f" LEFT JOIN xml x ON {dialect.beside('x', 'p')}x.body_id = p.body_id"
-            f" WHERE {dialect.anywhere('p')}p.url_id = ?"
+            f" WHERE {dialect.anywhere('p')}p.url_id {dialect.among}"
         )
-        return next(iter(self.statements.rows(find, (url_id,))), None)
+        return self.statements.rows(find, (dialect.listed(ids),))
 
     def _cell(self, column: str, url_id: int) -> Any:
         """The same of one column."""
@@ -428,11 +432,29 @@ class Reader(Protocol):
 
     def body(self, url_id: UrlId) -> bytes | None:
         """The page's bytes, without content codings; None if not stored."""
+        return self.bodies([url_id]).get(url_id)
+
+    def bodies(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """The same of several pages; without those whose bytes are not stored."""
         segment = "b.segment, b.start, b.length" if self._dialect.has_shards else "NULL, NULL, NULL"
-        row = self._of_page(f"b.data, b.dictionary_id, b.text, {segment}", url_id)
-        if row and row[3] is not None:
-            return self.body_in_segment(*row[3:])
-        return self.restore(*row[:3]) if row and row[0] else None
+        rows = self._of_pages(f"p.url_id, b.data, b.dictionary_id, b.text, {segment}", ids)
+        bodies: dict[int, bytes] = {}
+        for page, data, dictionary_id, text, *place in rows:
+            if place[0] is not None:
+                bodies[page] = self.body_in_segment(*place)
+            elif data:
+                bodies[page] = self.restore(data, dictionary_id, text)
+        return bodies
+
+    def stored_pages(self) -> Iterator[PageBody]:
+        """Current pages with stored bytes, sorted by URL; streamed."""
+        order = f"u.reason IN {any_of(FETCHED)} ORDER BY u.text{self._dialect.text_order}"
+        rows = self.stream(
+            f"SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id WHERE {order}"
+        )
+        while lot := list(islice(rows, TEXTS_AT_ONCE)):
+            bodies = self.bodies([row[0] for row in lot])
+            yield from (PageBody._make((*row, bodies[row[0]])) for row in lot if bodies.get(row[0]))
 
     def sent(self, url_id: UrlId) -> bytes | None:
         """Original bytes of a rendered page; None if it is not rendered or they are not stored."""
@@ -513,6 +535,20 @@ def reader_of(place: Path | str) -> Reader:
     with extra_needed():
         from periplus.store.postgres.table_rows import PostgresReader
     return PostgresReader(address_of(place))
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
+    before its first page. An unreadable collection counts as used.
+    """
+    try:
+        with opened(folder) as reader:
+            used = reader.note("survey") or reader.statements.rows("SELECT 1 FROM page LIMIT 1")
+            return not (used or reader.activity(now).is_running)
+    except NoCollection:
+        return True
+    except StoreError:  # the command that reads it reports the error
+        return False
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -20,7 +20,7 @@ from periplus.model.visit import FETCHED, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_sent
-from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, exact
+from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, exact
 from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import SqliteReader
@@ -418,14 +418,6 @@ def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, st
     rows: Iterator[Any] = reading.rows(connection.execute(_WITH_BODY))
     for url_id, text, media_type, charset in rows:
         yield UrlId(url_id), Url(text), media_type, charset
-
-
-def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
-    """Current pages with stored bytes, sorted by URL."""
-    contents = SqliteReader(connection)
-    for url_id, url, media_type, charset in with_bodies(connection):
-        if body := contents.body(url_id):
-            yield PageBody(url_id, url, media_type, charset, body)
 
 
 def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:

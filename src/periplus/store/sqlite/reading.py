@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.children import process_lives
-from periplus.errors import NoCollection, OutOfTime, StoreError, UsageError
+from periplus.errors import OutOfTime, StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
@@ -187,20 +187,6 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     """Whether a live worker of this machine has a lease. The state of a killed run is still `running`."""
     workers = connection.execute("SELECT pid FROM worker WHERE lease_until >= ?", (now,)).fetchall()
     return any(process_lives(pid) for (pid,) in workers)
-
-
-def is_unused(folder: Path, now: float) -> bool:
-    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
-    before its first page. An unreadable collection counts as used.
-    """
-    find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
-    try:
-        with opened(folder) as connection:
-            return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
-    except NoCollection:
-        return True
-    except StoreError:  # the command that reads it reports the error
-        return False
 
 
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
