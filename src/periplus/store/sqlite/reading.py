@@ -18,7 +18,7 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
-from periplus.store.reader import ROWS_AT_ONCE
+from periplus.store.reader import ROWS_AT_ONCE, matches
 from periplus.store.sqlite import schema
 
 # Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
@@ -41,7 +41,9 @@ def connect(folder: Path) -> sqlite3.Connection:
 
     Sorts use temporary files, so that a long list needs little memory. Raises NoCollection, StoreError.
     """
-    return schema.connect(folder, read_only=True)
+    connection = schema.connect(folder, read_only=True)
+    connection.create_function("matches", 2, matches, deterministic=True)
+    return connection
 
 
 def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | None], str | None]) -> None:
@@ -279,7 +281,8 @@ _ALLOWED = frozenset(
 _PRAGMAS = frozenset(
     {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
 )
-_FUNCTIONS_DENIED = frozenset({"load_extension"})
+# matches: a regular expression may never end, and no limit stops it
+_FUNCTIONS_DENIED = frozenset({"load_extension", "matches"})
 
 
 @dataclass(frozen=True, slots=True)
