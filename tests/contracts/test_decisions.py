@@ -27,9 +27,9 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import Certificate
+from periplus.store.database_address import address_of
 from periplus.store.moving import WRITTEN_BACK
 from periplus.store.postgres import connection
-from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import page_notes, reading, schema
 from stored import page, stored

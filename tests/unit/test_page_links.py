@@ -14,7 +14,7 @@ from periplus.model.tables import LINKS
 from periplus.store.page_links import LINKS_AT_MOST, PageLink
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
 from periplus.store.sqlite import listing, page_links, schema, site_rows
-from periplus.store.sqlite.views import select
+from periplus.store.views import select
 from periplus.urls.canonical import canonical, url_id
 
 COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"

@@ -32,7 +32,7 @@ from periplus.errors import NoCollection
 from periplus.model.audit import Verdict
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
-from periplus.model.ports import CrawlHome, RunRecord
+from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
@@ -139,7 +139,7 @@ def settings_before(place: Path | str) -> Settings:
 
 def _crawls(home: CrawlHome) -> list[RunRecord]:
     """Crawls and refreshes, oldest first. Raises NoCollection."""
-    return [record for record in home.runs() if record.kind != checks.CHECK]
+    return [record for record in home.runs() if record.kind != CHECK]
 
 
 def _is_over(crawl: RunRecord) -> bool:
@@ -164,7 +164,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     left = last.note if last.state == "stopped" else ""
     settings = check_settings(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
-    run_id = home.begin_run(checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
+    run_id = home.begin_run(CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     # an interrupted check has stored its start time
     since = float(home.change_note(checks.SINCE, lambda text: text or repr(clock.now())))
     store = home.store(run_id, settings)

@@ -17,10 +17,10 @@ from periplus.masking import without_secrets
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
+from periplus.store.database_address import Address, address_of
 from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, changed_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.analysis_rows import computed_tables, result_notes
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import DatabaseSnapshot

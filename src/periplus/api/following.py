@@ -11,11 +11,11 @@ from uuid import uuid4
 from periplus.api.copies import brought_up
 from periplus.api.moving import Watch, moved_tables, silent
 from periplus.errors import StoreError
+from periplus.store.database_address import address_of
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedTable
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import following, schema, table_rows
-from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.segments import ENDING, copied_records, object_storage
 from periplus.store.sqlite import copying as folder_copying

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
-from periplus.model.tables import Table
 from periplus.settings import SUFFIX, Settings
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
@@ -21,8 +20,6 @@ from periplus.urls.scope import own_hosts
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
-    from periplus.model.graph import SiteReader
-    from periplus.store.moving import PageBody
 
 
 def home_of(place: Path | str) -> CrawlHome:
@@ -148,39 +145,6 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
     with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
-
-
-def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
-    """Reader of sites of a collection in a database. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import site_reader
-    return site_reader(address_of(store))
-
-
-def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
-    """Rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import table_rows
-    return table_rows(address_of(store), table)
-
-
-@contextlib.contextmanager
-def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
-    """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
-    if isinstance(place, Path):
-        from periplus.store.sqlite import copying, reading
-
-        with reading.moment(place) as connection:
-            yield copying.pages_out(connection)
-        return
-    with extra_needed():
-        from periplus.store.postgres import copying as stored_pages
-        from periplus.store.postgres.table_rows import moment, place_of_segments
-    from periplus.store.segments import SegmentReader, object_storage
-
-    with moment(address_of(place)) as database:
-        segments = place_of_segments(database)
-        yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:

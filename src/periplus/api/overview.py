@@ -13,8 +13,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite import tables as stored_tables
+from periplus.store.reader import open_reader
 from periplus.values import frozen
 
 BROKEN_LINK = "broken-link"
@@ -89,8 +88,8 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
 
 def last_changes(folder: Path) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with reading.open_reader(folder) as connection:
-        if stored_tables.count_urls(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+    with open_reader(folder) as reader:
+        if reader.count_urls() > COMPARED_URLS or len(reader.runs()) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))

@@ -47,9 +47,10 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
@@ -156,7 +157,7 @@ class IndexWorker:
             place, is_put = after, self._is_put(after)
             if not ids:
                 break
-            pages = list(text_rows.pages_of(self._connection, ids))
+            pages = list(SqliteReader(self._connection).page_blocks(ids))
             batch = list(zip(pages, self._marks.of(pages), strict=True))
             (self._writer.put if is_put else self._writer.keep)(map(self._to_index, batch))
             self._writer.remove(set(ids) - {page.url_id for page in pages})
@@ -206,7 +207,7 @@ class IndexWorker:
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
             unread = [page for page in batch if not self._writer.put_draft(page, self._anchors(page))]
-            pages = text_rows.pages_of(self._connection, unread)
+            pages = SqliteReader(self._connection).page_blocks(unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
             del self._waiting[bisect_left(self._waiting, batch[0]) :]
         return True
@@ -250,7 +251,7 @@ class IndexWorker:
         if self._writer.is_settled and self._writer.position == self._place.position:
             return False
         changed = False
-        for site_id in site_rows.site_names(self._connection):
+        for site_id in SqliteReader(self._connection).site_names():
             marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
             if self._marks.has_changes:
                 with self._lock.transaction(self._connection):
@@ -267,7 +268,7 @@ class IndexWorker:
 
         def telling(page: UrlId) -> tuple[str, ...]:
             texts = set(anchors.of(page))
-            title = set(forms(site_rows.title_of(self._connection, page))) if texts else set()
+            title = set(forms(SqliteReader(self._connection).title_of(page))) if texts else set()
             return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
 
         self._anchors = telling
@@ -308,7 +309,7 @@ class IndexWorker:
 
     def _site(self, site_id: int) -> SiteKey:
         if site_id not in self._sites:
-            self._sites = site_rows.site_names(self._connection)
+            self._sites = SqliteReader(self._connection).site_names()
         return self._sites[site_id]
 
 

@@ -26,7 +26,7 @@ from periplus.model.web import UrlId
 from periplus.retrieval import index, vectors
 from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files, replace_files
 from periplus.retrieval.index import IndexBusy, IndexState, read_state
-from periplus.store.postgres.address import Address, address_of
+from periplus.store.database_address import Address, address_of
 from periplus.store.published import (
     PublishedFile,
     PublishedSet,
@@ -38,6 +38,7 @@ from periplus.store.published import (
 )
 from periplus.store.segments import object_storage
 from periplus.store.sqlite import changes, index_rows, reading, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
@@ -50,11 +51,11 @@ from periplus.values import frozen
 
 log = logging.getLogger(__name__)
 
-PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "shards", "places", "parts"))
+PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "places", "parts"))
 EVIDENCE = "evidence.npz"
 RECORD = "published.json"  # next to the files: identifies the published set
 TRIES = 3  # attempts to download a set that is replaced during the download
-INDEX = f"index-{index.VERSION}.2"  # set name with the versions of the index and of PAGES
+INDEX = f"index-{index.VERSION}.3"  # set name with the versions of the index and of PAGES
 VECTORS = "vectors"
 
 StillAlone = Callable[[], bool]
@@ -67,7 +68,6 @@ class PublishedPages(NamedTuple):
 
     ids: Ints
     stamps: Ints
-    shards: Unsigned8
     places: Ints
     parts: Unsigned8
 
@@ -99,7 +99,7 @@ def shared_index(folder: Path) -> SharedIndex | None:
     if not address:
         return None
     with reading.open_reader(folder) as connection:
-        place = reading.note_of(connection, "index")
+        place = SqliteReader(connection).note("index")
     return SharedIndex(folder, address_of(address), place) if place else None
 
 
@@ -218,7 +218,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
                 return
             unseen = _write_pages(linked, index_rows.indexed_pages(connection, place))
             _write_evidence(linked / EVIDENCE, index_rows.all_evidence(connection))
-            as_of, read = reading.note_of(connection, "as_of") or "0", pages_read(run_records(connection))
+            as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
             shared.name(INDEX),
@@ -266,13 +266,12 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
 
 def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
     """Returns the number of pages that are not indexed yet."""
-    ids, stamps, parts, shards = zip(*sorted(pages), strict=True) if pages else ((), (), (), ())
+    ids, stamps, parts = zip(*sorted(pages), strict=True) if pages else ((), (), ())
     lengths = np.array([-1 if part is None else len(part) for part in parts], np.int64)
     starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
     columns = (
         np.array(ids, "<i8"),
         np.array(stamps, "<i8"),
-        np.array(shards, np.uint8),
         np.column_stack((starts, lengths)).astype("<i8"),
         np.frombuffer(b"".join(part or b"" for part in parts), np.uint8),
     )

@@ -32,7 +32,6 @@ from periplus.api.facts import (
     site_starts,
     why_no_map,
 )
-from periplus.api.homes import site_reader_of
 from periplus.api.segments import segments_at
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -47,6 +46,7 @@ from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_f
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
+from periplus.store.reader import open_reader
 from periplus.store.sqlite import reading, site_rows
 from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id
@@ -280,7 +280,7 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     Only the site's own URLs and links are loaded. Raises UsageError if there is no map, NoCollection, StoreError.
     """
     now = time.time()
-    with site_reader_of(store) as reader:
+    with open_reader(store) as reader, reader.snapshot():
         rows = rows_from(reader, site, now)
     return make_site(rows, analyse_site(rows, order), now).with_segments(segments_at(store))
 

@@ -49,6 +49,7 @@ from periplus.present.stories import delay
 from periplus.present.wording import iso
 from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
+from periplus.store.reader import open_reader
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
@@ -295,8 +296,8 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with reading.open_reader(folder, READ_S) as connection:
-                return segments_of(connection, rules)
+            with open_reader(folder, READ_S) as reader:
+                return segments_of(reader, rules)
 
         return self._segments.get_or_make(_version(folder), make)
 

@@ -15,22 +15,23 @@ from periplus.model.graph import LinkRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
+from periplus.store.database_address import Address
 from periplus.store.datasets import checked_name
-from periplus.store.postgres.address import Address
+from periplus.store.dialect import POSTGRES
 from periplus.store.postgres.connection import Connection
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.postgres.table_rows import (
-    ROWS_AT_ONCE,
+    BLOCK_ROWS,
     look_up,
     moment,
     number_blocks,
-    numeric,
     read_whole_tables,
     redirects,
     row_blocks,
 )
+from periplus.store.views import numeric
 from periplus.values import Row
 
 # as in the catalogue, but joined by shard too, since indexes start with the shard
@@ -91,7 +92,7 @@ class DatabaseRows:
 
 
 def _all_of(table: Table) -> str:
-    return numeric(replace(table, source=_SOURCES[table]))
+    return numeric(replace(table, source=_SOURCES[table]), POSTGRES)
 
 
 def _among(key: str, places: UrlPlaces) -> str:
@@ -194,9 +195,7 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
     ).fetchall():
         columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
         rows = (
-            row
-            for block in row_blocks(connection, f"SELECT * FROM {checked_name(name)}", ROWS_AT_ONCE)
-            for row in block
+            row for block in row_blocks(connection, f"SELECT * FROM {checked_name(name)}", BLOCK_ROWS) for row in block
         )
         yield ComputedTable(name, columns, rows)
 

@@ -12,11 +12,8 @@ from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
-from periplus.model.tables import any_of
-from periplus.model.visit import FETCHED_REASONS
-from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody
+from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable
 from periplus.store.notes import note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
@@ -56,11 +53,6 @@ _BODIES = """
 SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, x.media_type, x.data
 FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id {} ORDER BY b.id
 """  # noqa: E501
-_PAGES = """
-SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b.segment, b.start, b.length
-FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
-WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
-"""
 TOTALS_TABLES = frozenset({"meta", "run", "run_count", "tally"})  # totals: changes cannot be detected by row
 _SEQUENCE_TABLES = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
 
@@ -356,21 +348,6 @@ def bodies_out(
 def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
     row = connection.execute("SELECT data FROM dictionary WHERE id = %s", (dictionary_id,)).fetchone()
     return bytes(row[0]) if row else b""
-
-
-def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
-    """Current pages with stored bytes, sorted by URL. See `bodies_out`."""
-    codec = BodyCodec()
-    with _streaming(connection, _PAGES.format(any_of(FETCHED_REASONS)), BODIES_AT_ONCE) as cursor:
-        for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length in cursor:
-            if dictionary_id is not None and not codec.knows(dictionary_id):
-                codec.add(dictionary_id, _dictionary(connection, dictionary_id))
-            if segment is not None and reader is not None:
-                body = reader.body(RecordPlace(segment, start, length))
-            else:
-                body = codec.unpack_body(data, dictionary_id, text) if data else b""
-            if body:
-                yield PageBody(UrlId(url_id), Url(url), media_type, charset, body)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from periplus.store.sqlite import reading, runs, site_rows
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks
-from periplus.store.sqlite.views import numeric
+from periplus.store.views import numeric
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 

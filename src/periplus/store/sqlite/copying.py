@@ -20,10 +20,10 @@ from periplus.model.visit import FETCHED_REASONS, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_original
-from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, exact
+from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, exact
 from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
-from periplus.store.sqlite.page_rows import Contents, answer
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.scope import site_key
 from periplus.values import Row
 
@@ -110,7 +110,7 @@ def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
 
 def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
     """Stored bodies, ascending by id. Call `register_shard_functions` before."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     cursor = connection.execute(_BODIES)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
         for row in block:
@@ -143,7 +143,7 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
 
 def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
     """Stored bodies in the form of `MovedBody.row`, to verify a move."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     find = (
         "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
         " JOIN xml x ON x.body_id = b.id"
@@ -377,7 +377,7 @@ WHERE v.outcome <> 'skipped' ORDER BY v.id
 
 def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
     """Streams all visits with a request, oldest first."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
         for row in block:
@@ -421,14 +421,6 @@ def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, st
         yield UrlId(url_id), Url(text), media_type, charset
 
 
-def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
-    """Current pages with stored bytes, sorted by URL."""
-    contents = Contents(connection)
-    for url_id, url, media_type, charset in with_bodies(connection):
-        if body := contents.body(url_id):
-            yield PageBody(url_id, url, media_type, charset, body)
-
-
 def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
     """(alias, page) of all aliases."""
     find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
@@ -464,7 +456,7 @@ class Filler:
         self._lock = schema.WriteLock(folder)
         self._bodies = BodyWriter(self._connection, storage)
         self._ledger = FolderLedger(self._connection, run_id)
-        self._contents = Contents(self._connection)
+        self._contents = SqliteReader(self._connection)
         self._at_once = storage.commit_pages
         self._stack = contextlib.ExitStack()
         self._entered = 0
@@ -510,7 +502,7 @@ class Filler:
 
     def answer(self, url_id: UrlId) -> tuple[int, Headers] | None:
         """Status and headers of the response that is stored for a URL, or None."""
-        return answer(self._connection, url_id)
+        return self._contents.answer(url_id)
 
     def offer(self, candidate: Candidate, now: float) -> None:
         self._ledger.offer([candidate], (), now)

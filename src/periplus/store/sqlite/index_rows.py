@@ -11,8 +11,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from periplus.model.arrays import Ints
-from periplus.model.web import SiteKey, UrlId
-from periplus.store.dialect import shard_of
+from periplus.model.web import UrlId
 from periplus.store.sqlite import changes
 from periplus.store.sqlite.changes import ChangeCursor
 
@@ -24,13 +23,12 @@ class IndexedPage(NamedTuple):
     """A page as indexed.
 
     stamp: 64 bits that change when the page is fetched again or its URL's state changes; parts: parts of its blocks,
-    packed, None if not classified; shard: of the page, if the database has shards.
+    packed, None if not classified.
     """
 
     url_id: UrlId
     stamp: int
     parts: bytes | None
-    shard: int = 0
 
 
 def collection_key(connection: sqlite3.Connection) -> str:
@@ -47,15 +45,13 @@ def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
 def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
     """All stored pages, ascending by id."""
     find = (
-        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts, u.host_id FROM page p JOIN url u ON u.id = p.url_id"
+        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
     )
-    sites = connection.execute("SELECT h.id, s.key FROM host h JOIN site s ON s.id = h.site_id")
-    shards = {host_id: shard_of(SiteKey(key)) for host_id, key in sites}
     cursor = connection.execute(find)
     while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        for url_id, fetched, body_id, reason, parts, host_id in rows:
-            yield IndexedPage(url_id, stamp_of(fetched, body_id, reason), parts, shards[host_id])
+        for url_id, *state, parts in rows:
+            yield IndexedPage(url_id, stamp_of(*state), parts)
 
 
 def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
