@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import periplus
+from periplus.api.homes import open_reader
 from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
@@ -17,7 +18,7 @@ from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
 from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.postgres.statements import translate
-from periplus.store.reader import LinkFilter, PageFilter, open_reader
+from periplus.store.reader import LinkFilter, PageFilter
 from periplus.urls.canonical import url_id
 from postgres_server import empty_collection
 from stored import copied, page, stored

@@ -13,6 +13,7 @@ from voyage import QUICK, Collection, crawled, settings_for
 
 from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.homes import is_unused
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
@@ -20,7 +21,6 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
-from periplus.store.reader import is_unused
 from periplus.store.sqlite import runs, schema
 from periplus.urls.units import unit_list
 from stored import NOW, page, stored

@@ -67,8 +67,9 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness, Settings
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
-from periplus.store.reader import Reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
@@ -213,7 +214,7 @@ class Urls:
         """Call within a snapshot."""
         self.connection = connection
         self.rows = rows = site_rows.all_urls(connection)
-        self.leads = site_rows.redirects(connection)
+        self.leads = all_redirects(SqliteReader(connection))
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
         self._place_of_row = np.empty(len(rows.texts), np.int64)
         self._place_of_row[self._order] = np.arange(len(rows.texts))
@@ -458,7 +459,7 @@ def _fragments(
 
 
 def _places_of_page(
-    connection: reading.Connection, contents: Reader, page: int
+    connection: reading.Connection, contents: CollectionReader, page: int
 ) -> Callable[[str], FragmentVerdict | None] | None:
     """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
     media_type, charset = site_rows.type_with_places(connection, page)

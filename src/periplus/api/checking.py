@@ -36,7 +36,9 @@ from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, schema, site_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
@@ -272,7 +274,7 @@ def plan_requests(order: CheckOrder, since: float, now: float) -> list[SideReque
         plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
-        targets |= set(site_rows.redirects(connection).targets.tolist())
+        targets |= set(all_redirects(SqliteReader(connection)).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILURE_REASONS)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))

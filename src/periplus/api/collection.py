@@ -22,7 +22,7 @@ from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segmen
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.reader import LinkFilter, PageFilter, Reader, link_conditions, page_conditions
+from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
@@ -79,7 +79,7 @@ class Status:
 class Collection:
     """Reads one collection, also during a crawl. A context manager."""
 
-    _reader: Reader
+    _reader: CollectionReader
     _store = ""  # address without the password, of a database
 
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
@@ -127,7 +127,7 @@ class Collection:
     def _read_folder(self) -> None:
         """Makes the reader that of the folder, where segments can be named in SQL."""
 
-    def _limited(self) -> AbstractContextManager[None]:
+    def _limit_reads(self) -> AbstractContextManager[None]:
         return self._reader.limit_reads(self._limit_s)
 
     def _time_limit(self) -> AbstractContextManager[None]:
@@ -135,18 +135,18 @@ class Collection:
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with self._limited():
+        with self._limit_reads():
             return self._reader.runs()
 
     def counts(self) -> list[StateTally]:
         """Number of URLs by state and reason."""
-        with self._limited():
+        with self._limit_reads():
             return self._reader.counts()
 
     def status(self, most_hosts: int = 10) -> Status:
         """Totals and state of the collection."""
         reader = self._reader
-        with self._limited(), reader.snapshot():
+        with self._limit_reads(), reader.snapshot():
             activity = reader.activity(self._clock.now())
             work = reader.backlog(most_hosts, activity.now)
             return Status(
@@ -245,7 +245,7 @@ class Collection:
 
     def __contains__(self, url: str) -> bool:
         """Whether the collection knows the URL, in any spelling."""
-        with self._limited():
+        with self._limit_reads():
             return self._reader.is_known(self._reader.resolve_url(url))
 
     def resolve(self, text: str) -> Url:
@@ -253,7 +253,7 @@ class Collection:
 
         Raises InvalidUrl, and UsageError for an unknown URL.
         """
-        with self._limited():
+        with self._limit_reads():
             try:
                 url = self._reader.resolve_url(text)
             except InvalidUrl:
@@ -272,7 +272,7 @@ class Collection:
         from periplus.api.page import Page
 
         index = indexes.of(self.folder, self._connection) if indexes and not self._store else None
-        with self._limited():
+        with self._limit_reads():
             return Page(self._reader, self._reader.resolve_url(url), index, self._samples)
 
     def map(
@@ -509,7 +509,7 @@ class Collection:
         """Rows read within the time limit."""
 
         def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._limited():
+            with self._limit_reads():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), read_in_time)

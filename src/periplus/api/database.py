@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.collection import Collection
-from periplus.api.homes import folder_of, home_of
+from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
 from periplus.store.database_address import Address, address_of
 from periplus.store.published import withdraw
-from periplus.store.reader import reader_of
 from periplus.store.segments import object_storage, swept
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from periplus.api.homes import open_reader
 from periplus.api.shared_index import VECTORS, publish_vectors, publishing, shared_index, take_over_vectors
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
@@ -15,7 +16,6 @@ from periplus.model.web import UrlId
 from periplus.retrieval import vectors
 from periplus.retrieval.query import asked_words, parse
 from periplus.retrieval.vectors import parse_vector
-from periplus.store.reader import open_reader
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
 BATCH_ROWS = 10_000  # pages per lookup

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
-from periplus.api.homes import folder_of
+from periplus.api.homes import folder_of, open_reader
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
@@ -24,7 +24,6 @@ from periplus.model.tables import (
     with_segments,
 )
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.reader import open_reader
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
 from periplus.values import Row, frozen

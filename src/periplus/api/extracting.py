@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from periplus.api.homes import open_reader
 from periplus.api.segments import rules_file
 from periplus.errors import NoCollection
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules
-from periplus.store.reader import Reader, open_reader
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
     return extract_rules(text, str(path))
 
 
-def page_extractor(reader: Reader, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
+def page_extractor(reader: CollectionReader, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
     """A function from page ids to extracted values; all None if the body is not stored."""
     from periplus.document.extraction import extract_values
 

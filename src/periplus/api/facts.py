@@ -26,7 +26,9 @@ from periplus.model.visit import STATE_OF, Reason, UrlFacts
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
-from periplus.store.reader import Reader
+from periplus.store.datasets import StoredSites
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import reading
 from periplus.store.sqlite import site_rows as stored_rows
 from periplus.store.sqlite.listing import SqliteReader
@@ -158,8 +160,8 @@ class SiteAnalysis:
 
 def site_starts(connection: reading.Connection) -> list[Start]:
     """Starts of all runs of a collection in a folder, see `starts_of`."""
-    redirects, reader = stored_rows.redirects(connection), SqliteReader(connection)
-    return starts_of(reader.runs(), redirects, reader.site_of)
+    reader = SqliteReader(connection)
+    return starts_of(reader.runs(), all_redirects(reader), reader.site_of)
 
 
 def starts_of(
@@ -211,10 +213,10 @@ def read_site(connection: reading.Connection, site: str | Start, now: float, lin
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
-def rows_from(reader: Reader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
+def rows_from(reader: CollectionReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
     """Like `read_site` for any store, but without resource sizes from checks."""
     run_records = reader.runs()
-    arrays = reader.arrays()
+    arrays = StoredSites(reader)
     redirects = arrays.redirects()
     start = chosen_start(starts_of(run_records, redirects, reader.site_of), site) if isinstance(site, str) else site
     return SiteRows(

@@ -103,6 +103,7 @@ def _replicate(database: Connection, folder: Path, connection: reading.Connectio
             following.drop_dictionaries(
                 database, (key for (key,) in folder_copying.touched_keys(connection, "dictionary"))
             )
+            database_copying.note_change(database)
             following.advance_sequences(
                 database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
             )

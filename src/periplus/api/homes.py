@@ -9,11 +9,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from periplus.errors import NoCollection, StoreError
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
 from periplus.settings import SUFFIX, Settings
 from periplus.store.database_address import address_of, is_address
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.frontier import FolderHome
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
@@ -32,6 +35,39 @@ def home_of(place: Path | str) -> CrawlHome:
     with extra_needed():
         from periplus.store.postgres.frontier import DatabaseHome
     return DatabaseHome(address_of(place))
+
+
+@contextlib.contextmanager
+def open_reader(place: Path | str, limit_s: float = 0.0) -> Iterator[CollectionReader]:
+    """Opens a collection in a folder or a database for reading, and closes it at the end. limit_s: see `limit_reads`.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    with contextlib.closing(reader_of(place)) as reader, reader.limit_reads(limit_s):
+        yield reader
+
+
+def reader_of(place: Path | str) -> CollectionReader:
+    """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
+    if isinstance(place, Path) or not is_address(place):
+        return SqliteReader.of(Path(place))
+    with extra_needed():
+        from periplus.store.postgres.table_rows import PostgresReader
+    return PostgresReader(address_of(place))
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
+    before its first page. An unreadable collection counts as used.
+    """
+    try:
+        with open_reader(folder) as reader:
+            used = reader.note("survey") or reader.statements.rows("SELECT 1 FROM page LIMIT 1")
+            return not (used or reader.activity(now).is_running)
+    except NoCollection:
+        return True
+    except StoreError:  # the command that reads it reports the error
+        return False
 
 
 def name_of(place: Path | str) -> str:
@@ -122,22 +158,21 @@ def editing(place: Path | str) -> Iterator[Path]:
         yield folder
 
 
-def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[WholeRows]:
-    """Snapshot of a whole collection for a dataset; moment: name of a snapshot exported by another process.
+@contextlib.contextmanager
+def whole_of(place: Path | str, moment: str = "") -> Iterator[WholeRows]:
+    """Opens a snapshot of a collection for a dataset. moment: name of a snapshot exported by another process.
 
-    Raises as `home_of`, and NoCollection, StoreError.
+    Raises as `open_reader`.
     """
-    if isinstance(place, Path):
-        from periplus.store.sqlite import analysis_rows
+    from periplus.store.datasets import StoredRows  # imports NumPy
 
-        return analysis_rows.whole(place)
-    with extra_needed():
-        from periplus.store.postgres import analysis_rows as stored_results
-    return stored_results.whole(address_of(place), moment)
+    with open_reader(place) as reader, reader.snapshot(moment):
+        yield StoredRows(reader)
 
 
 def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `whole_of`."""
+    """Store for results of engines, within one transaction. Raises as `home_of`,
+    and NoCollection, StoreError."""
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
 

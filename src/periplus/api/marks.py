@@ -13,7 +13,7 @@ from periplus.analyse.content.marking import PageContext, page_context, parts_of
 from periplus.model.page import Blocks, Part, Publication
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.reader import Reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 
@@ -69,7 +69,7 @@ def parts_by(sample: SiteSample, url_id: UrlId, blocks: Blocks, publication: Pub
     return parts_of(blocks, sample.evidence, learnt=url_id in sample.pages, publication=publication)
 
 
-def parts_beside(reader: Reader, url_id: UrlId, samples: dict[int, SiteSample] | None) -> tuple[Part, ...]:
+def parts_beside(reader: CollectionReader, url_id: UrlId, samples: dict[int, SiteSample] | None) -> tuple[Part, ...]:
     """The part of each block of a page without stored marks, from up to LOOKED_AT pages of its site; empty without
     text. Stores nothing. samples: cache by site, which gets the site's sample.
     """

@@ -234,7 +234,7 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
     sent: dict[str, Sum] = {}
     with draft_collection(folder) as draft:
         folder_copying.load_files(draft, folder)
-        if folder_copying.count(draft, "file"):
+        if draft.execute("SELECT 1 FROM file").fetchone():
             raise StoreError(f"{folder} already has topics: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}
         with folder_copying.transaction(draft):

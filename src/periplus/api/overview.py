@@ -9,11 +9,11 @@ from pathlib import Path
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.store.reader import open_reader
 from periplus.values import frozen
 
 BROKEN_LINK = "broken-link"

@@ -14,7 +14,7 @@ from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSumm
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
-from periplus.store.reader import LinkFilter, LinkIndex, Reader
+from periplus.store.reader import CollectionReader, LinkFilter, LinkIndex
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Page:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: CollectionReader,
         url: Url,
         book: LinkIndex | None = None,
         samples: dict[int, SiteSample] | None = None,

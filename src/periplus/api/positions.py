@@ -12,11 +12,12 @@ import numpy as np
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import IssueTable, format_issues
 from periplus.analyse.linkgraph import sort_distinct
+from periplus.api.homes import open_reader
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
 from periplus.model.web import Url
-from periplus.store.reader import Reader, open_reader
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
@@ -54,7 +55,7 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
         yield tuple(values)
 
 
-def locate_issues(reader: Reader, issues: IssueTable) -> IssueTable:
+def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
     """All issues, with line and column where they can be found in the stored page. Bounded memory."""
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
     sorted_kinds = [
@@ -76,7 +77,7 @@ def locate_issues(reader: Reader, issues: IssueTable) -> IssueTable:
     return issues.of(kinds)
 
 
-def with_positions(reader: Reader, issues: Iterable[Issue]) -> Iterator[Issue]:
+def with_positions(reader: CollectionReader, issues: Iterable[Issue]) -> Iterator[Issue]:
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
@@ -93,6 +94,6 @@ def with_positions(reader: Reader, issues: Iterable[Issue]) -> Iterator[Issue]:
     yield from block
 
 
-def _source(reader: Reader, url: Url) -> PageSource | None:
+def _source(reader: CollectionReader, url: Url) -> PageSource | None:
     read_as, body = reader.read_as(url_id(url)), reader.body(url_id(url))
     return PageSource(url, body, *read_as) if read_as and body else None

@@ -155,7 +155,7 @@ def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
 
 
 def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
-    """Clickable links without repetitions, as `FolderSite.links` reads them."""
+    """Clickable links without repetitions, as `Reader.clicks_of` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = site_rows.first_of_pairs(sources, targets)

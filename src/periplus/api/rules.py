@@ -7,7 +7,7 @@ from pathlib import Path
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.model.web import UrlId
 from periplus.settings import SETTINGS_FILE, read_rules
-from periplus.store.reader import Reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import urls_with_twin
@@ -47,7 +47,7 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
         )
 
 
-def _sample(contents: Reader, url_id: UrlId) -> frozenset[int] | None:
+def _sample(contents: CollectionReader, url_id: UrlId) -> frozenset[int] | None:
     text = contents.text(url_id)
     from periplus.analyse.duplicates import shingles  # imported here: crawls import this module without proposing rules
 

@@ -23,7 +23,7 @@ from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.homes import folder_of
 from periplus.api.marks import Marks
-from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index, take_over_index
+from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
@@ -48,6 +48,7 @@ from periplus.retrieval.index import (
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.database_address import address_of, is_address
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
@@ -275,7 +276,7 @@ class IndexWorker:
 
     def _write_ranks(self) -> None:
         """Stores each page's rank within its site, on the scale of `link_score`."""
-        redirects = site_rows.redirects(self._connection)
+        redirects = all_redirects(SqliteReader(self._connection))
         ids, ranks = [np.zeros(0, np.int64)], [np.zeros(0)]
         for site in site_rows.sites_read(self._connection):
             urls, reasons = site_rows.page_numbers(self._connection, site)
@@ -314,8 +315,8 @@ class IndexWorker:
 
 
 def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
-    """Updates the index of a collection that is not being crawled; for a database, starts from the shared index and
-    publishes the result. anew: discards the index first.
+    """Updates the index of a collection that is not being crawled; of a database, publishes the
+    result if it is shared. anew: discards the index first.
 
     False: stopped by watch; finished work is kept. Raises IndexBusy if another process is indexing, StoreError.
     """
@@ -323,20 +324,13 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     if shared is None:
         with IndexWorker(folder) as follower:
             return _finish(follower, watch, anew=anew)
-    trouble: list[StoreError] = []  # errors of the shared storage, raised after the local work
     with publishing(shared.address, INDEX) as still_alone:
-        try:
-            take_over_index(shared) if not anew else None
-        except StoreError as error:
-            trouble.append(error)
         if still_alone is None:
             raise IndexBusy
         with IndexWorker(folder) as follower:
             is_whole = _finish(follower, watch, anew=anew)
         with only_writer(folder):
-            publish_index(shared, still_alone) if not trouble else None
-    if trouble:
-        raise trouble[0]
+            publish_index(shared, still_alone)
     return is_whole
 
 
@@ -447,12 +441,11 @@ def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
 
 
 def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Watch) -> bool:
-    """False if the copy was rebuilt, so that the work must start over. Raises IndexBusy, StoreError."""
+    """False if the copy was made anew, so that the work must start over. Raises IndexBusy, StoreError."""
     folder = folder_of(address)
     shared = shared_index(folder)
     if shared is None:
         return True
-    take_over_index(shared)
     file = schema.file_number(folder)
     with IndexWorker(folder) as worker:
         while True:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from periplus.analyse.duplicates import near_originals
-from periplus.api.homes import folder_of
+from periplus.api.homes import folder_of, open_reader
 from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.api.shared_index import INDEX, VECTORS, SharedIndex, at_hand, pages_read, read_pages, take_over_vectors
@@ -33,7 +33,7 @@ from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.database_address import address_of, is_address
-from periplus.store.reader import Reader, open_reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import changes, index_rows, reading, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import keys_with
@@ -128,13 +128,13 @@ class SearchedFolder:
         take_over_vectors(self.folder)
 
 
-def _pages_of(reader: Reader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+def _pages_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
     pages = list(reader.page_blocks(ids))
     sites = reader.site_names({page.site_id for page in pages})
     return {page.url_id: (page, sites[page.site_id]) for page in pages}
 
 
-def _urls_of(reader: Reader, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+def _urls_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
     return {UrlId(brief.id): Url(brief.url) for brief in reader.briefs(ids) if brief.url}
 
 
@@ -143,7 +143,7 @@ class SearchedDatabase:
     shown from the database. docs/decisions/0069.
     """
 
-    def __init__(self, name: str, shared: SharedIndex, reader: Reader, note: str) -> None:
+    def __init__(self, name: str, shared: SharedIndex, reader: CollectionReader, note: str) -> None:
         """note: returned by `catch_up`. Raises StoreError."""
         self.name, self.folder, self._shared, self._reader, self._note = name, shared.folder, shared, reader, note
         self._indexed = read_pages(self.folder / FOLDER)

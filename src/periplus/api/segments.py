@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.model.tables import ALL_URLS, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
@@ -17,7 +18,7 @@ from periplus.settings import (
     toml_document,
 )
 from periplus.store.database_address import is_address
-from periplus.store.reader import Reader, open_reader
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
@@ -126,7 +127,7 @@ def require_segment(place: Path | str, name: str) -> None:
     checked_name(name, rules)
 
 
-def segments_of(reader: Reader, rules: Sequence[SegmentRule]) -> Segmentation:
+def segments_of(reader: CollectionReader, rules: Sequence[SegmentRule]) -> Segmentation:
     """Segments of a collection, at present."""
     from periplus.analyse.segments import assign_segments, columns_read
 
@@ -142,7 +143,7 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
     return dict(zip(names, values, strict=True))
 
 
-def _read(reader: Reader, names: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _read(reader: CollectionReader, names: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Columns of SEEN."""
     return _columns(names, reader.whole(_table(names)))
 
@@ -189,7 +190,7 @@ def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
 
 
 def site_sums(
-    reader: Reader, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
+    reader: CollectionReader, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
 ) -> tuple[SegmentSum, ...]:
     """Sums for each segment of one site of a collection.
 

@@ -32,6 +32,7 @@ from periplus.api.facts import (
     site_starts,
     why_no_map,
 )
+from periplus.api.homes import open_reader
 from periplus.api.segments import segments_at
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -46,7 +47,6 @@ from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_f
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
-from periplus.store.reader import open_reader
 from periplus.store.sqlite import reading, site_rows
 from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id

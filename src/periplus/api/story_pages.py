@@ -39,6 +39,7 @@ from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
 from periplus.store.crawl_reads import PageBlocks
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PageRow
@@ -372,7 +373,7 @@ def _own_links(targets: RaggedColumn, sites: Ints) -> tuple[Ints, Ints]:
 
 def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
     """The links as page indices, after following redirects and aliases."""
-    moved = site_rows.redirects(connection)
+    moved = all_redirects(SqliteReader(connection))
     order = np.argsort(moved.sources)
     for _ in range(HOPS_MOST):
         hop = _places(moved.sources, order, targets)

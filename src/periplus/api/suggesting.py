@@ -12,11 +12,11 @@ from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
 from periplus.analyse.linkgraph import sort_distinct
+from periplus.api.homes import open_reader
 from periplus.api.logins import resolve_secrets
 from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
-from periplus.store.reader import open_reader
 from periplus.urls.canonical import start_urls, url_id
 from periplus.urls.hosts import host_key
 from periplus.values import frozen

@@ -20,6 +20,7 @@ from periplus.api.audit import issue_rows, seen_since
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
+from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
 from periplus.api.portal import review_of
@@ -49,7 +50,6 @@ from periplus.present.stories import delay
 from periplus.present.wording import iso
 from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
-from periplus.store.reader import open_reader
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery

@@ -38,7 +38,7 @@ class Dialect:
     position: str  # function: position of the second text in the first
     of_long_text: str  # a text in an index: a digest in PostgreSQL, whose index entries are limited to 2,700 bytes
     is_false: str  # condition that a 0/1 column is 0, as written in the partial indexes
-    among: str  # condition: the value is in a list, see `listed`
+    among: str  # condition: the value is in a list, see `list_value`
     linking: str  # subquery: ids of pages whose links may lead to a URL
     text_order: str  # orders texts by code points
     time: str  # a time in seconds since the epoch, as text in UTC
@@ -73,7 +73,7 @@ class Dialect:
         """
         return f"{table}.shard IN ({', '.join(map(str, range(SHARDS)))}) AND " if self.has_shards else ""
 
-    def listed(self, values: Iterable[object]) -> object:
+    def list_value(self, values: Iterable[object]) -> object:
         """The parameter of the condition `among`."""
         return list(values) if self.has_shards else json.dumps(list(values))
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.extras import extra_needed
+from periplus.errors import UsageError
 from periplus.model.frontier import TrapTally
 from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position, SamePage
 from periplus.model.ports import RunRecord
@@ -24,7 +21,6 @@ from periplus.store import runs
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_original, unpack_parts
 from periplus.store.corruption import translate_errors
 from periplus.store.crawl_reads import Backlog, PageBlocks, backlog, page_of, pages_statement, state_tallies, traps
-from periplus.store.database_address import address_of, is_address
 from periplus.store.dialect import SQLITE, Dialect, Statements
 from periplus.store.dialect import Row as Values
 from periplus.store.moving import PageBody
@@ -35,7 +31,8 @@ from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
 
 if TYPE_CHECKING:  # crawls do not load the values of reports, nor NumPy
-    from periplus.model.graph import SiteArrays
+    from periplus.model.arrays import Ints
+    from periplus.model.graph import LinkRows
 
 Choice = TypeVar("Choice", bound=StrEnum)
 DUPLICATES_MOST = 50  # maximum listed
@@ -101,17 +98,17 @@ class Activity:
 class LinkIndex(Protocol):
     """An index of a collection's links, visits and texts, perhaps older than the collection."""
 
-    def linking(self, reader: Reader, target: int, most: int) -> tuple[int, list[int]]:
+    def linking(self, reader: CollectionReader, target: int, most: int) -> tuple[int, list[int]]:
         """(number of other pages that link to a URL, ids of up to `most` of them, greatest rank first)."""
 
-    def perhaps_same(self, reader: Reader, folded_md5: bytes) -> list[int]:
+    def perhaps_same(self, reader: CollectionReader, folded_md5: bytes) -> list[int]:
         """Ids of candidate pages, which include all pages with this digest of the folded words."""
 
-    def visits_of(self, reader: Reader, url: Url) -> list[int]:
+    def visits_of(self, reader: CollectionReader, url: Url) -> list[int]:
         """Ids of the visits that requested a URL, ascending."""
 
 
-class Reader(Protocol):
+class CollectionReader(Protocol):
     """Answers questions about one collection, in whatever database it is stored; also during a crawl.
 
     Implementations execute statements; every question is written here once. Bodies raise StoreError if damaged.
@@ -128,8 +125,8 @@ class Reader(Protocol):
         """Stops reads within the context after limit_s seconds (SQLite: of CPU time), 0: never; translates errors."""
 
     @abstractmethod
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Gives all reads within the context the same snapshot."""
+    def snapshot(self, of: str = "") -> AbstractContextManager[None]:
+        """Gives all reads within the context the same snapshot. of: a `moment` of another process."""
 
     @abstractmethod
     def activity(self, now: float) -> Activity: ...
@@ -232,7 +229,9 @@ class Reader(Protocol):
         if _PLAIN.fullmatch(pattern):
             return f"{self._dialect.position}(u.text, ?) > 0", pattern
         texts = self.stream("SELECT u.id, u.text FROM url u")
-        return f"u.id {self._dialect.among}", self._dialect.listed(row[0] for row in texts if matches(row[1], pattern))
+        return f"u.id {self._dialect.among}", self._dialect.list_value(
+            row[0] for row in texts if matches(row[1], pattern)
+        )
 
     def briefs(self, ids: Sequence[int]) -> list[Brief]:
         """Short descriptions of URLs, in the order given; of a deleted URL only the id."""
@@ -243,7 +242,7 @@ class Reader(Protocol):
             f" FROM url u LEFT JOIN page p ON {dialect.beside('p', 'u')}p.url_id = u.id"
             f" WHERE {dialect.anywhere('u')}u.id {dialect.among}"
         )
-        by_id = {row[0]: Brief(*row) for row in self.statements.rows(find, (dialect.listed(ids),))}
+        by_id = {row[0]: Brief(*row) for row in self.statements.rows(find, (dialect.list_value(ids),))}
         return [by_id.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
     def page_blocks(self, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
@@ -251,7 +250,7 @@ class Reader(Protocol):
         find = f"{pages_statement(self._dialect)} AND {self._dialect.anywhere('p')}p.url_id {self._dialect.among}"
         rest = iter(ids)
         while lot := list(islice(rest, TEXTS_AT_ONCE)):
-            by_id = {row[0]: row for row in self.statements.rows(find, (self._dialect.listed(lot),))}
+            by_id = {row[0]: row for row in self.statements.rows(find, (self._dialect.list_value(lot),))}
             yield from (page_of(by_id[url_id], self.codec) for url_id in lot if url_id in by_id)
 
     def site_blocks(self, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
@@ -274,7 +273,7 @@ class Reader(Protocol):
     def site_names(self, ids: Iterable[int] | None = None) -> dict[int, SiteKey]:
         """Site keys by id. ids: only these; None: all."""
         where = "" if ids is None else f" WHERE {self._dialect.anywhere('s')}s.id {self._dialect.among}"
-        values = () if ids is None else (self._dialect.listed(ids),)
+        values = () if ids is None else (self._dialect.list_value(ids),)
         return dict(self.statements.rows(f"SELECT s.id, s.key FROM site s{where}", values))
 
     def url_facts(self, url_id: int) -> UrlFacts | None:
@@ -286,9 +285,26 @@ class Reader(Protocol):
         """A page's title, or empty."""
         return str(self._cell("p.title", url_id) or "")
 
+    def of_site(self, site: SiteKey) -> str:
+        """SQL condition: URL u belongs to the site. Numbers are part of the text, since COPY takes no parameters."""
+        dialect, shard = self._dialect, self._dialect.shard_of(site)
+        find = f"SELECT s.id FROM site s WHERE {dialect.here_of('s')}s.key = ?"
+        numbers = [row[0] for row in self.statements.rows(find, dialect.shard_values(shard, site))]
+        of_url, of_host = (f"{name}.shard = {shard} AND " if dialect.has_shards else "" for name in ("u", "h"))
+        hosts = f"SELECT h.id FROM host h WHERE {of_host}h.site_id = {numbers[0] if numbers else -1}"
+        return f"{of_url}u.host_id IN ({hosts})"
+
     @abstractmethod
-    def arrays(self) -> SiteArrays:
-        """Whole sites as arrays."""
+    def numbers(self, find: str, width: int) -> Iterator[Ints]:
+        """Yields the rows of a statement without parameters on integers without NULL as int64[rows, width]."""
+
+    @abstractmethod
+    def plan(self, *, scans: bool) -> None:
+        """Plans the next statements of a snapshot for scans of whole tables, or for look-ups in tables of any size."""
+
+    @abstractmethod
+    def clicks_of(self, site: SiteKey) -> LinkRows:
+        """Links of the site's pages to pages of any site."""
 
     # links
 
@@ -365,7 +381,7 @@ class Reader(Protocol):
             f" LEFT JOIN xml x ON {dialect.beside('x', 'p')}x.body_id = p.body_id"
             f" WHERE {dialect.anywhere('p')}p.url_id {dialect.among}"
         )
-        return self.statements.rows(find, (dialect.listed(ids),))
+        return self.statements.rows(find, (dialect.list_value(ids),))
 
     def _cell(self, column: str, url_id: int) -> Any:
         """The same of one column."""
@@ -383,14 +399,14 @@ class Reader(Protocol):
             f" AND v.head IS NOT NULL{self._in_list('v.id', among)}"
             " ORDER BY v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299 DESC, v.id DESC LIMIT 1"
         )
-        rows = self.statements.rows(find, (url_id, *self._listed(among)))
+        rows = self.statements.rows(find, (url_id, *self._list_values(among)))
         return next(((status, unpack_headers(head)) for status, head in rows), None)
 
     def _in_list(self, column: str, among: Sequence[int] | None) -> str:
         return "" if among is None else f" AND {column} {self._dialect.among}"
 
-    def _listed(self, among: Sequence[int] | None) -> tuple[object, ...]:
-        return () if among is None else (self._dialect.listed(among),)
+    def _list_values(self, among: Sequence[int] | None) -> tuple[object, ...]:
+        return () if among is None else (self._dialect.list_value(among),)
 
     def leads_to(self, url_id: UrlId) -> str | None:
         """Target of a redirect, or page of an alias, or None."""
@@ -427,7 +443,7 @@ class Reader(Protocol):
             f" WHERE {dialect.anywhere('p')}p.url_id = ?{self._in_list('o.url_id', among)}"
             f" ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text{dialect.text_order} LIMIT ?"
         )
-        values = (url_id, *self._listed(among), DUPLICATES_MOST)
+        values = (url_id, *self._list_values(among), DUPLICATES_MOST)
         return tuple(SamePage._make(row) for row in self.statements.rows(find, values))
 
     def body(self, url_id: UrlId) -> bytes | None:
@@ -514,41 +530,6 @@ class Reader(Protocol):
         if not self.codec.knows(dictionary_id):
             find = f"d.data FROM dictionary d WHERE {self._dialect.anywhere('d')}d.id = ?"
             self.codec.add(dictionary_id, self._value_of(find, dictionary_id) or b"")
-
-
-@contextlib.contextmanager
-def open_reader(place: Path | str, limit_s: float = 0.0) -> Iterator[Reader]:
-    """Opens a collection in a folder or a database for reading, and closes it at the end. limit_s: see `limit_reads`.
-
-    Raises UsageError, NoCollection, StoreError.
-    """
-    with contextlib.closing(reader_of(place)) as reader, reader.limit_reads(limit_s):
-        yield reader
-
-
-def reader_of(place: Path | str) -> Reader:
-    """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
-    if isinstance(place, Path) or not is_address(place):
-        from periplus.store.sqlite.listing import SqliteReader
-
-        return SqliteReader.of(Path(place))
-    with extra_needed():
-        from periplus.store.postgres.table_rows import PostgresReader
-    return PostgresReader(address_of(place))
-
-
-def is_unused(folder: Path, now: float) -> bool:
-    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
-    before its first page. An unreadable collection counts as used.
-    """
-    try:
-        with open_reader(folder) as reader:
-            used = reader.note("survey") or reader.statements.rows("SELECT 1 FROM page LIMIT 1")
-            return not (used or reader.activity(now).is_running)
-    except NoCollection:
-        return True
-    except StoreError:  # the command that reads it reports the error
-        return False
 
 
 def matches(text: str, pattern: str) -> bool:

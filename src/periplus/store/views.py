@@ -72,7 +72,7 @@ def by_key(table: Table, dialect: Dialect) -> Table:
     Only the target of a link may be in another shard: its own is tried first.
     """
 
-    def placed(join: re.Match[str]) -> str:
+    def with_shard(join: re.Match[str]) -> str:
         other, name, on, left, key = join.groups()
         if (left, key) != ("l", "target"):
             return f"JOIN {other} {name} ON {name}.shard = {left}.shard AND {on}"
@@ -80,7 +80,7 @@ def by_key(table: Table, dialect: Dialect) -> Table:
         either = f"{target.format('t.shard = l.shard AND ')} UNION ALL {target.format(dialect.anywhere('t'))}"
         return f"JOIN LATERAL ({either} LIMIT 1) {name} ON true"
 
-    return replace(table, source=_JOIN.sub(placed, table.source)) if dialect.has_shards else table
+    return replace(table, source=_JOIN.sub(with_shard, table.source)) if dialect.has_shards else table
 
 
 def all_of(table: Table, conditions: Sequence[str]) -> str:

@@ -10,45 +10,36 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from psycopg.rows import TupleRow
 
 from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
 from periplus.model.arrays import Ints
-from periplus.model.graph import LinkRows, PageRows, UrlRows
+from periplus.model.graph import LinkRows
 from periplus.model.page import CLICK_KINDS
 from periplus.model.tables import Table, any_of
 from periplus.model.web import SiteKey
 from periplus.store.bodies import BodyCodec
 from periplus.store.database_address import Address
-from periplus.store.dialect import POSTGRES, shard_of
+from periplus.store.datasets import pairs
+from periplus.store.dialect import POSTGRES
 from periplus.store.dialect import Row as DialectRow
 from periplus.store.notes import note
 from periplus.store.postgres import hosts, schema
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.statements import PostgresStatements, translate
-from periplus.store.reader import ROWS_AT_ONCE, Activity, Reader
+from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
 from periplus.store.segments import RecordPlace, SegmentReader, object_storage
 from periplus.store.views import select
 
 
 @contextlib.contextmanager
-def moment(address: Address, *, writes: bool = False, of: str = "") -> Iterator[Connection]:
-    """A transaction without time limits.
-
-    writes: at the default isolation level; otherwise a read-only snapshot. of: a snapshot exported by another
-    transaction that is still open (`pg_export_snapshot`).
-    Raises UsageError, NoCollection, and StoreError for database errors.
-    """
+def writing(address: Address) -> Iterator[Connection]:
+    """A transaction without time limits. Raises UsageError, NoCollection, and StoreError for database errors."""
     with contextlib.closing(connect(address)) as connection:
         schema.check(connection, address.collection)
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         connection.execute("SET statement_timeout = 0")
-        with _translate_errors(address, writes=writes), connection.transaction():
-            if not writes:
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            if of:
-                connection.execute(psycopg.sql.SQL("SET TRANSACTION SNAPSHOT {}").format(of))
+        with _translate_errors(address, writes=True), connection.transaction():
             yield connection
 
 
@@ -74,28 +65,13 @@ def read_whole_tables(connection: Connection) -> None:
     _plan(connection, "enable_nestloop = off", "enable_seqscan = on", "cursor_tuple_fraction = 1", "work_mem = '64MB'")
 
 
-def look_up(connection: Connection) -> None:
-    """Plans the following statements of this transaction for lookups by key in tables of any size."""
-    _plan(connection, "enable_nestloop = on", "enable_seqscan = off")
-
-
 def _plan(connection: Connection, *settings: str) -> None:
     for setting in ("jit = off", *settings):
         connection.execute(f"SET LOCAL {setting}")
 
 
-BLOCK_ROWS = 10_000
 NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
 _HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
-
-
-def row_blocks(connection: Connection, find: str, most: int) -> Iterator[Sequence[TupleRow]]:
-    """Yields the rows of a query in blocks of `most`. Call it within a transaction and read it to the end."""
-    cursor: Any = connection.cursor(name="blocks")
-    with cursor:
-        cursor.execute(find)
-        while rows := cursor.fetchmany(most):
-            yield rows
 
 
 def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Ints]:
@@ -120,69 +96,11 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Int
                 yield rows["value"].astype(np.int64)
 
 
-# All rows of a site are in one shard.
-
 _CLICKS = any_of(CLICK_KINDS)
-_LEADS = """
-SELECT * FROM (SELECT DISTINCT ON (l.source) l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id
-    WHERE u.reason = 'redirect' AND l.kind = 'redirect' ORDER BY l.source, l.last_seen DESC, l.target) r
-UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.shard = a.shard AND u.id = a.url_id WHERE u.reason = 'alias' AND a.page_id IS NOT NULL
-"""  # noqa: E501
 
 
-def redirects(connection: Connection) -> LinkRows:
-    """Target of each redirect, as last seen, and page of each alias; one link per URL."""
-    return LinkRows(*_pairs(connection, _LEADS))
-
-
-def _pairs(connection: Connection, find: str) -> tuple[Ints, Ints]:
-    """Reads two integer columns."""
-    pairs = np.concatenate([np.zeros((0, 2), np.int64), *number_blocks(connection, find, 2)])
-    return pairs[:, 0], pairs[:, 1]
-
-
-class DatabaseSite:
-    """`model.graph.SiteArrays` of a database."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def redirects(self) -> LinkRows:
-        return redirects(self._connection)
-
-    def urls(self, site: SiteKey) -> UrlRows:
-        find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {self._of(site)}"
-        return UrlRows.of(row_blocks(self._connection, find, BLOCK_ROWS))
-
-    def links(self, site: SiteKey) -> LinkRows:
-        find = (
-            "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
-            f" WHERE {self._of(site)} AND l.kind IN {_CLICKS} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
-        )
-        return LinkRows(*_pairs(self._connection, find))
-
-    def pages(self, site: SiteKey) -> PageRows:
-        find = (
-            "SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON p.shard = u.shard"
-            f" AND p.url_id = u.id WHERE {self._of(site)} ORDER BY u.id"
-        )
-        return PageRows.of(row_blocks(self._connection, find, BLOCK_ROWS))
-
-    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
-        return _pairs(self._connection, f"SELECT u.id, u.status FROM url u WHERE {self._of(site)} AND u.status > 0")
-
-    def _of(self, site: SiteKey) -> str:
-        """SQL condition: URL u belongs to the site. Numbers are part of the text, since COPY takes no parameters."""
-        shard = shard_of(site)
-        row = self._connection.execute("SELECT id FROM site WHERE shard = %s AND key = %s", (shard, site)).fetchone()
-        return (
-            f"u.shard = {shard} AND u.host_id IN (SELECT h.id FROM host h WHERE h.shard = {shard}"
-            f" AND h.site_id = {int(row[0]) if row else -1})"
-        )
-
-
-class PostgresReader(Reader):
-    """`store.reader.Reader` over a connection of its own."""
+class PostgresReader(CollectionReader):
+    """`store.reader.CollectionReader` over a connection of its own."""
 
     def __init__(self, address: Address) -> None:
         """Raises UsageError, NoCollection, StoreError."""
@@ -208,9 +126,11 @@ class PostgresReader(Reader):
             yield
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self, of: str = "") -> Iterator[None]:
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if of:
+                self._connection.execute(psycopg.sql.SQL("SET TRANSACTION SNAPSHOT {}").format(of))
             yield
 
     def activity(self, now: float) -> Activity:
@@ -231,8 +151,21 @@ class PostgresReader(Reader):
     def whole(self, table: Table) -> Iterator[DialectRow]:
         return self.stream(select(table, dialect=POSTGRES))
 
-    def arrays(self) -> DatabaseSite:
-        return DatabaseSite(self._connection)
+    def numbers(self, find: str, width: int) -> Iterator[Ints]:
+        return number_blocks(self._connection, find, width)
+
+    def plan(self, *, scans: bool) -> None:
+        if scans:
+            read_whole_tables(self._connection)
+        else:
+            _plan(self._connection, "enable_nestloop = on", "enable_seqscan = off")
+
+    def clicks_of(self, site: SiteKey) -> LinkRows:
+        find = (
+            "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
+            f" WHERE {self.of_site(site)} AND l.kind IN {_CLICKS} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
+        )
+        return LinkRows(*pairs(self, find))
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         return self._segments.body(RecordPlace(segment, start, length))
@@ -256,7 +189,7 @@ def segments_of_pages(connection: Connection) -> list[str]:
 def record_places(connection: Connection) -> Iterator[RecordPlace]:
     """Streams the distinct record positions of bodies, sorted by segment, within a transaction."""
     with connection.cursor(name="claimed") as cursor:
-        cursor.itersize = BLOCK_ROWS
+        cursor.itersize = ROWS_AT_ONCE
         cursor.execute(
             'SELECT DISTINCT segment COLLATE "C", start, length FROM body WHERE segment IS NOT NULL ORDER BY 1, 2, 3'
         )

@@ -168,47 +168,35 @@ def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]
     connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
 
 
-def note_changed_pages(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
-    """Passes on rows of `url`, which start with the id, and records the pages among them as changed."""
-    has_page = "SELECT 1 FROM page WHERE url_id = ?"
-    for row in rows:
-        if connection.execute(has_page, row[:1]).fetchone():
-            changes.note(connection, [row[0]])  # type: ignore[list-item]  # an id
-        yield row
+def clear(connection: sqlite3.Connection, name: str) -> None:
+    """Deletes the rows of a table, except what belongs to one database. Call it within a transaction."""
+    connection.execute(f"DELETE FROM {_base_table(name)}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
 
 
-def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | None = None) -> None:
-    """Deletes the rows of a table, except what belongs to one database. sources: only links of these pages.
-
-    Call it within a transaction.
-    """
-    name = _base_table(name)
-    if sources is not None:
-        connection.executemany(f"DELETE FROM {name} WHERE source = ?", ((source,) for source in sources))
-    else:
-        connection.execute(f"DELETE FROM {name}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
-
-
-def count(connection: sqlite3.Connection, name: str) -> int:
-    """Number of rows of a table."""
-    counted = "coalesce(sum(length(kinds)), 0) FROM page_links" if name == "link" else f"count(*) FROM {name}"
-    return int(connection.execute(f"SELECT {counted}").fetchone()[0])
+@contextlib.contextmanager
+def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it all pages are written again; then followers see those that differ, and others keep their marks."""
+    followers = connection.execute("SELECT * FROM follower").fetchall()
+    now = "SELECT p.url_id, p.fetched, p.body_id, u.reason FROM page p JOIN url u ON u.id = p.url_id"
+    connection.execute(f"CREATE TEMP TABLE earlier AS {now.replace(' FROM', ', p.parts FROM', 1)}")
+    connection.execute("CREATE INDEX temp.earlier_page ON earlier (url_id)")
+    connection.execute("DELETE FROM follower")  # else triggers note every page
+    yield
+    connection.executemany("INSERT INTO follower VALUES (?, ?, ?)", followers)
+    connection.execute(
+        "UPDATE page SET parts = e.parts FROM temp.earlier e JOIN url u ON u.id = e.url_id WHERE e.url_id = page.url_id"
+        " AND (e.fetched, e.body_id, e.reason) IS (page.fetched, page.body_id, u.reason)"
+    )
+    before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
+    differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
+    changes.note(connection, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
+    connection.execute("DROP TABLE temp.earlier")
 
 
 def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
     """Key columns of a table; for links, which have no key, the column of the page."""
     columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
     return tuple(column for (column,) in columns) or ("source",)
-
-
-def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Deletes the rows of a table whose keys are not among these. Call it within a transaction."""
-    columns = keys_of(connection, name)
-    connection.execute("DROP TABLE IF EXISTS temp.retained")
-    connection.execute(f"CREATE TEMP TABLE retained ({', '.join(columns)}, PRIMARY KEY ({', '.join(columns)}))")
-    connection.executemany(f"INSERT OR IGNORE INTO retained VALUES ({', '.join('?' * len(columns))})", keys)
-    same = " AND ".join(f"r.{column} = t.{column}" for column in columns)
-    connection.execute(f"DELETE FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM retained r WHERE {same})")
 
 
 @contextlib.contextmanager

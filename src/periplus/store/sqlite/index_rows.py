@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -72,29 +72,3 @@ def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) 
         return np.unique(np.array(changes.after(connection, place, most)[0], np.int64))
     pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
     return np.fromiter(chain.from_iterable(pages), np.int64)
-
-
-def set_parts(connection: sqlite3.Connection, parts: Sequence[tuple[bytes | None, UrlId]]) -> None:
-    """Sets the parts of pages. Call it within a transaction."""
-    connection.executemany("UPDATE page SET parts = ? WHERE url_id = ?", parts)
-
-
-def all_evidence(connection: sqlite3.Connection) -> list[tuple[int, str, bytes]]:
-    """(site, name, data) of all evidence."""
-    return connection.execute("SELECT site_id, name, data FROM evidence").fetchall()
-
-
-def replace_evidence(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, bytes]]) -> None:
-    """Replaces all evidence. Call it within a transaction."""
-    connection.execute("DELETE FROM evidence")
-    connection.executemany("INSERT INTO evidence VALUES (?, ?, ?)", rows)
-
-
-def follow_but(connection: sqlite3.Connection, name: str, unseen: Sequence[UrlId]) -> ChangeCursor:
-    """Creates a follower that has processed all pages except `unseen`. Call it within a transaction."""
-    changes.unfollow(connection, name)
-    changes.follow(connection, name)
-    place = ChangeCursor(changes.newest(connection), None)
-    changes.set_position(connection, name, place)
-    changes.note(connection, unseen)
-    return place

@@ -25,7 +25,7 @@ from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Posi
 from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url
 from periplus.store import column_files
-from periplus.store.reader import Reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.site_rows import link_blocks, number_blocks
 from periplus.urls.canonical import url_id
@@ -75,7 +75,7 @@ class StoredInlinkIndex:
     visited: VisitColumns
     same: Same
 
-    def linking(self, reader: Reader, target: int, most: int) -> tuple[int, list[int]]:
+    def linking(self, reader: CollectionReader, target: int, most: int) -> tuple[int, list[int]]:
         """(number of pages that link to a URL, ids of up to `most` of them, greatest rank first). Includes later
         visits, but not the URL itself.
         """
@@ -95,7 +95,7 @@ class StoredInlinkIndex:
         best = np.lexsort((sources, -links.rank[sources]))[:most]
         return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
 
-    def _later_urls(self, reader: Reader) -> list[int]:
+    def _later_urls(self, reader: CollectionReader) -> list[int]:
         """Ids of URLs visited since the index was created."""
         return [
             identity
@@ -104,13 +104,13 @@ class StoredInlinkIndex:
             )
         ]
 
-    def perhaps_same(self, reader: Reader, folded_md5: bytes) -> list[int]:
+    def perhaps_same(self, reader: CollectionReader, folded_md5: bytes) -> list[int]:
         """Ids of candidate pages, which include all pages with this digest of the folded words."""
         digest = np.frombuffer(folded_md5[:8], np.int64)
         first, end = (int(np.searchsorted(self.same.digests, digest, side)[0]) for side in ("left", "right"))
         return [*self.same.pages[first:end].tolist(), *self._later_urls(reader)]
 
-    def visits_of(self, reader: Reader, url: Url) -> list[int]:
+    def visits_of(self, reader: CollectionReader, url: Url) -> list[int]:
         """Ids of the visits that requested a URL, ascending."""
         place, visited = place_of(self, url_id(url)), self.visited
         visits = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from periplus.model.tables import LINKS, Table, any_of
 from periplus.model.visit import FETCHED_REASONS
 from periplus.store.bodies import BodyCodec
-from periplus.store.reader import ROWS_AT_ONCE, Activity, Reader
+from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import contents
@@ -22,11 +22,13 @@ from periplus.store.views import select, value_of
 from periplus.values import Row
 
 if TYPE_CHECKING:
-    from periplus.model.graph import SiteArrays
+    from periplus.model.arrays import Ints
+    from periplus.model.graph import LinkRows
+    from periplus.model.web import SiteKey
 
 
-class SqliteReader(Reader):
-    """`store.reader.Reader` over a connection."""
+class SqliteReader(CollectionReader):
+    """`store.reader.CollectionReader` over a connection."""
 
     def __init__(self, connection: sqlite3.Connection, folder: Path = Path()) -> None:
         """folder: of the collection, for its size on disk."""
@@ -43,7 +45,7 @@ class SqliteReader(Reader):
     def limit_reads(self, limit_s: float) -> contextlib.AbstractContextManager[None]:
         return reading.limit_reads(self.connection, limit_s)
 
-    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+    def snapshot(self, of: str = "") -> contextlib.AbstractContextManager[None]:
         return reading.snapshot(self.connection)
 
     def activity(self, now: float) -> Activity:
@@ -56,10 +58,18 @@ class SqliteReader(Reader):
     def whole(self, table: Table) -> Iterator[Row]:
         return whole(self.connection, table)
 
-    def arrays(self) -> SiteArrays:
-        from periplus.store.sqlite.site_rows import FolderSite  # imports NumPy
+    def numbers(self, find: str, width: int) -> Iterator[Ints]:
+        from periplus.store.sqlite.site_rows import number_blocks  # imports NumPy
 
-        return FolderSite(self.connection)
+        return number_blocks(self.connection.execute(find), width)
+
+    def plan(self, *, scans: bool) -> None:
+        """Plans of SQLite depend on statements alone."""
+
+    def clicks_of(self, site: SiteKey) -> LinkRows:
+        from periplus.store.sqlite.site_rows import clicks_of  # imports NumPy
+
+        return clicks_of(self.connection, site)
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         raise NotImplementedError  # a folder stores all bodies in its database

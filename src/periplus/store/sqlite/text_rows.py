@@ -23,7 +23,7 @@ from periplus.model.page import LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts
-from periplus.store.reader import Reader
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import inlinks, site_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
@@ -203,7 +203,7 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
 
 
 def _of_one_digest(
-    rows: Iterable[tuple[Any, ...]], contents: Reader, named: frozenset[Url]
+    rows: Iterable[tuple[Any, ...]], contents: CollectionReader, named: frozenset[Url]
 ) -> Iterator[tuple[list[SameText], bool]]:
     groups: dict[str | None, list[SameText]] = {}
     bodies: dict[object, int] = {}
@@ -318,7 +318,7 @@ def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
         yield site, PageRow._make(row)  # type: ignore[misc]  # type as in the column
 
 
-def feeds(connection: sqlite3.Connection, contents: Reader) -> Iterator[tuple[Url, bytes]]:
+def feeds(connection: sqlite3.Connection, contents: CollectionReader) -> Iterator[tuple[Url, bytes]]:
     """Pages that may be feeds, with their bytes."""
     find = (
         "SELECT u.id, u.text FROM page p JOIN url u ON u.id = p.url_id"
