@@ -100,7 +100,7 @@ READERS: dict[Callable[[str], object], str] = {
     lambda text: list(urls(text)): "url(| url( url(' @import' /* /**/@import url(\\\\ image-set(",
     lambda text: decode(text.encode("latin-1", "replace"), "", "text/html"): "\xe8\xe9| <meta|a=\" <meta|'\" <meta|content='charset' \x1b$B!! +AGE-",
     lambda text: fragment_verdict(":~:text=" + text[: len(text) // 100] + "c", frozenset(), text=text): "a a-,b, b",
-    lambda text: fragment_verdict(":~:" + text[:2000], frozenset(), text="a" * len(text)): "text=zz& text=p-,a,b,-s&",
+    lambda text: fragment_verdict(":~:" + text[:60], frozenset(), text="a" * len(text)): "text=zz& text=p-,a,b,-s&",
     lambda text: mailto_problem("mailto:" + text): "@ a@b.c, a. \\\\ to=a@b.c&",
     address: "a/ ../ a=1& ?sid=1& %41 a. xn--a. @ 1 a-b_c. \xe9 [ :",
     query: "( a|OR| \" - title: a*| )",

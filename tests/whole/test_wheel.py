@@ -101,8 +101,9 @@ def test_the_wheel_is_built_from_the_sdist_and_has_every_file_of_the_packages(di
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
     sources = {
         str(path.relative_to(ROOT / "src"))
-        for package in ("periplus", "periplus_agents", "periplus_demo", "periplus_notices", "periplus_spark")
-        for path in (ROOT / "src" / package).rglob("*")
+        for package in (ROOT / "src").glob("periplus*")
+        if package.suffix != ".egg-info"
+        for path in package.rglob("*")
         if path.is_file() and path.suffix not in (".pyc", ".so")
     }
     compiled = {name.removesuffix(".pxd") + SUFFIX for name in sources if name.endswith(".pxd")}

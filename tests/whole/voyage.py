@@ -22,7 +22,7 @@ from periplus.urls.canonical import canonical
 from testweb import Server
 
 TESTS = Path(__file__).parent.parent
-QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see conftest.py
+QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see quick_hosts.py
     "allow_private": True,
     "delay_s": 0.02,
     "retry_wait_s": 0.05,

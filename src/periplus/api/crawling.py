@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from periplus.acquire.archived import ArchivePlace, ArchiveSource, ArchiveTransport, FileSource, ServerSource, place_of
 from periplus.acquire.cdx import ANSWER_S
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
@@ -31,6 +31,7 @@ from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
+from periplus.features import service
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
@@ -52,7 +53,6 @@ from periplus.values import Pairs, frozen
 
 if TYPE_CHECKING:
     from periplus.acquire.login import Login
-    from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
 
@@ -380,18 +380,16 @@ def settings_of_past(settings: Settings) -> Settings:
     return dataclasses.replace(settings, politeness=free)
 
 
-def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRendering | None:
+def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRenderer | None:
     """The page renderer, or None if rendering is off.
 
     logins: their origins are not served to pages of other origins. Raises UsageError without a browser.
     """
     if settings.rendering.render == "never":
         return None
-    from periplus.acquire.browser import browser_program  # both imported only when pages are rendered
-    from periplus.acquire.rendered import PageRendering
-
     closed = {origin: login.origins for login in logins for origin in login.origins}
-    return PageRendering(browser_program(settings.rendering.browser), settings, clock, closed)
+    renderer: PageRenderer = service("rendering")(settings, clock, closed)
+    return renderer
 
 
 def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
