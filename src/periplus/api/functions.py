@@ -18,7 +18,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
