@@ -14,7 +14,6 @@ from periplus.model.ports import CrawlHome
 from periplus.model.tables import Table
 from periplus.settings import SUFFIX, Settings
 from periplus.store.postgres.address import address_of, is_address
-from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
@@ -31,6 +30,8 @@ def home_of(place: Path | str) -> CrawlHome:
     Raises UsageError for an invalid address, or if the extra that it needs is not installed.
     """
     if isinstance(place, Path):
+        from periplus.store.sqlite.frontier import FolderHome  # readers of a folder do without it
+
         return FolderHome(place)
     with extra_needed():
         from periplus.store.postgres.frontier import DatabaseHome
