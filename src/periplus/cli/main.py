@@ -238,6 +238,9 @@ class _Commands(click.Group):
                 return _flush(super().invoke(ctx))
         except click.ClickException as error:
             error.message = without_secrets(error.message)  # type: ignore[misc]  # final in subclasses
+            group = error.ctx.command if isinstance(error, click.NoSuchOption) and error.ctx else None
+            if isinstance(group, click.Group) and group.commands:
+                error.message += f" Options follow one of its commands: {', '.join(group.commands)}."  # type: ignore[misc]
             raise
         except PeriplusError as error:
             click.echo(f"periplus: {without_secrets(str(error))}", err=True)
