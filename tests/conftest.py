@@ -12,7 +12,12 @@ os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="periplus-run-")
 
 
 def pytest_collection_modifyitems(items):
-    """Marks tests that use a browser, and skips them where there is none."""
+    """Marks tests that use a browser, and skips them where there is none.
+
+    Processes that share the work begin with the longest tests, so that neither waits for the other in the end.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path.parent.name != "whole")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")

@@ -100,7 +100,7 @@ class Server:
         """SIGINT: a clean stop that does not wait for clients. SIGKILL: as in a crash of the machine."""
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(60)
+            self.process.wait(START_LIMIT_S)
             self.process = None
 
     def close(self):

@@ -31,6 +31,7 @@ from periplus.model.web import Origin, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import origin_of
+from periplus.values import frozen
 from periplus_browser.chromium import Chromium
 
 log = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ class RenderJob:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderResult:
     """The result of a job. rendering None: it failed, `why` is the reason. leads_to: URL that a script navigated to."""
 

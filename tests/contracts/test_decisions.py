@@ -275,10 +275,10 @@ def test_processes_with_the_same_cache_wait_for_each_other(there: str) -> None:
     with editing(there) as folder:
         thread = threading.Thread(target=other)
         thread.start()
-        assert waiting.wait(30)
+        assert waiting.wait(300)
         mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
         assert not marked.is_set()
-    thread.join(30)
+    thread.join(300)
     assert set(marks_in(folder_of(there))) == {"e.org", "other.org"}
 
 

@@ -314,7 +314,7 @@ def test_a_missing_or_foreign_index_is_rebuilt(folder, tmp_path, harm):
 def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     folder = tmp_path / "c.periplus"
     results = []
-    monkeypatch.setattr(searching, "INDEX_WAIT_S", 60.0)
+    monkeypatch.setattr(searching, "INDEX_WAIT_S", 600.0)
 
     def look(progress):
         if progress.counts.fetched > 5 and not results:

@@ -89,6 +89,7 @@ from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, is_named, origin_of
+from periplus.values import frozen
 
 log = logging.getLogger(__name__)
 _BUG_FAILURE = Failed(Cause.BUG)
@@ -122,7 +123,7 @@ class _Choice:
     is_done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerDeps:
     """The dependencies of a worker."""
 

@@ -78,7 +78,7 @@ def delete(
     """
     with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
-        for file in (column_files.STORIES, portal_rows.ENTRIES):  # caches that name pages
+        for file in (column_files.STORIES, column_files.ISSUES, portal_rows.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)

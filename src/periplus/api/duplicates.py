@@ -154,7 +154,7 @@ class _Contents:
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
         """Contents in the order of the ids."""
-        pages = text_rows.pages_of(self._connection, ids)
+        pages = text_rows.contender_texts(self._connection, ids)
         while batch := list(islice(pages, AT_ONCE)):
             for page, parts in zip(batch, self._marks.of(batch), strict=True):
                 if page.parts is None:
@@ -163,7 +163,7 @@ class _Contents:
 
     def again(self, url_id: UrlId) -> str:
         """Content of a page that `of` has already returned."""
-        page = next(text_rows.pages_of(self._connection, [url_id]))
+        page = next(text_rows.contender_texts(self._connection, [url_id]))
         return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
 
 

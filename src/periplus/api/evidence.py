@@ -6,13 +6,11 @@ last URL applies to the first. The rules for verdicts are in `analyse.verdicts`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from periplus.analyse.duplicates import shingles
-from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.verdicts import (
     PROBE_WORDS,
     TEXT_CHARS,
@@ -128,6 +126,7 @@ class UrlEvidence:
         """
         self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
+        self._ids = urls.ids.data  # its items are integers of Python, which compare fast
         self._traces: dict[int, _Trace] = {}
         for row in checks.check_visits(connection):
             self._trace(url_id(row.url), row.url).add(row)
@@ -154,7 +153,8 @@ class UrlEvidence:
 
     def place(self, url: int) -> int:
         """Index of the URL in the columns; -1 if only checks know it."""
-        return int(places_in_sorted(self._urls.ids, np.array([url], np.int64))[0])
+        place = bisect_left(self._ids, url)
+        return place if place < len(self._ids) and self._ids[place] == url else -1
 
     def text(self, url: int) -> Url:
         trace, place = self._traces.get(url), self.place(url)
@@ -214,6 +214,10 @@ class UrlEvidence:
 
     def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
         """Verdict on a URL. looks_missing: reasons for suspected soft 404s, by id."""
+        if url not in self._traces and url not in self._moved and url not in looks_missing:
+            place, reason = self.place(url), self.crawl_reason(url)  # as most links to other sites
+            if reason not in _HOST_REASONS and (place < 0 or not self._urls.statuses[place]):
+                return judge(Evidence(reason), spacing_s=0.0)
         way = self.way(url)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)

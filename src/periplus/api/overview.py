@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
@@ -59,12 +60,15 @@ class RunChanges:
 
 @frozen
 class Overview:
-    """history: oldest run first. changes: None with only one run, or for a large collection."""
+    """history: oldest run first. changes: None with only one run, or for a large collection. with_errors: number of
+    pages with an error by host (`e.org/`) and by first folder (`e.org/docs/`).
+    """
 
     faults: FaultSums
     history: tuple[TrendPoint, ...]
     changes: RunChanges | None
     grades: tuple[FieldGrade, ...] = ()  # by field
+    with_errors: Mapping[str, int] = field(default_factory=dict)
 
 
 def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
@@ -85,6 +89,12 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
         for fault in first_to_repair(faults, REPAIR)
     )
     return FaultSums({severity: counts[severity] for severity in Severity}, tuple(sums), repair)
+
+
+def count_by_folder(urls: Iterable[str]) -> Counter[str]:
+    """Number of URLs by host (`e.org/`) and by first folder (`e.org/docs/`)."""
+    parts = (url.partition("?")[0].split("/")[2:-1] for url in urls)
+    return Counter("/".join(path[:end]) + "/" for path in parts for end in range(1, min(len(path), 2) + 1))
 
 
 def last_changes(folder: Path) -> RunChanges | None:

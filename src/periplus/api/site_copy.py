@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -27,6 +26,7 @@ from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
+from periplus.values import frozen
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
@@ -35,7 +35,7 @@ OWN = ("index.html", "not-kept.html", "not-kept.csv")
 ROWS_MOST = 5_000  # rows in not-kept.html that a browser can display
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteCopy:
     """Result of an export. parts: styles, scripts, pictures and other files; not_kept: URLs of its hosts without files;
     with_scripts: pages in which scripts may run.

@@ -133,12 +133,12 @@ def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[l
 
 
 def _radii(weight: Floats) -> Floats:
-    """Areas by weight; one outlier does not shrink the rest."""
+    """Areas by weight; one outlier does not shrink the rest, and circles of equal weight do not overlap."""
     if not len(weight):
         return weight
     high = max(float(np.quantile(weight, 0.99)), 1e-30)
     radii: Floats = LEAST_R + (MOST_R - LEAST_R) * np.sqrt(np.minimum(weight / high, 1.0))
-    return radii
+    return np.minimum(radii, radii * STEP / 2 / float(np.median(radii)))
 
 
 def _leading_links(graph: LinkGraph, place: Ints) -> Ints:

@@ -299,7 +299,7 @@ class PageBlocks(NamedTuple):
         return date.when if date else self.last_modified or self.fetched
 
 
-def pages_statement(dialect: Dialect) -> str:
+def pages_statement(dialect: Dialect, which: str = HAS_PAGE) -> str:
     """SELECT statement of the current pages, for `page_of`; conditions can be appended."""
     return (
         "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
@@ -307,7 +307,7 @@ def pages_statement(dialect: Dialect) -> str:
         " p.author, p.date_published, p.date_modified"
         f" FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
         f" JOIN host h ON {dialect.beside('h', 'u')}h.id = u.host_id"
-        f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {HAS_PAGE}"
+        f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {which}"
     )
 
 

@@ -15,7 +15,7 @@ import ipaddress
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError, UsageError
 from periplus.ui.users import Role, Users
+from periplus.values import frozen
 
 COOKIE = "periplus"
 LOGIN = "/login"
@@ -54,7 +55,7 @@ class RoleError(UsageError):
     """A user's role does not let them do this."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Locks:
     """Secrets and names of the server.
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.children import process_lives
@@ -20,6 +19,7 @@ from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
 from periplus.store.sqlite import schema
 from periplus.urls.user_patterns import user_pattern
+from periplus.values import frozen
 
 # Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
 # gives several statements the same one.
@@ -316,7 +316,7 @@ _PRAGMAS = frozenset(
 _DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """Result of a query. columns: names; rows: streamed, bytes as hexadecimal text."""
 

@@ -32,13 +32,15 @@ from periplus.store.sqlite.site_rows import IS_COPY, LinkBlock
 
 BLOCK_ROWS = 100  # rows with packed texts fetched at a time: about 1 MB
 _PAGES = pages_statement(SQLITE)
+_OR_COPY = f"({HAS_PAGE} OR {IS_COPY})"
+_PAGES_AND_COPIES = pages_statement(SQLITE, _OR_COPY)
 
 
-def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
+def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId], statement: str = _PAGES) -> Iterator[PageBlocks]:
     """Current pages among the URLs, in the order given."""
     contents = Contents(connection)
     for url_id in ids:
-        row = connection.execute(_PAGES + " AND p.url_id = ?", (url_id,)).fetchone()
+        row = connection.execute(statement + " AND p.url_id = ?", (url_id,)).fetchone()
         if row is not None:
             yield page_of(row, contents.codec)
 
@@ -197,8 +199,13 @@ def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most
 # Duplicates are found by digest and confirmed by comparing the texts if they are stored.
 
 _FAR = 1 << 30  # instead of a depth: no link leads there
-_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE ({HAS_PAGE} OR {IS_COPY})"
+_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {_OR_COPY}"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
+
+
+def contender_texts(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
+    """Pages that `contenders` returns, in the order of the ids."""
+    return pages_of(connection, ids, _PAGES_AND_COPIES)
 
 
 def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
