@@ -208,7 +208,7 @@ def test_types_of_other_vocabularies_have_no_requirements():
         assert lacks(script({**context, "@type": "Product", "price": "a lot"})) == dict.fromkeys(
             ("structured-incomplete", "structured-sparse", "structured-value"), ()
         )
-    assert lacks('<div itemscope itemtype="https://other.example/Product"><b itemprop=x>y</b></div>') == ((), (), ())
+    assert not any(lacks('<div itemscope itemtype="https://other.example/Product"><b itemprop=x>y</b></div>').values())
     assert lacks("<div itemscope itemtype='https://schema.org/Recipe'></div>")["structured-incomplete"] == (
         "Recipe without name, image",
     )
