@@ -199,8 +199,8 @@ def empty_collection():
 
     It is a schema: creating a schema takes 40 ms, a database a second.
     """
+    from periplus.store.database_address import address_of
     from periplus.store.postgres import schema
-    from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import connect
 
     need_server()

@@ -34,7 +34,7 @@ from periplus.model.web import Url
 from periplus.present.text import health_lines
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, FetchLimits, Identity
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import reading, schema
 from periplus.urls.canonical import canonical
 from periplus.values import Place

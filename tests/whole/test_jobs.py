@@ -30,9 +30,9 @@ from periplus.jobs.runner import opened_queue
 from periplus.model.job import Job, JobState
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
+from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres import connection
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue

@@ -15,8 +15,8 @@ from voyage import command, flags_for, served_apart, told, told_apart, until
 from interface import COMMANDS, client
 from periplus.masking import without_secrets
 from periplus.model.job import JobOrder
+from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue

@@ -35,7 +35,7 @@ from periplus.features import service
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
-from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
+from periplus.model.ports import CHECK, Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
@@ -44,7 +44,6 @@ from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
-from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of

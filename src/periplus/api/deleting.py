@@ -17,8 +17,9 @@ from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
 from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, listing, portal_rows, reading, runs, schema
+from periplus.store.sqlite import changes, deletion, portal_rows, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
 from periplus.values import Place, frozen
@@ -46,7 +47,7 @@ def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
     if not pages:
         return ()
     with reading.open_reader(folder) as connection:
-        urls = tuple(dict.fromkeys(listing.resolve_url(connection, text) for text in pages))
+        urls = tuple(dict.fromkeys(SqliteReader(connection).resolve_url(text) for text in pages))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):

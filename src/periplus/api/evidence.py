@@ -31,8 +31,10 @@ from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import checks, reading, site_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
@@ -136,7 +138,7 @@ class UrlEvidence:
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
         # for URLs that a check marked as dead: the crawl's own reason; all others still have it
         self._crawled_as = checks.crawled_as(connection)
-        moved = site_rows.redirects(connection)
+        moved = all_redirects(SqliteReader(connection))
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
 
     def _trace(self, url: int, text: Url) -> _Trace:
@@ -279,7 +281,7 @@ class MissingPages:
     notes: Sequence[str] = ()  # no page is skipped
 
     def __init__(self, connection: reading.Connection, seen: UrlEvidence, site: SiteKey) -> None:
-        self._seen, self._contents = seen, Contents(connection)
+        self._seen, self._contents = seen, SqliteReader(connection)
         self._looks = checks.looks(connection)
         self._habits = _habits(connection, seen, self._looks, site)
         self._missing: dict[int, str] = {}
@@ -324,7 +326,7 @@ def _habits(
         for page in (site_rows.page_texts(connection, site) if probes else ())
         if _is_home(url := seen.text(page.url_id)) and host_key(url) in probes
     }
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     return {
         host: HostHabits(looks_there, _page_look(seen, homes[host], contents) if host in homes else None)
         for host, looks_there in probes.items()
@@ -336,7 +338,7 @@ def _is_home(url: Url) -> bool:
 
 
 def _own_look(
-    contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
+    contents: CollectionReader, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
 ) -> PageProbe | None:
     """The page for `looks_missing`, or None if title and length alone rule out a soft 404."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
@@ -358,7 +360,7 @@ def _may_be_alike(text_chars: int, url: Url, probe: PageProbe) -> bool:
     return low * chars <= text_chars <= high * chars + times * len(url)
 
 
-def _page_look(seen: UrlEvidence, page: PageTexts, contents: Contents) -> PageProbe:
+def _page_look(seen: UrlEvidence, page: PageTexts, contents: CollectionReader) -> PageProbe:
     text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
     return PageProbe(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
-from periplus.api.homes import folder_of, rows_of
+from periplus.api.homes import folder_of, open_reader
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
@@ -24,7 +24,6 @@ from periplus.model.tables import (
     with_segments,
 )
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
 from periplus.values import Place, Row, frozen
@@ -99,20 +98,17 @@ def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks:
 @contextlib.contextmanager
 def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED_DATA.name:
-        from periplus.api.homes import pages_of
-
-        with pages_of(place) as pages:
-            yield TableRows(STRUCTURED_DATA, _structured_rows(pages))
+        with open_reader(place) as reader, reader.snapshot():
+            yield TableRows(STRUCTURED_DATA, _structured_rows(reader.stored_pages()))
         return
     exported = exported_table(name, ranks=ranks)
-    if is_address(str(place)):
-        if exported not in (RANKED_PAGES, CHAINS, ISSUES):
-            with rows_of(str(place), exported) as rows:
-                yield TableRows(exported, rows)
-            return
-        place = folder_of(place)
-    with reading.moment(Path(place)) as connection:
-        yield TableRows(exported, _rows(connection, Path(place), exported))
+    if exported not in (RANKED_PAGES, CHAINS, ISSUES):
+        with open_reader(place) as reader, reader.snapshot():
+            yield TableRows(exported, reader.whole(exported))
+        return
+    folder = folder_of(place)
+    with reading.moment(folder) as connection:
+        yield TableRows(exported, _rows(connection, folder, exported))
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
@@ -147,26 +143,22 @@ def exported_columns(place: Place, name: str, *, ranks: bool = True) -> tuple[Co
 
 
 def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[Row]:
-    from periplus.store.sqlite.listing import whole
-
     if exported is RANKED_PAGES:
         return _ranked_pages(connection)
     if exported is CHAINS:
         return _chains(connection)
-    if exported is ISSUES:
-        return issue_rows(connection, folder)
-    return whole(connection, exported)
+    return issue_rows(connection, folder)
 
 
 def _chains(connection: reading.Connection) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
     from periplus.store.sqlite.analysis_rows import redirect_hops
-    from periplus.store.sqlite.listing import statuses_of, text_of
+    from periplus.store.sqlite.listing import SqliteReader, statuses_of
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
     for row in chain_rows(hops, statuses_of(connection, ends)):
-        yield row.chain_id, row.order, text_of(connection, row.url_id), row.status, row.role.value
+        yield row.chain_id, row.order, SqliteReader(connection).text_of(row.url_id), row.status, row.role.value
 
 
 def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
@@ -184,12 +176,12 @@ def _ends(connection: reading.Connection) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
     from periplus.store.sqlite.analysis_rows import redirect_hops
-    from periplus.store.sqlite.listing import text_of
+    from periplus.store.sqlite.listing import SqliteReader
 
     hops = RedirectColumns(*redirect_hops(connection))
     chains = chain_ends(hops)
     rows = zip(hops.sources.tolist(), chains.ends.tolist(), chains.loops.tolist(), strict=True)
-    return {source: None if loop else text_of(connection, end) for source, end, loop in rows}
+    return {source: None if loop else SqliteReader(connection).text_of(end) for source, end, loop in rows}
 
 
 class _Ranks:
@@ -227,8 +219,9 @@ def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
     from periplus.api.positions import locate_issues
+    from periplus.store.sqlite.listing import SqliteReader
 
-    yield from audit.issue_rows(locate_issues(connection, issues_of_sites(connection, folder)))
+    yield from audit.issue_rows(locate_issues(SqliteReader(connection), issues_of_sites(connection, folder)))
 
 
 def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:

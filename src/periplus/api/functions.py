@@ -18,7 +18,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
@@ -139,7 +139,7 @@ def check(  # noqa: PLR0913 - the options of a check
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.kept_issues import located_issues
+    from periplus.api.positions import located_issues
 
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:

@@ -9,12 +9,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from periplus.errors import NoCollection, StoreError
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
-from periplus.model.tables import Table
 from periplus.settings import SUFFIX, Settings
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.frontier import FolderHome
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
@@ -22,8 +24,6 @@ from periplus.values import Place
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
-    from periplus.model.graph import SiteReader
-    from periplus.store.moving import PageBody
 
 
 def home_of(place: Place) -> CrawlHome:
@@ -36,6 +36,39 @@ def home_of(place: Place) -> CrawlHome:
     with extra_needed():
         from periplus.store.postgres.frontier import DatabaseHome
     return DatabaseHome(address_of(place))
+
+
+@contextlib.contextmanager
+def open_reader(place: Place, limit_s: float = 0.0) -> Iterator[CollectionReader]:
+    """Opens a collection in a folder or a database for reading, and closes it at the end. limit_s: see `limit_reads`.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    with contextlib.closing(reader_of(place)) as reader, reader.limit_reads(limit_s):
+        yield reader
+
+
+def reader_of(place: Place) -> CollectionReader:
+    """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
+    if isinstance(place, Path) or not is_address(place):
+        return SqliteReader.of(Path(place))
+    with extra_needed():
+        from periplus.store.postgres.table_rows import PostgresReader
+    return PostgresReader(address_of(place))
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
+    before its first page. An unreadable collection counts as used.
+    """
+    try:
+        with open_reader(folder) as reader:
+            used = reader.note("survey") or reader.statements.rows("SELECT 1 FROM page LIMIT 1")
+            return not (used or reader.activity(now).is_running)
+    except NoCollection:
+        return True
+    except StoreError:  # the command that reads it reports the error
+        return False
 
 
 def name_of(place: Place) -> str:
@@ -126,22 +159,21 @@ def editing(place: Place) -> Iterator[Path]:
         yield folder
 
 
-def whole_of(place: Place, moment: str = "") -> AbstractContextManager[WholeRows]:
-    """Snapshot of a whole collection for a dataset; moment: name of a snapshot exported by another process.
+@contextlib.contextmanager
+def whole_of(place: Place, moment: str = "") -> Iterator[WholeRows]:
+    """Opens a snapshot of a collection for a dataset. moment: name of a snapshot exported by another process.
 
-    Raises as `home_of`, and NoCollection, StoreError.
+    Raises as `open_reader`.
     """
-    if isinstance(place, Path):
-        from periplus.store.sqlite import analysis_rows
+    from periplus.store.datasets import StoredRows  # imports NumPy
 
-        return analysis_rows.whole(place)
-    with extra_needed():
-        from periplus.store.postgres import analysis_rows as stored_results
-    return stored_results.whole(address_of(place), moment)
+    with open_reader(place) as reader, reader.snapshot(moment):
+        yield StoredRows(reader)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `whole_of`."""
+    """Store for results of engines, within one transaction. Raises as `home_of`,
+    and NoCollection, StoreError."""
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
 
@@ -149,39 +181,6 @@ def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
     with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
-
-
-def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
-    """Reader of sites of a collection in a database. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import site_reader
-    return site_reader(address_of(store))
-
-
-def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
-    """Rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import table_rows
-    return table_rows(address_of(store), table)
-
-
-@contextlib.contextmanager
-def pages_of(place: Place) -> Iterator[Iterator[PageBody]]:
-    """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
-    if isinstance(place, Path):
-        from periplus.store.sqlite import copying, reading
-
-        with reading.moment(place) as connection:
-            yield copying.pages_out(connection)
-        return
-    with extra_needed():
-        from periplus.store.postgres import copying as stored_pages
-        from periplus.store.postgres.table_rows import moment, place_of_segments
-    from periplus.store.segments import SegmentReader, object_storage
-
-    with moment(address_of(place)) as database:
-        segments = place_of_segments(database)
-        yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:

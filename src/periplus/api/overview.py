@@ -10,12 +10,11 @@ from pathlib import Path
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
 BROKEN_LINK = "broken-link"
@@ -99,8 +98,8 @@ def count_by_folder(urls: Iterable[str]) -> Counter[str]:
 
 def last_changes(folder: Path) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with reading.open_reader(folder) as connection:
-        if stored_tables.count_urls(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+    with open_reader(folder) as reader:
+        if reader.count_urls() > COMPARED_URLS or len(reader.runs()) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))

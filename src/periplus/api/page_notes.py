@@ -30,7 +30,7 @@ from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.store.sqlite import page_notes, reading, schema
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
@@ -86,7 +86,7 @@ def take_notes(folder: Path) -> None:
 def _inspect(
     connection: reading.Connection, lot: list[page_notes.PageWithoutNotes]
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     for page in lot:
         body = contents.body(UrlId(page.url_id)) or b""
         text, _ = decode(body, page.charset, page.media_type)

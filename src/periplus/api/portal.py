@@ -39,7 +39,8 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal import picture_type, portal_files
 from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
-from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
+from periplus.store.sqlite import portal_rows, reading, runs, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Watch, frozen
 
@@ -143,7 +144,7 @@ def relevance_of(
     """
     judge = judge_of(folder, topic)
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
-    pages = text_rows.pages_of(connection, ids)
+    pages = SqliteReader(connection).page_blocks(ids)
     scores: dict[Url, float] = {}
     while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
         scores |= zip(
@@ -572,7 +573,7 @@ def decide(place: Place, portal: Portal, verb: str, subjects: Sequence[str], now
     """
     with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
-        sites = set(site_rows.site_names(connection).values())
+        sites = set(SqliteReader(connection).site_names().values())
         names = [_subject(verb, subject, keys, sites) for subject in subjects]
         for name, of_site in names:
             portal_rows.decide(connection, portal.name, name, VERBS[verb][of_site], of_site, now)

@@ -24,8 +24,9 @@ from periplus.model.story import Entry, Provenance, Story
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import portal_rows, reading, text_rows
+from periplus.store.sqlite import portal_rows, reading
 from periplus.store.sqlite.inlinks import moment_of
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
 VERSION = 1  # of the cache file and of the code that computes its contents
@@ -101,7 +102,7 @@ class _Describing:
     def description(self, story: Story) -> Description:
         ids = [UrlId(url_id(page.url)) for page in story.pages]
         titles = {page.url: page.title for page in story.pages}  # site names are no keywords
-        rows = text_rows.pages_of(self._connection, ids[:PAGES_READ])
+        rows = SqliteReader(self._connection).page_blocks(ids[:PAGES_READ])
         pages = [page._replace(title=titles[page.url]) for page in rows]
         sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
         copies = {story.pages[later].url for later, _, share in story.near if share >= COPY} | {story.pages[0].url}
@@ -118,7 +119,7 @@ class _Describing:
     def _frame(self, site: int) -> frozenset[str]:
         """Texts that the pages of a site repeat."""
         if site not in self._frames:
-            pages = text_rows.pages_of_site(self._connection, site, FRAME_PAGES)
+            pages = SqliteReader(self._connection).site_blocks(site, FRAME_PAGES)
             self._frames[site] = frame_texts([page.blocks.texts() for page in pages])
         return self._frames[site]
 

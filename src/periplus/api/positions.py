@@ -1,23 +1,34 @@
-"""Finds the line and column of issues in the stored sources of their pages."""
+"""Finds the line and column of issues in the stored sources of their pages, and keeps the issues of the last audit
+beside a collection, so that the next command reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import IssueTable, format_issues
+from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, format_issues, texts
 from periplus.analyse.linkgraph import sort_distinct
+from periplus.api.audit import issues_of
+from periplus.api.homes import open_reader
+from periplus.api.page_notes import take_notes
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
-from periplus.model.audit import Issue
+from periplus.model.arrays import Unsigned8
+from periplus.model.audit import Issue, Severity
 from periplus.model.web import Url
-from periplus.store.sqlite import page_rows, reading
-from periplus.store.sqlite.page_rows import Contents
+from periplus.settings import Settings
+from periplus.store import column_files
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
@@ -26,19 +37,22 @@ WHOLE_PAGE_CODES = HEADER_CODES | {
     "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
 POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
+KEPT_VERSION = 1  # of the file of issues
+_TEXTS = ("words", "anchors")
+_PLACES = ("pages", "related", "ends")
 _PAGES = 10_000  # pages per batch of issues in memory; each page is read once
 
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
     """Like `locate_issues`, for a collection's folder."""
-    with reading.open_reader(folder) as connection:
-        return locate_issues(connection, issues)
+    with open_reader(folder) as reader:
+        return locate_issues(reader, issues)
 
 
 def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """Like `with_positions`, for a collection's folder."""
-    with reading.open_reader(folder) as connection:
-        return list(with_positions(connection, issues))
+    with open_reader(folder) as reader:
+        return list(with_positions(reader, issues))
 
 
 def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
@@ -55,7 +69,7 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
         yield tuple(values)
 
 
-def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTable:
+def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
     """All issues, with line and column where they can be found in the stored page. Bounded memory."""
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
     sorted_kinds = [
@@ -70,22 +84,21 @@ def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTa
             for kind, order in sorted_kinds
         ]
         words = chain.from_iterable(format_issues(kind.rows(rows), issues.url) for kind, rows in spans)
-        done = with_positions(connection, words)
+        done = with_positions(reader, words)
         for kind, rows in spans:
             for row, issue in zip(rows.tolist(), islice(done, len(rows)), strict=True):
                 kind.lines[row], kind.columns[row] = issue.line, issue.column
     return issues.of(kinds)
 
 
-def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> Iterator[Issue]:
+def with_positions(reader: CollectionReader, issues: Iterable[Issue]) -> Iterator[Issue]:
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
         if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
-    contents = Contents(connection)
     for url, places in by_page.items():
-        source = _source(connection, contents, Url(url))
+        source = _source(reader, Url(url))
         if source is None:
             continue
         own = [block[place] for place in places]
@@ -95,6 +108,83 @@ def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> I
     yield from block
 
 
-def _source(connection: reading.Connection, contents: Contents, url: Url) -> PageSource | None:
-    read_as, body = page_rows.read_as(connection, url_id(url)), contents.body(url_id(url))
+def _source(reader: CollectionReader, url: Url) -> PageSource | None:
+    read_as, body = reader.read_as(url_id(url)), reader.body(url_id(url))
     return PageSource(url, body, *read_as) if read_as and body else None
+
+
+def located_issues(
+    folder: Path,
+    settings: Settings,
+    site: str = "",
+    *,
+    fragments: bool = True,
+    near: bool | None = None,
+    note: Callable[[str], object] = lambda sentence: None,
+) -> IssueTable:
+    """As `audit.issues_of`, with lines and columns. An unchanged collection is not audited again. Raises UsageError."""
+
+    def key_now() -> str:
+        return repr((_state(folder), settings.auditing, site, fragments, near))
+
+    take_notes(folder)
+    key = key_now()
+    file = folder / column_files.ISSUES
+    if (stored := column_files.open_columns(file, KEPT_VERSION)) and stored.head["key"] == key:
+        with contextlib.suppress(ValueError, KeyError):  # written by another version, or damaged
+            table = _table_of(stored)
+            for sentence in stored.head["notes"]:
+                note(sentence)
+            return table
+    notes = list[str]()
+
+    def take(sentence: str) -> None:
+        notes.append(sentence)
+        note(sentence)
+
+    table = looked_up(folder, issues_of(folder, settings, site, fragments=fragments, near=near, note=take))
+    if key_now() == key:
+        with contextlib.suppress(OSError):  # a folder that cannot be written
+            _keep(file, key, notes, table)
+    return table
+
+
+def _state(folder: Path) -> list[tuple[int, int, int]]:
+    """Changes whenever anything is written to the collection: (inode, size, time in ns) of its database's files."""
+    files = [folder / schema.DATABASE, folder / f"{schema.DATABASE}-wal"]
+    states = [file.stat() for file in files if file.exists()]
+    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states if state.st_size]
+
+
+def _keep(file: Path, key: str, notes: list[str], table: IssueTable) -> None:
+    """Writes the issues, with the URLs that they name only."""
+    kinds = [(kind.kind.code, kind.severity.value, kind.limit, len(kind)) for kind in table.kinds]
+    columns: dict[str, NDArray[Any]] = dict.fromkeys(COLUMNS, np.zeros(0, np.int64))
+    if table.kinds:
+        columns = {name: np.concatenate([getattr(kind, name) for kind in table.kinds]) for name in COLUMNS}
+    used = sort_distinct(np.concatenate([columns[name] for name in _PLACES]))
+    used = used[used >= 0]
+    for name in _PLACES:
+        columns[name] = np.where(columns[name] < 0, columns[name], np.searchsorted(used, columns[name]))
+    columns |= {name: _pack(columns[name].tolist()) for name in _TEXTS}
+    columns |= {"ids": table.ids[used], "url": _pack([table.url[place] for place in used.tolist()])}
+    column_files.write(file, KEPT_VERSION, {"key": key, "notes": notes, "kinds": kinds}, columns)
+
+
+def _table_of(stored: column_files.ColumnFile) -> IssueTable:
+    count = len(stored.columns["lines"])
+    columns = stored.columns | {name: texts(_unpack(stored.columns[name]), count) for name in _TEXTS}
+    kinds, start = list[KindIssues](), 0
+    for code, severity, limit, count in stored.head["kinds"]:
+        own = {name: columns[name][start : start + count] for name in COLUMNS}
+        kinds.append(KindIssues(issue_kinds()[code], Severity(severity), limit, **own))
+        start += count
+    return IssueTable(tuple(kinds), [Url(text) for text in _unpack(columns["url"])], columns["ids"])
+
+
+def _pack(texts: Iterable[str]) -> Unsigned8:
+    return np.frombuffer("".join(f"{text}\0" for text in texts).encode("utf-8", "surrogatepass"), np.uint8)
+
+
+def _unpack(column: Unsigned8) -> list[str]:
+    return column.tobytes().decode("utf-8", "surrogatepass").split("\0")[:-1]

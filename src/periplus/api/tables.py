@@ -20,6 +20,7 @@ from periplus.api.audit import issue_rows, seen_since
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
+from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.portal import review_of
@@ -295,8 +296,8 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with reading.open_reader(folder, READ_S) as connection:
-                return segments_of(connection, rules)
+            with open_reader(folder, READ_S) as reader:
+                return segments_of(reader, rules)
 
         return self._segments.get_or_make(_version(folder), make)
 

@@ -21,7 +21,8 @@ from periplus.model.topic import Example, Method, PageJudgement, Topic
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading, schema, text_rows
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import Place, Watch
@@ -116,7 +117,7 @@ def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlock
     connection = reading.connect(collection.folder)
     try:
         with reading.reading():
-            yield from text_rows.pages_of(connection, ids)
+            yield from SqliteReader(connection).page_blocks(ids)
     finally:
         connection.close()
 

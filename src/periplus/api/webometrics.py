@@ -57,7 +57,9 @@ from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.schedule.survey import ITEMS
 from periplus.settings import Settings, as_values, nearest
-from periplus.store.sqlite import reading, runs, schema, site_rows, survey
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.sqlite import reading, runs, schema, survey
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
@@ -120,7 +122,7 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
         urls = survey.every_url(connection)
-        links, redirects = survey.hyperlinks(connection), site_rows.redirects(connection)
+        links, redirects = survey.hyperlinks(connection), all_redirects(SqliteReader(connection))
         contents, asked = survey.contents(connection), survey.fetch_order(connection)
         marks = schema.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)

@@ -194,7 +194,8 @@ def _clear_store(store: str) -> None:
     from periplus.api.database import DatabaseCollection, clear
 
     try:
-        status = DatabaseCollection(store).status()
+        with DatabaseCollection(store) as stored:
+            status = stored.status()
     except NoCollection:
         return
     if status.runs:

@@ -151,7 +151,8 @@ def _remove(place: Place, name: str, *, yes: bool, dry_run: bool) -> None:
     from periplus.present.wording import count_of, size
 
     if isinstance(place, str):
-        status = database.DatabaseCollection(place).status()
+        with database.DatabaseCollection(place) as stored:
+            status = stored.status()
         click.echo(f"All of {status.store} goes, with its jobs: {size(status.size_bytes)}")
     else:
         plan = deleting.folder_plan(place)

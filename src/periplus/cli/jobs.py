@@ -38,7 +38,7 @@ from periplus.features import features, parts
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.values import Place
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from periplus.cli.options import (
     draws_boxes,
     open_output,
     opened_bytes,
+    opened_collection,
     option,
     output_option,
     place_option,
@@ -137,13 +138,7 @@ def _make_site(place: Place, flags: dict[str, Any]) -> Site:
     if scale == "normalised" and flags["rounds"] is not None:
         raise UsageError("--rounds counts on the published scale: leave out --scale, or use --scale published")
     order = RankOrder(scale, flags["damping"], flags["rounds"])
-    if isinstance(place, str):
-        from periplus.api.site import stored_map
-
-        return stored_map(place, flags["site"], order)
-    from periplus.api.collection import Collection
-
-    with Collection(place) as collection:
+    with opened_collection(place) as collection:
         return collection.map(flags["site"], scale=order.scale, damping=order.damping, rounds=order.rounds)
 
 

@@ -33,7 +33,7 @@ from periplus.settings import (
     rows,
     settings_from,
 )
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.values import Place
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ def collection_folder(named: Place | None) -> Path:
         return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) > 1:
-        from periplus.store.sqlite.reading import is_unused
+        from periplus.api.homes import is_unused
 
         here = [folder for folder in here if not is_unused(folder, time.time())] or here
     if len(here) == 1:

@@ -20,13 +20,13 @@ from periplus.api.survey import campaign_here
 from periplus.api.tables import Browser
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
+from periplus.jobs.runner import opened_queue
 from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.web import Url
 from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
@@ -159,11 +159,8 @@ class AppState:
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:
         """The queue, for one request: a connection belongs to one thread."""
-        queue = folder_queue(self.places.base)
-        try:
+        with opened_queue(self.places.base) as (queue, _):
             yield queue
-        finally:
-            queue.close()
 
     def add_job(self, order: JobOrder) -> None:
         with self.queue() as queue:
