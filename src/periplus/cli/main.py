@@ -204,6 +204,10 @@ class _Commands(click.Group):
             return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _plugin_commands() else None
         command = value_at(_COMMANDS[cmd_name][0])
         assert isinstance(command, click.Command)
+        if isinstance(command, click.Group):
+            for name, place in chain.from_iterable(feature.subcommands.items() for feature in features().values()):
+                if name.startswith(f"{cmd_name} "):
+                    command.add_command(value_at(place))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_archives import IDENTICAL, answer, arc, wacz, warc
-from periplus.acquire.archived import ArchiveTransport, FileSource, ServerSource, end_of, place_of
-from periplus.acquire.cdx import captures_of, mementos_of, original_of, resume_key_of
 from periplus.acquire.transport import Wire
-from periplus.api.archives import export_wacz, import_archives, starts_of_archive
 from periplus.api.collection import Collection
 from periplus.api.crawling import CrawlOrder, crawl, refresh, refresh_order
 from periplus.errors import UsageError
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 from periplus.settings import Settings, settings_from
-from periplus.store.captures import FileArchive
 from periplus.urls.canonical import canonical
 from periplus.urls.captures import Capture, by_nearness
+from periplus_archives.api import export_wacz, import_archives, starts_of_archive
+from periplus_archives.captures import FileArchive
+from periplus_archives.cdx import captures_of, mementos_of, original_of, resume_key_of
+from periplus_archives.replay import ArchiveTransport, FileSource, ServerSource, end_of, place_of
 from stored import page
 from testweb import Site, Web, serve
 from testweb.wire import PORT, Answer

@@ -9,14 +9,16 @@ import zlib
 import pytest
 
 from document_files import docx, epub, odt, zipped
-from periplus.document.formats import converted, feed, markdown, pdf, rtf
-from periplus.document.formats import zipped as archive_formats
-from periplus.document.formats.table import FILES, READ_MEDIA_TYPES, may_be_read
+from periplus.document.formats import converted, feed, markdown
+from periplus.document.formats.table import is_read, may_be_read
 from periplus.document.headers import media_type_of
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.page import Block, Document
 from periplus.model.visit import Fetched, Headers
 from periplus.urls.canonical import canonical
+from periplus_formats import pdf_reader, rtf
+from periplus_formats import zipped as archive_formats
+from periplus_formats.feature import FEATURE
 
 PAGE = canonical("http://a.example/dir/file")
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -218,8 +220,8 @@ def test_pdf_is_read_with_items_and_links(manual):
 
 
 def test_pdf_pages_beyond_the_limit_are_skipped_and_reported(manual, monkeypatch):
-    monkeypatch.setattr(pdf, "PAGES_MOST", 1)
-    converted = pdf.html_of(manual)
+    monkeypatch.setattr(pdf_reader, "PAGES_MOST", 1)
+    converted = pdf_reader.conversion_of(manual)
     assert converted.fault == "long: 1 of 2 pages were read"
     assert "Last part" not in converted.html.split("More words")[-1]
 
@@ -244,7 +246,7 @@ def test_limits_of_every_format_are_reported(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("media_type", sorted(FILES))
+@pytest.mark.parametrize("media_type", sorted(FEATURE.formats))
 def test_an_invalid_file_has_a_fault_and_no_text(media_type):
     page = document(b"\x00\x01 no such file", media_type)
     assert page.fault
@@ -284,7 +286,7 @@ def test_a_damaged_member_is_reported():
 )
 def test_a_generic_media_type_is_detected_from_the_content(declared, body, found):
     assert media_type_of(declared, body) == found
-    assert may_be_read(declared, body) == (found in READ_MEDIA_TYPES)
+    assert may_be_read(declared, body) == is_read(found)
 
 
 def test_every_readable_document_has_canonical_xml():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from periplus.document.formats.pdf_reader import PdfReader
+from periplus_formats.pdf_reader import PdfReader
 
 # Programs instead of PDFium: they read the length and the bytes of a file, then act as their name says.
 TAKES = (
@@ -15,8 +15,7 @@ ANSWERS = "import json; told = json.dumps(['<p>' + data.decode(), '']).encode();
 SAYS = "out.write(len(told).to_bytes(8, 'little') + told); out.flush(); "
 HALF = "out.write((len(told) + 5).to_bytes(8, 'little') + told); out.flush(); "
 FILLS = (
-    "import periplus.document.formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._limit_resources(); "
-    "x = b'x' * (1 << 30); "
+    "import periplus_formats.pdf_reader as r; r.MEMORY_BYTES = 400 << 20; r._limit_resources(); x = b'x' * (1 << 30); "
 )
 
 

@@ -10,13 +10,13 @@ import pytest
 from postgres_voyage import crawled_into
 from voyage import Collection, crawled
 
-from periplus.api.archives import export_wacz, import_archives
-from periplus.api.site_copy import export_site
 from periplus.model.visit import Reason
 from periplus.settings import settings_from
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
+from periplus_archives.api import export_wacz, import_archives
+from periplus_archives.site_copy import export_site
 from testweb import Page, PageLink, Server, Site, Web, serve
 from testweb.wire import PORT, Answer
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from document_files import docx, epub, odt, zipped
-from periplus.document.formats.table import FILES, TEXTS
+from periplus.document.formats.table import TEXTS
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.visit import Fetched, Headers
 from periplus.urls.canonical import canonical
+from periplus_formats.feature import FEATURE
 
 PAGE = canonical("http://a.example/")
 RTF_PIECES = [
@@ -76,7 +77,7 @@ def check(body: bytes, media_type: str) -> None:
     etree.fromstring(written[0], etree.XMLParser(huge_tree=True))
 
 
-@pytest.mark.parametrize("media_type", sorted({*FILES}))
+@pytest.mark.parametrize("media_type", sorted(FEATURE.formats))
 @settings(max_examples=25, deadline=None)
 @given(body=st.binary(max_size=200))
 def test_files_of_any_bytes(media_type, body):

@@ -12,15 +12,15 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 from warcio.warcwriter import WARCWriter
 
-from periplus.api.archives import export_warc, import_archives
 from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, decode_chunks, http_answer
-from periplus.store.warc import original, records_of, warcinfo
+from periplus.store.warc import decode_chunks, http_answer, original, records_of, warcinfo
 from periplus.urls.captures import capture_key
+from periplus_archives.api import export_warc, import_archives
+from periplus_archives.files import ArchiveFile, ArchiveReader
 from stored import page, stored
 
 RUN = RunNote(1, 1_000_000.0, "periplus/0", ("https://e.org/",), "{}", True)
@@ -291,8 +291,8 @@ def test_the_start_is_the_first_page_unless_given(tmp_path):
 
 
 def test_settings_in_an_archive_are_validated():
-    from periplus.api.archives import _settings
     from periplus.settings import Settings
+    from periplus_archives.api import _settings
 
     found = _settings(
         '{"scope": "domain", "max_depth": 3, "body_bytes": 4294967296, "include": ["(a+)+$"], '

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import table_of
-from periplus.acquire.cdx import CdxServer, copies_of, query_url, replay_url
-from periplus.api.suggesting import with_copies
 from periplus.errors import PeriplusError
 from periplus.model.audit import Issue, Severity
 from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers
 from periplus.settings import settings_from
+from periplus_archives.cdx import CdxServer, copies_of, query_url, replay_url, with_copies
 from stored import page, stored
 from testweb import Site, Web, serve
 from testweb.wire import Answer

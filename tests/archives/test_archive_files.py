@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from warcio.warcwriter import WARCWriter
 
 from made_archives import IDENTICAL, answer, arc, wacz, warc
-from periplus.api.archives import ImportTimes, import_archives
 from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, archive_files, main_page
+from periplus_archives.api import ImportTimes, import_archives
+from periplus_archives.files import ArchiveFile, ArchiveReader, archive_files, main_page
 from stored import page
 
 

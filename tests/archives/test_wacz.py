@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
 
-from periplus.api.archives import export_wacz
 from periplus.cli.main import main
 from periplus.errors import StoreError
+from periplus_archives.api import export_wacz
 from stored import page, stored
 
 SITE = {

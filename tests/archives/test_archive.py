@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from voyage import Collection, crawled
 
-from periplus.api.archives import export_warc, import_archives
 from periplus.api.functions import open_collection
 from periplus.model.visit import Reason
+from periplus_archives.api import export_warc, import_archives
 from testweb import GraphRecipe, Page, PageLink, Server, Site, Web, graph_site, serve
 from testweb.recipes import web_of
 

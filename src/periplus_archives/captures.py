@@ -18,17 +18,10 @@ from periplus.model.collection import ArchiveRecord
 from periplus.model.ports import Response
 from periplus.model.visit import Cut, Request
 from periplus.settings import FetchLimits
-from periplus.store.archive_files import (
-    RECORDS,
-    ArchiveFile,
-    ArchiveReader,
-    MemberPlace,
-    archive_files,
-    http_answer,
-)
-from periplus.store.warc import PURPOSE, original
+from periplus.store.warc import PURPOSE, http_answer, original
 from periplus.urls.canonical import canonical
 from periplus.urls.captures import Capture, capture_key
+from periplus_archives.files import RECORDS, ArchiveFile, ArchiveReader, MemberPlace, archive_files
 
 # Positions of records are taken from an index if it lists the file; contents are always taken from the record itself.
 # Files that no index lists are scanned once.

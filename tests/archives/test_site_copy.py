@@ -14,11 +14,11 @@ from test_archive_files import warc
 from test_ui_as_it_was import typed
 
 import browser
-from periplus.api.archives import import_archives
-from periplus.api.site_copy import export_site
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.settings import settings_from
+from periplus_archives.api import import_archives
+from periplus_archives.site_copy import export_site
 from stored import page, stored
 
 HEAD = '<link rel=stylesheet href="/s.css"><style>body{background:url(bg.png)}</style>'

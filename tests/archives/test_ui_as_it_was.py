@@ -7,8 +7,8 @@ import pytest
 from test_archive_files import answer, warc
 
 from interface import client
-from periplus.api.archives import import_archives
 from periplus.settings import settings_from
+from periplus_archives.api import import_archives
 from stored import page
 
 SHEET = "body { background: url(bg.png) } @import '/gone.css';"

@@ -21,14 +21,13 @@ from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote
 from periplus.model.frontier import Candidate, Lease, Task
 from periplus.model.ports import Response, RunRecord
+from periplus.model.results import ImportResult
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Unchanged, Visit
 from periplus.model.web import Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, Payloads, archive_files, http_answer, main_page
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.wacz import WaczNote, write_wacz
 from periplus.store.warc import (
     CHANGED_FIELDS,
     CRAWLER,
@@ -36,6 +35,7 @@ from periplus.store.warc import (
     PURPOSE,
     WarcStatistics,
     WarcTarget,
+    http_answer,
     original,
     write_archive,
 )
@@ -43,6 +43,8 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_name, site_scope
 from periplus.values import frozen
+from periplus_archives.files import ArchiveFile, ArchiveReader, Payloads, archive_files, main_page
+from periplus_archives.wacz import WaczNote, write_wacz
 
 
 def export_warc(
@@ -131,21 +133,6 @@ class ImportTimes:
 
     gap_s: float = GAP_S
     until: float = math.inf
-
-
-@frozen
-class ImportResult:
-    """Result of an import. state: done, stopped or failed. damages: position of the damage in each broken file."""
-
-    state: str
-    note: str
-    starts: tuple[Url, ...]
-    runs: int
-    records: int
-    answers: int
-    failures: int  # visits without a response
-    left_out: int  # unusable responses: not HTTP, no URL, no date, or a revisit of a response that is not stored
-    damages: tuple[str, ...]
 
 
 def import_archives(

@@ -10,19 +10,18 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from lxml import etree
 
 from periplus.document.canonical_xml import without_doctype
 from periplus.document.formats.converted import HTML_CHARS, Conversion, escape, is_absolute, page
+from periplus.document.formats.feed import attribute, child, local, parse_xml
+from periplus_formats import rtf
 
 MEMBER_BYTES = 33_554_432  # decompressed, per file: as much as a body may have
 TOTAL_BYTES = 67_108_864  # decompressed, per archive
-NODES: Final = etree.XMLParser(
-    resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True
-)
 _READ_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -68,19 +67,6 @@ class Archive:
         return parse_xml(self.bytes_of(name))
 
 
-def parse_xml(data: bytes) -> etree._Element | None:
-    """The root of an XML document, or None.
-
-    Cut at a depth of 256 elements or a text of 10 MB: libxml2's limits.
-    """
-    if not data:
-        return None
-    try:
-        return etree.fromstring(data, NODES)
-    except (etree.XMLSyntaxError, ValueError):
-        return None
-
-
 def _text_of(root: etree._Element | None, name: str) -> str:
     """The text of the first element with this local name."""
     element = next(root.iter("{*}" + name), None) if root is not None else None
@@ -98,24 +84,6 @@ class ElementMarkup(NamedTuple):
 
 SKIP = ElementMarkup(skip=True)
 Rule = ElementMarkup | Callable[[etree._Element], ElementMarkup]
-
-
-def local(element: etree._Element) -> str:
-    """The name without namespace."""
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def attribute(element: etree._Element, name: str) -> str:
-    """An attribute's value by local name; '' if missing."""
-    for key, value in element.attrib.items():
-        if str(key).rpartition("}")[2] == name:
-            return str(value)
-    return ""
-
-
-def child(element: etree._Element, name: str) -> etree._Element | None:
-    """The first child with this local name."""
-    return next((below for below in element if local(below) == name), None)
 
 
 def tree_html(root: etree._Element, rules: Mapping[str, Rule]) -> str:
@@ -392,3 +360,8 @@ def _epub_chapter(data: bytes) -> str:
         element.tag = local(element) or element.tag
     parts[0].tag = "div"
     return str(etree.tostring(parts[0], method="html", encoding="unicode", with_tail=False))
+
+
+def word(body: bytes) -> Conversion:
+    """DOCX; and RTF, which some servers send with the media type of Word."""
+    return rtf.html_of(body) if body.startswith(b"{\\rtf") else docx(body)

@@ -16,21 +16,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from periplus.acquire import cdx
 from periplus.acquire.fetch import REDIRECTS
 from periplus.acquire.inflating import inflate
 from periplus.acquire.politeness import delay_for, may_pass, retry_after_s
-from periplus.acquire.transport import Wire
+from periplus.acquire.transport import CurlTransport, Wire
 from periplus.document.headers import media_type
 from periplus.document.robots import RobotsGroup, robots_from_answer
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.ports import Clock, Response, Transport
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Purpose, Request
 from periplus.model.web import HostKey, Origin, Url
-from periplus.settings import Politeness
+from periplus.settings import Politeness, Settings
 from periplus.urls.canonical import canonical, resolve
 from periplus.urls.captures import Capture, by_nearness, capture_key
 from periplus.urls.hosts import host_key, host_name, is_named, origin_of, path_and_query
+from periplus_archives import cdx
+from periplus_archives.captures import FileArchive
 
 Answering = Generator[Request, Response, Response]
 """Yields requests to an archive's server, receives their responses, and returns the response to a crawl's request."""
@@ -464,3 +465,21 @@ def end_of(date: str) -> float:
     moment = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     lengths = {len("2019-05-31"): 86_400.0, len("2019-05-31T12:00"): 60.0}
     return moment + lengths.get(len(date), 1.0) - 1e-6
+
+
+def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTransport:
+    """Transport that reads from the archive named in the settings. Raises UsageError."""
+    place = place_of(settings.past.from_archive, settings.past.at)
+    limits = replace(
+        settings.limits,
+        total_timeout_s=max(settings.limits.total_timeout_s, cdx.ANSWER_S),
+        first_byte_timeout_s=max(settings.limits.first_byte_timeout_s, cdx.ANSWER_S),
+    )
+    source: ArchiveSource = (
+        FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
+        if place.kind == "files"
+        else ServerSource(place, settings.politeness, wire, clock)
+    )
+    return ArchiveTransport(
+        CurlTransport(Wire(limits, settings.identity, 1), clock), source, settings.politeness, clock
+    )
