@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from periplus.cli.options import FILE, Place, collection_folder, option, place_flag, place_option
+from periplus.cli.options import FILE, collection_folder, option, place_flag, place_option
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
+from periplus.values import Place
 
 
 @click.command()
@@ -21,7 +22,7 @@ from periplus.settings import SUFFIX, Settings
 @option("--file-bytes", "Start a new file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
 @option("--with-xml", "Add a conversion record to each page: the page as canonical XML.", bool)
 @place_option
-def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
+def warc(place: Place, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """All answers, as WARC 1.1: one gzip member a record.
 
     Bodies are written decompressed; header fields about their coding are renamed to X-Crawler-...; equal bodies are
@@ -45,7 +46,7 @@ def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, wi
 @click.command()
 @option("-o --output", "By default the collection's name with .wacz, here.", FILE)
 @place_option
-def wacz(place: Path | str, output: Path | None) -> None:
+def wacz(place: Place, output: Path | None) -> None:
     """All answers as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
 
     ReplayWeb.page and pywb show the file; its manifest has a digest of each part. Its records are the same as in
@@ -65,7 +66,7 @@ def wacz(place: Path | str, output: Path | None) -> None:
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @option("--no-scripts", "Remove scripts: elements, attributes, javascript: links and files.", bool)
 @place_option
-def site(place: Path | str, target: Path, no_scripts: bool) -> None:
+def site(place: Place, target: Path, no_scripts: bool) -> None:
     """A copy in a FOLDER that any browser reads without a server.
 
     Links, images, styles and scripts point to the copied files; file names are valid on every file system. A link to

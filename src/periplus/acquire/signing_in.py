@@ -1,16 +1,13 @@
-"""What a worker asks besides its pages: requests of login sessions, which it schedules among its hosts, and of rendered
-pages. Withholds pages that may be signed-out views.
-"""
+"""Schedules the requests of login sessions among a worker's hosts, and withholds pages that may be signed-out views."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from periplus.acquire.discovery import Discovery
 from periplus.acquire.politeness import HeldHost, suspend
 from periplus.acquire.session import MOST_WITHHELD, LoginSession, LoginSessions, PageVerdict, Withheld
-from periplus.model.frontier import Candidate, Completion, GivenUp, Task
+from periplus.model.frontier import GivenUp, Task
 from periplus.model.ports import Clock
 from periplus.model.visit import Purpose, Request, Skipped, Visit
 from periplus.model.web import HostKey
@@ -20,39 +17,6 @@ NO_HOST = -1  # in place of a host's id: a placeholder task asks for the host's 
 LOOK_S = 0.25  # how often a host that waits for its session is rescheduled
 LIST_AGAIN_S = 30.0  # a requested lease arrives within one or two commits, of half a second each
 MOST_LISTED_S = 1800.0  # the host may wait for its Retry-After; after this time the crawl ends with an error
-
-
-class PageRenderer(Protocol):
-    """Renders pages of a worker in a browser; the service `rendering` of a feature."""
-
-    @property
-    def is_busy(self) -> bool: ...
-
-    @property
-    def fds(self) -> Sequence[int]: ...
-
-    def wants(self, visit: Visit) -> bool:
-        """Whether a page must be rendered before it is read."""
-
-    def needs(self, read: Completion) -> bool:
-        """Whether a page that was read as sent must be rendered after all."""
-
-    def begin(self, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...]) -> None:
-        """links: candidates from the page as sent; they are added to those of the rendered page."""
-
-    def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
-        """The pages that ended since the last call, each with the function that reads it."""
-
-    def requests(self) -> Iterator[Request]:
-        """New requests of pages; pass their visits to `answer`."""
-
-    @property
-    def pending_requests(self) -> Sequence[Request]:
-        """The unanswered requests."""
-
-    def answer(self, visit: Visit) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class HostCallbacks(NamedTuple):

@@ -47,7 +47,7 @@ from periplus.acquire.politeness import (
 )  # fmt: skip
 from periplus.acquire.robots_gate import RobotsGate
 from periplus.acquire.session import LoginSessions
-from periplus.acquire.signing_in import HostCallbacks, PageRenderer, SigningIn
+from periplus.acquire.signing_in import HostCallbacks, SigningIn
 from periplus.model.frontier import (
     CHOSEN_NOTE,
     PRIORITY_DOUBT,

@@ -20,7 +20,6 @@ from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
-from periplus.acquire.signing_in import PageRenderer
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, leave_nothing, shares_index, workable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.options import (
-    FOLDER,
     PLACE,
     collection_option,
     collection_place,
     format_option,
     option,
     output_option,
-    place_option,
     write_output,
 )
 from periplus.cli.progress import Watch
@@ -143,27 +140,3 @@ def _segment_facts(state: SegmentState) -> str:
 @click.group("import")
 def imports() -> None:
     """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
-
-
-@imports.command("results")
-@click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@option("-r --results", "Folder of the results; default DATASET.results.", FOLDER)
-@place_option
-def results(place: Place, dataset: Path, results: Path | None) -> None:
-    """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.
-
-    Tables are named result_ANALYSIS; result_url maps their numbers to the ids of URLs, result_site to sites. All are
-    replaced in one transaction. A dataset of another collection is refused.
-
-    \b
-    periplus import results site.dataset -c example.org.periplus
-    periplus import results web.dataset -c 'postgresql://me@db/crawls?collection=web'
-    periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
-    """  # noqa: E501
-    from periplus.api.datasets import load_results
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    computed = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
-    click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

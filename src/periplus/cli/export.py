@@ -4,7 +4,6 @@ and answers to questions in SQL.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,41 +174,6 @@ def _say_texts(target: Path, done: TextExport) -> None:
     counts = f"{count_of(done.pages, 'page')}, {number(done.size_bytes)} bytes"
     counts += f"; {count_of(done.same, 'page')} with the text of another left out" if done.same else ""
     click.echo(f"Written to {target}: {counts}", err=True)
-
-
-@export.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@option("--texts", "Also export the pages' texts, with marks of content.", bool)
-@option("--parts", "Files of each table; default: one for each million URLs.", click.IntRange(1), metavar="N")
-@option("--workers", "Number of writing processes.", click.IntRange(1), 1, metavar="N")
-@place_option
-def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers: int) -> None:
-    """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
-
-    For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip
-    install 'periplus[parquet]'. Killed, the same command goes on with the parts that are missing.
-
-    \b
-    periplus export parquet graph -c example.org.periplus
-    periplus export parquet web -c 'postgresql://me@db/crawls?collection=web' --parts 64 --workers 8
-    duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
-    """
-    from periplus.api.datasets import export_dataset
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    done = export_dataset(
-        place,
-        folder,
-        time.time(),
-        with_texts=texts,
-        parts=(parts or 0, workers),
-        watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
-    )
-    counts = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
-    moments = done.inputs["moments"]
-    went_on = f"; read at {len(moments)} moments" if isinstance(moments, list) and len(moments) > 1 else ""
-    click.echo(f"Written to {folder}: {counts}{went_on}", err=True)
 
 
 for _name in EXPORTS:

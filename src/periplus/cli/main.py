@@ -54,10 +54,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "analyse": (
-            "periplus.cli.study:analyse",
-            "Compute ranks, maps, duplicates of a large web: from disk, or on a cluster.",
-        ),
         "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
         "survey": (
             "periplus.cli.survey:survey",
@@ -109,7 +105,7 @@ _SECTIONS = {
     },
 }
 _RARE = {
-    "pause", "resume", "import", "trends", "index", "template", "analyse", "keywords", "influence", "delete", "move",
+    "pause", "resume", "import", "trends", "index", "template", "keywords", "influence", "delete", "move",
     "split", "segments", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""

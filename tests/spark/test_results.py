@@ -14,9 +14,6 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines.dataset_files import blocks
-from periplus.api.datasets import export_dataset, load_results
-from periplus.api.engines import analyse_dataset
 from periplus.api.homes import folder_of, results_of
 from periplus.api.moving import move
 from periplus.cli.main import main
@@ -27,6 +24,9 @@ from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import canonical, url_id
+from periplus_spark.api import analyse_dataset
+from periplus_spark.datasets import export_dataset, load_results
+from periplus_spark.files import blocks
 from stored import NOW, copied, kept_in, page, stored
 
 SITE = {

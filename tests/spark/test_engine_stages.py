@@ -10,22 +10,24 @@ import pytest
 from click.testing import CliRunner
 
 from datasets import chance_dataset, rows_of, write_dataset
-from periplus.analyse.engines.stages import (
+from periplus.cli.main import main
+from periplus.errors import NotConverged, StoreError, UsageError
+from periplus.model.dataset import Manifest, TableNote
+from periplus_spark.api import (
     ANALYSES,
     COSTS,
     ROWS,
     STAGES,
+    EngineRequest,
     StageParameters,
+    _cores,
+    analyse_dataset,
     choose_engine,
     compute,
     folder_name,
     required_stages,
 )
-from periplus.analyse.engines.streamed import ENGINE
-from periplus.api.engines import EngineRequest, _cores, analyse_dataset
-from periplus.cli.main import main
-from periplus.errors import NotConverged, StoreError, UsageError
-from periplus.model.dataset import Manifest, TableNote
+from periplus_spark.streamed import ENGINE
 
 
 def silent(what, done, total):

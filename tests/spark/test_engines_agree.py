@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from datasets import chance_dataset, rows_of
 from memory_engine import ENGINE as MEMORY
-from periplus.analyse.engines import dataset_files, streamed
-from periplus.analyse.engines.stages import STAGES, StageParameters, compute
-from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.errors import NotConverged
+from periplus_spark import files as dataset_files
 from periplus_spark import stages as in_blocks
+from periplus_spark import streamed
+from periplus_spark.api import STAGES, StageParameters, compute
 from periplus_spark.blocks import Blocks, blocks_of
+from periplus_spark.streamed import ENGINE as STREAM
 
 ORDER = StageParameters(max_rounds=400)
 SILENT = lambda what, done, total: None  # noqa: E731

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets import chance_dataset, write_dataset
-from periplus.analyse.engines import combining
-from periplus.analyse.engines.combining import combine
-from periplus.analyse.engines.dataset_files import manifest_in
 from periplus.errors import UsageError
 from periplus.model.dataset import TABLES
 from periplus.model.visit import STATE_OF, Reason
+from periplus_spark import combining
+from periplus_spark.combining import combine
+from periplus_spark.files import manifest_in
 
 
 def tables_of(folder):

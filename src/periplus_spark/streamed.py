@@ -9,7 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from periplus.analyse.engines.alike import (
+from periplus.analyse.linkgraph import (
+    LinkTargets,
+    by_precedence,
+    depth_first_places,
+    depths_below,
+    resolve_redirects,
+    sort_distinct,
+)
+from periplus.errors import NotConverged, StoreError
+from periplus.model.arrays import Floats, Ints
+from periplus.model.graph import LinkRows
+from periplus_spark.alike import (
     CHECKED_LINKS,
     CLICKS,
     FOLLOWED_LINKS,
@@ -25,19 +36,8 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals, text_mask
-from periplus.analyse.engines.stages import Engine, StageParameters, StageTask
-from periplus.analyse.linkgraph import (
-    LinkTargets,
-    by_precedence,
-    depth_first_places,
-    depths_below,
-    resolve_redirects,
-    sort_distinct,
-)
-from periplus.errors import NotConverged, StoreError
-from periplus.model.arrays import Floats, Ints
-from periplus.model.graph import LinkRows
+from periplus_spark.api import Engine, StageParameters, StageTask
+from periplus_spark.files import Span, blocks, flags, numbers, reals, text_mask
 
 FILES = 64  # open at once
 WAITING = 1 << 22  # numbers buffered before counting: 64 MB with their counts

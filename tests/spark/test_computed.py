@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.datasets import export_dataset, load_results
-from periplus.api.engines import analyse_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema
+from periplus_spark.api import analyse_dataset
+from periplus_spark.datasets import export_dataset, load_results
 from stored import page, stored
 
 SITE = {

@@ -13,14 +13,14 @@ import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines.combining import combine
-from periplus.analyse.engines.dataset_files import DRAFTS
-from periplus.api import datasets
-from periplus.api.datasets import JOURNAL, export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.dataset import TABLES
 from periplus.store.sqlite import schema
+from periplus_spark import datasets
+from periplus_spark.combining import combine
+from periplus_spark.datasets import JOURNAL, export_dataset
+from periplus_spark.files import DRAFTS
 from stored import copied, kept_in, page, stored
 
 PAGES = 60

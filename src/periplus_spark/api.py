@@ -1,29 +1,34 @@
-"""The stages from a dataset's tables to each analysis, and which of them must still be computed."""
+"""Runs analyses of an exported dataset, on this machine or on a cluster provided by an installed package."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from periplus.analyse.engines.dataset_files import (
+from periplus.errors import ExtensionError, StoreError, UsageError
+from periplus.extensions import extensions
+from periplus.extras import absence
+from periplus.model.dataset import Manifest, parquet_module
+from periplus.model.ports import TasksOnCluster
+from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
+from periplus.settings import VERSION
+from periplus.values import Watch, frozen
+from periplus_spark.files import (
     TableWriter,
     is_whole,
     manifest_in,
     table_note,
     write_manifest,
 )
-from periplus.errors import StoreError
-from periplus.model.dataset import Manifest, parquet_module
-from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
-from periplus.settings import VERSION
-from periplus.values import Watch, frozen
 
 RESULT_ROWS = 1 << 22  # per file: about 40 MB of links, so that a cluster has enough tasks
 
@@ -51,6 +56,33 @@ _ALIKE = (
         "the share of MinHash values in common with the page that represents the group",
     ),
 )
+
+ANALYSES: Mapping[str, tuple[str, ...]] = {
+    "ranks": ("ranks",),
+    "web-ranks": ("web_ranks",),
+    "map": ("map",),
+    "links": ("broken", "external"),
+    "duplicates": ("duplicates",),
+    "near": ("near",),
+    "templates": ("templates",),
+    "interlinking": ("interlinking",),
+    "cascades": ("cascades",),
+}
+STREAM = "stream"  # the engine of one machine
+ROWS: Mapping[str, str] = {
+    "ends": "redirects", "graph": "links", "ranks": "links", "web_ranks": "links", "map": "links", "broken": "links",
+    "external": "links", "interlinking": "links", "duplicates": "pages", "sketches": "texts", "near": "texts",
+    "outlines": "texts", "templates": "texts", "cascades": "pages",
+}  # fmt: skip
+PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
+LOCAL = "local[*]"
+SPARK = "spark"
+CLUSTER_CORES = 8  # assumed for a cluster whose size is not known yet
+MEMORY_SHARE = 0.5  # of free memory: other programs need some, and the need of an analysis is an estimate
+NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
+_MEMORY = Path("/proc/meminfo")
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
+_OF_TEXTS = ("near", "templates", "cascades")
 
 
 @frozen
@@ -105,21 +137,6 @@ class StageTask:
 
 Engine = Mapping[str, Callable[[StageTask], None]]
 """Function that computes each stage, by name of the stage."""
-
-
-class TasksOnCluster(Protocol):
-    """Tasks that run on a cluster: some running, the rest waiting for a core."""
-
-    @property
-    def at_work(self) -> int:
-        """Number of running tasks."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether all tasks have ended. Raises StoreError if the cluster failed."""
-
-    def wait(self, limit_s: float) -> None:
-        """Waits up to limit_s for all tasks to end; then terminates the rest."""
 
 
 @frozen
@@ -236,17 +253,6 @@ _ALL = (
 )  # fmt: skip
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _ALL}
 
-ANALYSES: Mapping[str, tuple[str, ...]] = {
-    "ranks": ("ranks",),
-    "web-ranks": ("web_ranks",),
-    "map": ("map",),
-    "links": ("broken", "external"),
-    "duplicates": ("duplicates",),
-    "near": ("near",),
-    "templates": ("templates",),
-    "interlinking": ("interlinking",),
-    "cascades": ("cascades",),
-}
 """The final stages of each analysis."""
 
 
@@ -280,9 +286,6 @@ def parameters_of(stage: Stage, order: StageParameters) -> dict[str, float]:
     return {field.name: getattr(order, field.name) for field in fields(order) if field.name in stage.parameters}
 
 
-STREAM = "stream"  # the engine of one machine
-
-
 class EngineCost(NamedTuple):
     """Cost of an engine on one core, measured with benchmarks/engines.py: 1 M URLs, 9.9 M links; 20,000 texts of 600
     words.
@@ -293,11 +296,6 @@ class EngineCost(NamedTuple):
     row_us: Mapping[str, float]  # by stage, per row of the table that it reads
 
 
-ROWS: Mapping[str, str] = {
-    "ends": "redirects", "graph": "links", "ranks": "links", "web_ranks": "links", "map": "links", "broken": "links",
-    "external": "links", "interlinking": "links", "duplicates": "pages", "sketches": "texts", "near": "texts",
-    "outlines": "texts", "templates": "texts", "cascades": "pages",
-}  # fmt: skip
 """The table whose number of rows determines the cost of a stage."""
 
 COSTS = {
@@ -312,7 +310,6 @@ COSTS = {
         "cascades": 30,
     }),
 }  # fmt: skip
-PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 
 
 @frozen
@@ -419,3 +416,138 @@ def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int =
 
 def _size(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:,.1f} GB"
+
+
+__all__ = [
+    "SPARK",
+    "AnalysisResult",
+    "EngineRequest",
+    "StageParameters",
+    "analyse_dataset",
+    "find_cluster",
+    "free_memory",
+    "one_dataset",
+]
+
+
+@frozen
+class EngineRequest:
+    """Which engine to use.
+
+    engine: `auto`, `stream`, or the name of a cluster. on: cluster address, for Spark spark://host:port, local[*] or
+    yarn; empty: not given. memory_bytes: 0: half of the free memory.
+    """
+
+    engine: str = "auto"
+    on: str = ""
+    memory_bytes: int = 0
+
+
+@frozen
+class AnalysisResult:
+    """The results in order of the stages, with the engine and the reason for its choice."""
+
+    choice: EngineChoice
+    stages: tuple[StageResult, ...]
+
+
+_PARAMETERS = StageParameters()
+_REQUEST = EngineRequest()
+
+
+def analyse_dataset(
+    dataset: Path,
+    analyses: Sequence[str] = (),
+    results: Path | None = None,
+    *,
+    parameters: StageParameters = _PARAMETERS,
+    request: EngineRequest = _REQUEST,
+    watch: Watch | None = None,
+) -> AnalysisResult:
+    """Computes analyses of a dataset into folders below results, by default beside the dataset.
+
+    analyses: names from ANALYSES; empty: all for which the dataset has tables. Finished results are not recomputed.
+    Raises UsageError, StoreError.
+    """
+    unknown = [name for name in analyses if name not in ANALYSES]
+    if unknown:
+        raise UsageError(f"unknown analysis {unknown[0]!r}: choose among {', '.join(ANALYSES)}")
+    manifest = manifest_in(dataset)
+    names = list(analyses) or [name for name in ANALYSES if manifest.rows("texts") or name not in _OF_TEXTS]
+    if not manifest.rows("texts") and (lacking := [name for name in names if name in _OF_TEXTS]):
+        raise UsageError(f"{dataset} has no texts, which {', '.join(lacking)} need: export it again with --texts")
+    memory_bytes = request.memory_bytes or free_memory()
+    stages = [stage for name in names for stage in ANALYSES[name]]
+    choice = (
+        choose_engine(manifest, stages, memory_bytes, SPARK if request.on else "", _cores(request.on))
+        if request.engine == "auto"
+        else EngineChoice(request.engine, "it was requested")
+    )
+    place = results or dataset.with_name(dataset.name + ".results")
+    with _open_engine(choice.engine, request.on, memory_bytes) as engine:
+        done = compute(
+            dataset, place, stages, parameters, (choice.engine, engine), watch or (lambda what, done, total: None)
+        )
+    return AnalysisResult(choice, tuple(done))
+
+
+def _cores(on: str) -> int:
+    """Cores of a cluster: N for local[N], this machine's for local[*], 1 for local, else CLUSTER_CORES."""
+    if not on.startswith("local"):
+        return CLUSTER_CORES
+    number = on.partition("[")[2].partition("]")[0].partition(",")[0]
+    return int(number) if number.isdecimal() else (os.cpu_count() or 1) if number else 1
+
+
+def one_dataset(datasets: Sequence[Path], into: Path, now: float) -> Path:
+    """The dataset; several datasets are first combined into a new one in the folder `into`, if that is missing.
+
+    Raises StoreError, UsageError.
+    """
+    if len(datasets) == 1:
+        return datasets[0]
+    from periplus_spark.combining import combine
+
+    combine(datasets, into, now)
+    return into
+
+
+@contextlib.contextmanager
+def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
+    if name == STREAM:
+        from periplus_spark import streamed
+
+        yield streamed.ENGINE
+        return
+    with find_cluster(name).engine_on(on or LOCAL, memory_bytes) as engine:
+        yield engine
+
+
+def find_cluster(name: str) -> Cluster:
+    """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
+    extension = extensions("engines").get(name)
+    if extension is None and name != SPARK:
+        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
+    try:
+        if extension is not None:
+            return extension.load(Cluster)
+    except ExtensionError as error:
+        if name != SPARK or not isinstance(error.__cause__, ImportError):
+            raise
+    raise UsageError(NO_SPARK)
+
+
+def free_memory() -> int:
+    """Bytes that an analysis may use: MEMORY_SHARE of the free memory of this machine or container."""
+    free_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
+        free_bytes = int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):  # not Linux: use the machine's total memory
+        pass
+    for path in _LIMITS:
+        try:
+            free_bytes = min(free_bytes, int(path.read_text()))
+        except (OSError, ValueError):  # no limit
+            continue
+    return int(free_bytes * MEMORY_SHARE)

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from periplus.analyse.engines.dataset_files import (
+from periplus.errors import StoreError, UsageError
+from periplus.model.arrays import Ints, Ints16
+from periplus.model.dataset import TABLES, Manifest, arrow_schema
+from periplus.model.visit import Reason
+from periplus.settings import VERSION
+from periplus_spark.files import (
     TableWriter,
     begin,
     blocks,
@@ -22,11 +27,6 @@ from periplus.analyse.engines.dataset_files import (
     table_note,
     write_manifest,
 )
-from periplus.errors import StoreError, UsageError
-from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import TABLES, Manifest, arrow_schema
-from periplus.model.visit import Reason
-from periplus.settings import VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -54,7 +54,7 @@ def analysed(dataset, results):
 
 
 def rows_of_columns(folder, table, columns):
-    from periplus.analyse.engines.dataset_files import blocks
+    from periplus_spark.files import blocks
 
     return [tuple(row.values()) for block in blocks(folder, table, columns) for row in block.to_pylist()]
 

@@ -17,16 +17,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from periplus.analyse.engines.dataset_files import (
-    DRAFTS,
-    blocks,
-    drop,
-    manifest_in,
-    noted_table,
-    require_free,
-    write_manifest,
-    write_part,
-)
 from periplus.api.homes import name_of, place_at, results_of, whole_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
@@ -36,6 +26,16 @@ from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, frozen
+from periplus_spark.files import (
+    DRAFTS,
+    blocks,
+    drop,
+    manifest_in,
+    noted_table,
+    require_free,
+    write_manifest,
+    write_part,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -290,7 +290,7 @@ def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
 def _child(place: Place, into: Path) -> Iterator[Ask]:
     """Starts a child process that reads the collection and writes parts (see `serve`); kills it at the end."""
     order = {"place": str(place), "into": str(into.absolute())}
-    child = start_child("-m", "periplus.api.datasets", order=order, stdout=subprocess.PIPE)
+    child = start_child("-m", "periplus_spark.datasets", order=order, stdout=subprocess.PIPE)
 
     def ask(message: object) -> Any:
         send(child, message)

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from periplus.analyse.engines import dataset_files
 from periplus.api import search_index
-from periplus.api.datasets import export_dataset
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import MANIFEST, TABLES, manifest_of
 from periplus.model.tables import ColumnKind
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import url_id
+from periplus_spark import files as dataset_files
+from periplus_spark.datasets import export_dataset
 from stored import page, stored
 
 SITE = {
@@ -168,7 +168,7 @@ def test_an_empty_collection_has_empty_tables(tmp_path):
 
 
 def test_large_tables_have_several_parts(folder, exported, tmp_path, monkeypatch):
-    monkeypatch.setattr("periplus.api.datasets.PART_URLS", 2)
+    monkeypatch.setattr("periplus_spark.datasets.PART_URLS", 2)
     monkeypatch.setattr(dataset_files, "GROUP_ROWS", 2)
     manifest = export_dataset(folder, tmp_path / "many", 1.0)
     links = next(table for table in manifest.tables if table.name == "links")

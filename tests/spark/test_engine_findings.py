@@ -9,7 +9,8 @@ import pytest
 
 from datasets import chance_dataset, rows_of
 from periplus.analyse.cascades import cascades_of_lines
-from periplus.analyse.engines.alike import (
+from periplus.model.dataset import TABLES
+from periplus_spark.alike import (
     CHECKED_LINKS,
     CLICKS,
     FAILED_REASONS,
@@ -17,10 +18,9 @@ from periplus.analyse.engines.alike import (
     FOLLOWED_LINKS,
     PAGE_REASONS,
 )
-from periplus.analyse.engines.dataset_files import blocks
-from periplus.analyse.engines.stages import STAGES, StageParameters, compute
-from periplus.analyse.engines.streamed import ENGINE
-from periplus.model.dataset import TABLES
+from periplus_spark.api import STAGES, StageParameters, compute
+from periplus_spark.files import blocks
+from periplus_spark.streamed import ENGINE
 
 SEEDS = (1, 2, 3, 4)
 
