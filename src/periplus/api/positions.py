@@ -174,8 +174,6 @@ def _keep(file: Path, key: str, notes: list[str], table: IssueTable) -> None:
 def _table_of(stored: column_files.ColumnFile) -> IssueTable:
     count = len(stored.columns["lines"])
     columns = stored.columns | {name: texts(_unpack(stored.columns[name]), count) for name in _TEXTS}
-        name: texts(_unpack(stored.columns[name]), len(stored.columns["lines"])) for name in _TEXTS
-    }
     kinds, start = list[KindIssues](), 0
     for code, severity, limit, count in stored.head["kinds"]:
         own = {name: columns[name][start : start + count] for name in COLUMNS}
