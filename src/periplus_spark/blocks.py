@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.engines.dataset_files import Span, manifest_in
-from periplus.analyse.engines.stages import StageTask
 from periplus.errors import PeriplusError
 from periplus.model.arrays import Ints
 from periplus.values import frozen
+from periplus_spark.api import StageTask
+from periplus_spark.files import Span, manifest_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -1,4 +1,4 @@
-"""The stages on a cluster, with the same results as on a single machine (analyse.engines), computed in blocks.
+"""The stages on a cluster, with the same results as on a single machine (`streamed`), computed in blocks.
 
 Each stage function runs a few rounds of tasks, which exchange data through files. Only a few numbers per site pass
 through the driver.
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from periplus.analyse.duplicates import BINS, band_bins, band_buckets
-from periplus.analyse.engines import alike, streamed
-from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals
-from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import LinkTargets, count_values, sort_distinct
 from periplus.errors import NotConverged
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
+from periplus_spark import alike, streamed
+from periplus_spark.api import StageTask
 from periplus_spark.blocks import Blocks, Vector, run_tasks
+from periplus_spark.files import Span, blocks, flags, numbers, reals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -20,7 +20,7 @@ from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 
