@@ -28,8 +28,7 @@ from periplus_spark.alike import (
     homes,
     url_vectors,
 )
-from periplus_spark.api import Engine, StageTask
-from periplus_spark.files import Ints, Mask, blocks, flags, is_among, numbers, reals
+from periplus_spark.files import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, reals
 
 
 def invalid_links(links: LinksOfDomains) -> Ints:

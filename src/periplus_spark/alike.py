@@ -25,8 +25,7 @@ from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, LinkKind
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, State
-from periplus_spark.api import StageTask
-from periplus_spark.files import BLOCK_ROWS, Span, blocks, is_among, manifest_in, numbers
+from periplus_spark.files import BLOCK_ROWS, Span, StageTask, blocks, is_among, manifest_in, numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,14 +23,15 @@ from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, c
 from periplus.settings import VERSION
 from periplus.values import Watch, frozen
 from periplus_spark.files import (
-    TableWriter,
+    Engine,
+    Stage,
+    StageParameters,
+    StageTask,
     is_whole,
     manifest_in,
     table_note,
     write_manifest,
 )
-
-RESULT_ROWS = 1 << 22  # per file: about 40 MB of links, so that a cluster has enough tasks
 
 # A stage's folder is named by a hash of its inputs: the dataset's digest, the previous stages, its parameters, its
 # version. A finished stage (one with a manifest) is therefore never computed again for the same inputs, by any engine;
@@ -83,60 +84,6 @@ NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 _OF_TEXTS = ("near", "templates", "cascades")
-
-
-@frozen
-class StageParameters:
-    """Parameters of the stages. near, template: least share of equal MinHash values for pages to be grouped."""
-
-    damping: float = 0.85
-    tolerance: float = 1e-10
-    max_rounds: int = 200
-    near: float = 0.8
-    template: float = 0.8
-
-
-@frozen
-class Stage:
-    """A step that is computed as a whole.
-
-    needs: stages that must run before it. parameters: the fields of StageParameters that it depends on.
-    """
-
-    name: str
-    sentence: str
-    needs: tuple[str, ...]
-    parameters: tuple[str, ...]
-    tables: Mapping[str, tuple[Column, ...]]
-    version: int = 1
-
-
-@frozen
-class StageTask:
-    """One stage to be computed.
-
-    folders: the finished stages that it needs. out: folder for its tables. scratch: temporary folder, deleted
-    afterwards.
-    """
-
-    stage: Stage
-    dataset: Path
-    folders: Mapping[str, Path]
-    order: StageParameters
-    out: Path
-    scratch: Path
-
-    def writer(self, table: str) -> TableWriter:
-        return TableWriter(self.out, table, self.stage.tables[table], RESULT_ROWS)
-
-    def write(self, table: str, columns: Mapping[str, object]) -> None:
-        """Writes a whole table at once."""
-        with self.writer(table) as writer:
-            writer.add(columns)
-
-
-Engine = Mapping[str, Callable[[StageTask], None]]
-"""Function that computes each stage, by name of the stage."""
 
 
 @frozen

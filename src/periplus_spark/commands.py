@@ -72,7 +72,8 @@ def analyse(
     periplus analyse a.dataset b.dataset c.dataset ranks
     """
     from periplus.cli.progress import Watch
-    from periplus_spark.api import EngineRequest, StageParameters, analyse_dataset, one_dataset
+    from periplus_spark.api import EngineRequest, analyse_dataset, one_dataset
+    from periplus_spark.files import StageParameters
 
     request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
     parameters = StageParameters(

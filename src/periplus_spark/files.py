@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +30,7 @@ from periplus.model.dataset import (
     parquet_module,
 )
 from periplus.model.tables import Column, ColumnKind, without_surrogates
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 # Links per read: 5 columns take 20 MB; smaller blocks cost more calls than they save
+RESULT_ROWS = 1 << 22  # per file: about 40 MB of links, so that a cluster has enough tasks
 BLOCK_ROWS = 1 << 19
 PART_ROWS = 10_000_000  # per file: about 100 MB of links, a good size for a cluster task
 DRAFTS = "unfinished"  # folder in a dataset for temporary files
@@ -285,3 +287,57 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     draft = folder / f"{MANIFEST}.part"
     draft.write_text(manifest.to_json(), "utf-8")
     draft.replace(folder / MANIFEST)
+
+
+@frozen
+class StageParameters:
+    """Parameters of the stages. near, template: least share of equal MinHash values for pages to be grouped."""
+
+    damping: float = 0.85
+    tolerance: float = 1e-10
+    max_rounds: int = 200
+    near: float = 0.8
+    template: float = 0.8
+
+
+@frozen
+class Stage:
+    """A step that is computed as a whole.
+
+    needs: stages that must run before it. parameters: the fields of StageParameters that it depends on.
+    """
+
+    name: str
+    sentence: str
+    needs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    tables: Mapping[str, tuple[Column, ...]]
+    version: int = 1
+
+
+@frozen
+class StageTask:
+    """One stage to be computed.
+
+    folders: the finished stages that it needs. out: folder for its tables. scratch: temporary folder, deleted
+    afterwards.
+    """
+
+    stage: Stage
+    dataset: Path
+    folders: Mapping[str, Path]
+    order: StageParameters
+    out: Path
+    scratch: Path
+
+    def writer(self, table: str) -> TableWriter:
+        return TableWriter(self.out, table, self.stage.tables[table], RESULT_ROWS)
+
+    def write(self, table: str, columns: Mapping[str, object]) -> None:
+        """Writes a whole table at once."""
+        with self.writer(table) as writer:
+            writer.add(columns)
+
+
+Engine = Mapping[str, Callable[[StageTask], None]]
+"""Function that computes each stage, by name of the stage."""

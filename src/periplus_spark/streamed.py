@@ -36,8 +36,7 @@ from periplus_spark.alike import (
     templates,
     url_vectors,
 )
-from periplus_spark.api import Engine, StageParameters, StageTask
-from periplus_spark.files import Span, blocks, flags, numbers, reals, text_mask
+from periplus_spark.files import Engine, Span, StageParameters, StageTask, blocks, flags, numbers, reals, text_mask
 
 FILES = 64  # open at once
 WAITING = 1 << 22  # numbers buffered before counting: 64 MB with their counts
@@ -339,7 +338,7 @@ NumberCounts = tuple[Ints, Ints]  # distinct numbers, ascending; count of each
 
 
 def interlinking_rows(sites: int, of_pages: NumberCounts, of_folders: NumberCounts) -> Iterator[dict[str, object]]:
-    """Blocks of rows, ordered as MODELS. A pair of sites is encoded as source * sites + target."""
+    """UrlBlocks of rows, ordered as MODELS. A pair of sites is encoded as source * sites + target."""
     pairs, counts = of_pages
     for model, (both, times) in zip(MODELS, (of_pages, of_folders, (pairs, np.ones_like(counts))), strict=True):
         ends_of = {"source": both // sites, "target": both % sites}

@@ -18,8 +18,8 @@ from periplus_spark.alike import (
     FOLLOWED_LINKS,
     PAGE_REASONS,
 )
-from periplus_spark.api import STAGES, StageParameters, compute
-from periplus_spark.files import blocks
+from periplus_spark.api import STAGES, compute
+from periplus_spark.files import StageParameters, blocks
 from periplus_spark.streamed import ENGINE
 
 SEEDS = (1, 2, 3, 4)

@@ -14,8 +14,9 @@ from periplus.errors import NotConverged
 from periplus_spark import files as dataset_files
 from periplus_spark import stages as in_blocks
 from periplus_spark import streamed
-from periplus_spark.api import STAGES, StageParameters, compute
-from periplus_spark.blocks import Blocks, blocks_of
+from periplus_spark.api import STAGES, compute
+from periplus_spark.blocks import UrlBlocks, blocks_of
+from periplus_spark.files import StageParameters
 from periplus_spark.streamed import ENGINE as STREAM
 
 ORDER = StageParameters(max_rounds=400)
@@ -74,7 +75,7 @@ def cluster_engine(count):
     """The stages of a cluster in a number of blocks."""
 
     def run(name, task):
-        in_blocks.STAGES[name](Here(), Blocks(task, blocks_of(task, 1, 0).urls, count))
+        in_blocks.STAGES[name](Here(), UrlBlocks(task, blocks_of(task, 1, 0).urls, count))
 
     return {name: partial(run, name) for name in in_blocks.STAGES}
 

@@ -15,7 +15,8 @@ import pytest
 from datasets import chance_dataset, rows_of, write_dataset
 from memory_engine import ENGINE as MEMORY
 from periplus.model.visit import Reason
-from periplus_spark.api import STAGES, StageParameters, compute
+from periplus_spark.api import STAGES, compute
+from periplus_spark.files import StageParameters
 from periplus_spark.streamed import ENGINE as STREAM
 from spark_cluster import cluster, why_no_spark
 
