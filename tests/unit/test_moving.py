@@ -319,7 +319,7 @@ def test_an_existing_collection_is_not_overwritten(address, folder, tmp_path):
 def test_an_incomplete_copy_is_discarded(address, folder, tmp_path, monkeypatch):
     whole = moving.report_rows
     # loses a row of each table
-    monkeypatch.setattr(moving, "report_rows", lambda rows, what, watch: list(whole(rows, what, watch))[1:])
+    monkeypatch.setattr(moving, "report_rows", lambda rows, what, watch, *every: list(whole(rows, what, watch))[1:])
     with pytest.raises(StoreError, match=r"arrived incomplete: .* sent, .* stored\. Nothing was moved"):
         move(str(folder), address.text)
     monkeypatch.undo()

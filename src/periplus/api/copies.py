@@ -8,17 +8,17 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from periplus.api.moving import Watch, moved_tables, report_rows, segment_reader, silent
+from periplus.api.moving import BODIES_SAID_EVERY, Watch, moved_tables, report_rows, segment_reader, silent
 from periplus.errors import StoreError, UsageError
 from periplus.masking import without_secrets
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
 from periplus.store.database_address import Address, address_of
-from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, Sum
+from periplus.store.moving import WRITTEN_BACK, MovedTable, Sum
 from periplus.store.notes import put_note
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
@@ -212,19 +212,12 @@ def _take(
         for name in ("body", "xml"):
             folder_copying.clear(folder, name)
         bodies = database_copying.bodies_out(database, segment_reader(database), unpacked=False)
-        folder_copying.enter_bodies(folder, _report_bodies(bodies, watch))
+        folder_copying.enter_bodies(folder, report_rows(bodies, "Copying bodies", watch, BODIES_SAID_EVERY))
         take_results(folder, result_notes(database), computed_tables(database))
         folder_copying.complete(folder, database_copying.last_seq(database))
     folder.execute("DELETE FROM meta WHERE name IN (?, ?)", (PAUSE_KEY, index_place.NAME))
     folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", database_copying.notes(database).items())
     _note_versions(folder, *now)
-
-
-def _report_bodies(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
-    for count, body in enumerate(bodies, 1):
-        yield body
-        if count % 100 == 0:
-            watch("Copying bodies", count)
 
 
 def _take_settings(rules: str, folder: Path) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 from periplus.api.rules import rules_text
@@ -36,7 +37,8 @@ from periplus.values import Row, frozen
 # source stays unchanged, except for a note that names the target.
 
 Watch = Callable[[str, int], None]  # (step, rows so far)
-SAID_EVERY = 5_000  # rows
+SAID_EVERY, BODIES_SAID_EVERY = 5_000, 100  # rows
+T = TypeVar("T")
 
 
 def silent(what: str, rows: int) -> None:
@@ -64,14 +66,21 @@ def move(source: str, target: str, watch: Watch = silent) -> MoveResult:
     return into_folder(source, Path(target), watch)
 
 
-def report_rows(rows: Iterable[Row], what: str, watch: Watch) -> Iterator[Row]:
+def report_rows(rows: Iterable[T], what: str, watch: Watch, every: int = SAID_EVERY) -> Iterator[T]:
     """Passes the rows through and reports progress."""
     count = 0
     for count, row in enumerate(rows, 1):
         yield row
-        if count % SAID_EVERY == 0:
+        if count % every == 0:
             watch(what, count)
     watch(what, count)
+
+
+def sum_bodies(bodies: Iterable[MovedBody], total: Sum, watch: Watch) -> Iterator[MovedBody]:
+    """Passes the bodies through, adds them to a sum, and reports progress."""
+    for body in report_rows(bodies, "Moving bodies", watch, BODIES_SAID_EVERY):
+        total.add(body.row)
+        yield body
 
 
 def verify_rows(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
@@ -157,7 +166,7 @@ def _copy_to_database(
             )
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
         sent["body"] = Sum()
-        bodies = _bodies(connection, sent["body"], watch)
+        bodies = sum_bodies(folder_copying.bodies_out(connection), sent["body"], watch)
         database_copying.enter_bodies(
             target, bodies, BodyTarget(writer.append if writer else None, database_copying.dictionary_shards(target))
         )
@@ -177,14 +186,6 @@ def _copy_to_database(
 
         verify_rows(sent, read_back, watch)
     return sent
-
-
-def _bodies(connection: reading.Connection, total: Sum, watch: Watch) -> Iterator[MovedBody]:
-    for count, body in enumerate(folder_copying.bodies_out(connection), 1):
-        total.add(body.row)
-        yield body
-        if count % 100 == 0:
-            watch("Moving bodies", count)
 
 
 def _writer(connection: reading.Connection, address: Address) -> SegmentWriter:
@@ -248,7 +249,8 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
                     ),
                 )
             sent["body"] = Sum()
-            folder_copying.enter_bodies(draft, _folder_bodies(connection, reader, sent["body"], watch))
+            bodies = database_copying.bodies_out(connection, reader)
+            folder_copying.enter_bodies(draft, sum_bodies(bodies, sent["body"], watch))
             folder_copying.complete(draft, database_copying.last_seq(connection))
             verify_rows(
                 sent,
@@ -273,16 +275,6 @@ def segment_reader(connection: Connection) -> SegmentReader | None:
     """Reader of the collection's segments; None if page bodies are in the database."""
     place = table_rows.place_of_segments(connection)
     return SegmentReader(object_storage(place)) if place else None
-
-
-def _folder_bodies(
-    connection: Connection, reader: SegmentReader | None, total: Sum, watch: Watch
-) -> Iterator[MovedBody]:
-    for count, body in enumerate(database_copying.bodies_out(connection, reader), 1):
-        total.add(body.row)
-        yield body
-        if count % 100 == 0:
-            watch("Moving bodies", count)
 
 
 def _keep_rules(text: str, folder: Path) -> None:
