@@ -167,6 +167,14 @@ def test_the_screen_has_the_graph_and_paths_between_pages(folder: Path) -> None:
     assert asking.get("/c/e/site.svg").headers["content-type"] == "image/svg+xml"
 
 
+def test_circles_of_equal_rank_do_not_overlap(tmp_path: Path) -> None:
+    names = [f"/{number}" for number in range(20)]
+    pages = {f"https://e.org{name}": page(name, *names) for name in ("/", *names)}
+    stored(tmp_path / "e.periplus", pages, ["https://e.org/"])
+    columns = client(tmp_path).get("/c/e/site.json").json()
+    assert len(columns["r"]) == 21 and sorted(columns["r"])[10] <= drawing.STEP / 2
+
+
 def test_the_layout_is_cached_until_the_collection_changes(folder: Path) -> None:
     path = folder / "e.periplus" / "site.layout"
     first = client(folder).get("/c/e/site.json").json()
