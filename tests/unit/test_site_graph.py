@@ -21,7 +21,7 @@ from periplus.model.web import Url
 from periplus.present import site_graph as drawing
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.site_graph import SiteGraph, site_graph, site_svg
-from periplus.ui import site
+from periplus.ui import maps
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -139,7 +139,7 @@ def test_the_shortest_path_has_the_fewest_links() -> None:
 @pytest.fixture(autouse=True)
 def _patient_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A screen waits a minute for its layout."""
-    monkeypatch.setattr(site, "WAIT_S", 60.0)
+    monkeypatch.setattr(maps, "SITE_WAIT_S", 60.0)
 
 
 @pytest.fixture
