@@ -98,6 +98,14 @@ def test_an_unknown_command_suggests_the_nearest(word, meant):
     assert ran.exit_code == 2 and f"Did you mean '{meant}'?" in ran.output
 
 
+def test_a_portal_without_stories_names_the_commands_that_list_them(tmp_path):
+    folder = str(stored(tmp_path / "e.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"]))
+    for command in ("create", "build"):
+        ran = CliRunner().invoke(main, ["portal", command, "p", "-c", folder])
+        assert ran.exit_code == 0, ran.output
+    assert "0 stories published" in ran.output and "`periplus stories` lists" in ran.output
+
+
 @pytest.mark.parametrize("topic", sorted(TOPICS))
 def test_each_topic_is_explained_in_a_few_lines(topic):
     lines = answer("help", topic).splitlines()
