@@ -18,7 +18,7 @@ from periplus.analyse.engines.alike import (
     homes,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is_among, numbers, reals
+from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is_among, numbers, stored_ranks
 from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
@@ -122,7 +122,7 @@ def site_map(task: StageTask) -> None:
     nodes, found = task.folders["graph"], task.folders["ranks"]
     home = numbers(nodes, "nodes", "url")[flags(nodes, "nodes", "home")]
     rank = np.zeros(int(numbers(nodes, "nodes", "url").max(initial=-1)) + 1)
-    rank[numbers(found, "ranks", "url")] = reals(found, "ranks", "rank")
+    rank[numbers(found, "ranks", "url")] = stored_ranks(found)
     rows = [np.zeros((0, 5), np.int64)]
     for pages, one in graphs_by_site(task):
         start = np.flatnonzero(np.isin(pages, home))

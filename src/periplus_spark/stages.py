@@ -14,7 +14,7 @@ import numpy as np
 
 from periplus.analyse.duplicates import BINS, band_bins, band_buckets
 from periplus.analyse.engines import alike, streamed
-from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals
+from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, stored_ranks
 from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import LinkTargets, count_values, sort_distinct
 from periplus.errors import NotConverged
@@ -171,7 +171,7 @@ def _deal_pages(cut: Blocks, owners: Vector, first: Ints, block: int) -> None:
     pages, site = (numbers(folder, "nodes", column, span=span) for column in ("url", "site"))
     home = flags(folder, "nodes", "home", span)
     ranked = cut.task.folders.get("ranks")
-    rank = reals(ranked, "ranks", "rank", span) if ranked else np.zeros(len(pages))
+    rank = stored_ranks(ranked, span) if ranked else np.zeros(len(pages))
     task = owners.values()[site]
     place = np.full(span.after - span.first, -1)
     for number in np.unique(task).tolist():

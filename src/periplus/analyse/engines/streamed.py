@@ -25,7 +25,7 @@ from periplus.analyse.engines.alike import (
     templates,
     url_vectors,
 )
-from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals, text_mask
+from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, stored_ranks, text_mask
 from periplus.analyse.engines.stages import Engine, StageParameters, StageTask
 from periplus.analyse.linkgraph import (
     LinkTargets,
@@ -235,7 +235,7 @@ def scores_in(links: LinkTargets, group: Ints, order: StageParameters) -> Floats
 
 def site_map(task: StageTask) -> None:
     nodes = _nodes(task, by_site=True)
-    rank = reals(task.folders["ranks"], "ranks", "rank")
+    rank = stored_ranks(task.folders["ranks"])
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
     edges = _placed_edges(task, nodes, inside=True)
     links = links_by_source(edges, len(nodes.pages), task.scratch / "targets")
