@@ -28,7 +28,7 @@ from periplus_spark.alike import (
     homes,
     url_vectors,
 )
-from periplus_spark.files import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, reals
+from periplus_spark.files import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, stored_ranks
 
 
 def invalid_links(links: LinksOfDomains) -> Ints:
@@ -121,7 +121,7 @@ def site_map(task: StageTask) -> None:
     nodes, found = task.folders["graph"], task.folders["ranks"]
     home = numbers(nodes, "nodes", "url")[flags(nodes, "nodes", "home")]
     rank = np.zeros(int(numbers(nodes, "nodes", "url").max(initial=-1)) + 1)
-    rank[numbers(found, "ranks", "url")] = reals(found, "ranks", "rank")
+    rank[numbers(found, "ranks", "url")] = stored_ranks(found)
     rows = [np.zeros((0, 5), np.int64)]
     for pages, one in graphs_by_site(task):
         start = np.flatnonzero(np.isin(pages, home))

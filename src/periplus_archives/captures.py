@@ -55,14 +55,12 @@ class _Line(NamedTuple):
 class FileArchive:
     """Captures in archive files. The index is a temporary file, since there may be millions."""
 
-    def __init__(
-        self, places: Sequence[Path], limits: FetchLimits, watch: Callable[[int], None] = lambda count: None
-    ) -> None:
-        """places: WARC, ARC and WACZ files, and folders of them; watch: called with the number of records listed.
+    def __init__(self, places: Sequence[Path], limits: FetchLimits) -> None:
+        """places: WARC, ARC and WACZ files, and folders of them.
 
         Raises UsageError if a place does not exist or contains no archive.
         """
-        self._limits, self._watch = limits, watch
+        self._limits = limits
         self._connection = sqlite3.connect("")
         self._connection.execute(_TABLE)
         self._files: list[ArchiveFile] = []
@@ -213,8 +211,6 @@ class FileArchive:
         """Lists the captures of a file by scanning it."""
         with ArchiveReader(file, HEAD_BYTES) as reader:
             for record in reader:
-                if reader.count % 1_000 == 0:
-                    self._watch(reader.count)
                 taken, url = _seconds(record.fields.get("warc-date", "")), _target(record)
                 is_answer = record.kind in ("response", "revisit") and PURPOSE.lower() not in record.fields
                 if not is_answer or taken is None or not url.startswith(("http://", "https://")):

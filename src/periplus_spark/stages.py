@@ -18,7 +18,7 @@ from periplus.errors import NotConverged
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
 from periplus_spark import alike, streamed
 from periplus_spark.blocks import UrlBlocks, Vector, run_tasks
-from periplus_spark.files import Span, StageTask, blocks, flags, numbers, reals
+from periplus_spark.files import Span, StageTask, blocks, flags, numbers, stored_ranks
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -170,7 +170,7 @@ def _deal_pages(cut: UrlBlocks, owners: Vector, first: Ints, block: int) -> None
     pages, site = (numbers(folder, "nodes", column, span=span) for column in ("url", "site"))
     home = flags(folder, "nodes", "home", span)
     ranked = cut.task.folders.get("ranks")
-    rank = reals(ranked, "ranks", "rank", span) if ranked else np.zeros(len(pages))
+    rank = stored_ranks(ranked, span) if ranked else np.zeros(len(pages))
     task = owners.values()[site]
     place = np.full(span.after - span.first, -1)
     for number in np.unique(task).tolist():

@@ -36,7 +36,17 @@ from periplus_spark.alike import (
     templates,
     url_vectors,
 )
-from periplus_spark.files import Engine, Span, StageParameters, StageTask, blocks, flags, numbers, reals, text_mask
+from periplus_spark.files import (
+    Engine,
+    Span,
+    StageParameters,
+    StageTask,
+    blocks,
+    flags,
+    numbers,
+    stored_ranks,
+    text_mask,
+)
 
 FILES = 64  # open at once
 WAITING = 1 << 22  # numbers buffered before counting: 64 MB with their counts
@@ -234,7 +244,7 @@ def scores_in(links: LinkTargets, group: Ints, order: StageParameters) -> Floats
 
 def site_map(task: StageTask) -> None:
     nodes = _nodes(task, by_site=True)
-    rank = reals(task.folders["ranks"], "ranks", "rank")
+    rank = stored_ranks(task.folders["ranks"])
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
     edges = _placed_edges(task, nodes, inside=True)
     links = links_by_source(edges, len(nodes.pages), task.scratch / "targets")

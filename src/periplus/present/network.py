@@ -6,7 +6,7 @@ import csv
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TextIO
 
@@ -61,10 +61,8 @@ class Network:
     targets_left_out: int = 0  # sites of the target set that are not
 
 
-def network_of(
-    results: SurveyResults, max_sites: int = 200, classes: Collection[CompanionClass] = SHOWN_CLASSES
-) -> Network:
-    """The target set (at most max_sites, by links), and up to the limit the companion sites of these classes that most
+def network_of(results: SurveyResults, max_sites: int = 200) -> Network:
+    """The target set (at most max_sites, by links), and up to the limit the companion sites of SHOWN_CLASSES that most
     units link to.
     """
     sites = [
@@ -79,7 +77,7 @@ def network_of(
         )
         for figures in top_units(results, max_sites)
     ]
-    companions = [site for site in results.companions if site.kind in classes][: max(max_sites - len(sites), 0)]
+    companions = [site for site in results.companions if site.kind in SHOWN_CLASSES][: max(max_sites - len(sites), 0)]
     sites += [
         NetworkSite(
             site.unit,

@@ -75,15 +75,15 @@ SCREENS: tuple[Screen, ...] = (
             "q": (TEXT, "a text in URLs, titles or anchors"),
             "sort": (TEXT, "columns, separated by commas; - reverses the order of a column"),
             "columns": (TEXT, "columns of the answer, separated by commas"),
-            "at": (whole_number(1, 10_000_000), "number of the page"),
-            "per": (whole_number(1, tables.ROWS[-1]), "rows of a page"),
+            "at": (whole_number(10_000_000), "number of the page"),
+            "per": (whole_number(tables.ROWS[-1]), "rows of a page"),
         },
     ),
     Screen(
         _C + "/page", pages.page,
         {"name": str, "page": PageSummary, "view": str, "views": dict[str, str]},
         {"url!": (TEXT, "the page"), "view": (enum(*pages.VIEWS), "what to show of the page"),
-            "line": (whole_number(1, 10_000_000), "line of the source to highlight")},
+            "line": (whole_number(10_000_000), "line of the source to highlight")},
     ),
     Screen(
         _C + "/fault", tables.fault,
@@ -104,7 +104,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen(
         _C + "/search", pages.search_collection,
         {"name": str, "query": str, "results": list[pages.PageSearch], "at": int, "per": int},
-        _WORDS | {"at": (whole_number(1, 1000), "number of the page of hits")},
+        _WORDS | {"at": (whole_number(1000), "number of the page of hits")},
     ),
     Screen(
         _C + "/compare", tables.compare,
@@ -115,7 +115,7 @@ SCREENS: tuple[Screen, ...] = (
         _C + "/delete", deleting.delete,
         {"name": str, "deleted": str, "plan": DeletionPlan | None, "request?": Deletion, "goes?": list[str],
             "stays?": list[str]},
-        {"site": (TEXT, "all of it"), "run": (whole_number(1, 999_999_999), "its record and its pages"),
+        {"site": (TEXT, "all of it"), "run": (whole_number(999_999_999), "its record and its pages"),
             "page": (TEXT, "a page’s number, hexadecimal")},
         take=deleting.take, role=Role.ADMINISTER, take_role=Role.ADMINISTER,
     ),
