@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
     Processes that share the work begin with the longest tests, so that neither waits for the other in the end.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: item.path.parent.name != "whole")
+        items.sort(key=lambda item: item.path.parent.name not in ("whole", "browser"))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")

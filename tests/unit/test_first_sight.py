@@ -87,10 +87,23 @@ def test_help_shows_common_commands_and_help_all_the_others():
     assert "\n  segments " in answer("--help-all")
 
 
+def test_an_option_before_the_command_of_a_group_names_the_commands() -> None:
+    result = CliRunner().invoke(main, ["faults", "-c", "x.periplus"])
+    assert result.exit_code == 2 and "Options follow one of its commands: list, accept" in result.output
+
+
 @pytest.mark.parametrize(("word", "meant"), [("crwal", "crawl"), ("jobs ad", "add"), ("segment", "segments")])
 def test_an_unknown_command_suggests_the_nearest(word, meant):
     ran = CliRunner().invoke(main, word.split())
     assert ran.exit_code == 2 and f"Did you mean '{meant}'?" in ran.output
+
+
+def test_a_portal_without_stories_names_the_commands_that_list_them(tmp_path):
+    folder = str(stored(tmp_path / "e.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"]))
+    for command in ("create", "build"):
+        ran = CliRunner().invoke(main, ["portal", command, "p", "-c", folder])
+        assert ran.exit_code == 0, ran.output
+    assert "0 stories published" in ran.output and "`periplus stories` lists" in ran.output
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))

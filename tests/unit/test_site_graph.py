@@ -21,7 +21,7 @@ from periplus.model.web import Url
 from periplus.present import site_graph as drawing
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.site_graph import SiteGraph, site_graph, site_svg
-from periplus.ui import site
+from periplus.ui import maps
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -139,7 +139,7 @@ def test_the_shortest_path_has_the_fewest_links() -> None:
 @pytest.fixture(autouse=True)
 def _patient_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A screen waits a minute for its layout."""
-    monkeypatch.setattr(site, "WAIT_S", 60.0)
+    monkeypatch.setattr(maps, "SITE_WAIT_S", 60.0)
 
 
 @pytest.fixture
@@ -165,6 +165,14 @@ def test_the_screen_has_the_graph_and_paths_between_pages(folder: Path) -> None:
     assert asking.get("/c/e/site-way.json?from=/&to=/a/x").json()["way"] == [HOME, f"{HOME}a/", f"{HOME}a/x"]
     assert asking.get("/c/e/site-way.json?from=/&to=/none").status_code == 400
     assert asking.get("/c/e/site.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_circles_of_equal_rank_do_not_overlap(tmp_path: Path) -> None:
+    names = [f"/{number}" for number in range(20)]
+    pages = {f"https://e.org{name}": page(name, *names) for name in ("/", *names)}
+    stored(tmp_path / "e.periplus", pages, ["https://e.org/"])
+    columns = client(tmp_path).get("/c/e/site.json").json()
+    assert len(columns["r"]) == 21 and sorted(columns["r"])[10] <= drawing.STEP / 2
 
 
 def test_the_layout_is_cached_until_the_collection_changes(folder: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_failed_first_crawl_shows_the_reason_and_offers_consent(tmp_path: Path
     assert "start it again with the consent for private addresses" in text
     assert '<input type="checkbox" name="consent_private" value="yes" form="steer">' in text
     assert 'formaction="resume">Start it again</button>' in text
-    assert "--allow-private" not in text and "No faults were found" not in text
+    assert "--allow-private" not in text and "No faults were found" not in text and "study this" not in text
     shown = asking.get("/c/x/live?format=json").json()
     assert (shown["failure"], shown["read"]) == (NOTE, 0)
 

@@ -131,9 +131,9 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 
-def exported_columns(place: Place, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
+def exported_columns(place: Place, name: str) -> tuple[Column, ...]:
     """The columns of `export_rows`. Raises UsageError."""
-    table = exported_table(name, ranks=ranks)
+    table = exported_table(name, ranks=True)
     table = with_segments(table) if rules_at(place) else table
     if name == PAGES.name and (rules := stored_extract_rules(place)):
         from periplus.document.extraction import with_extracts

@@ -102,16 +102,15 @@ class SurveyRows:
     runs: tuple[RunRecord, ...]
 
 
-def survey_of(
-    folder: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
-) -> SurveyResults:
-    """All results for these units and their surroundings. units: empty: one per start of the collection's runs.
+def survey_of(folder: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None) -> SurveyResults:
+    """All results for these units and their surroundings, dated by the end of the last run, so that equal collections
+    give equal results. units: empty: one per start of the collection's runs.
 
-    now: date of the results; 0: the end of the last run, so that equal collections give equal results. Raises
-    UsageError, NoCollection, StoreError.
+    Raises UsageError, NoCollection, StoreError.
     """
+    order = order or SurveyOrder()
     with reading.open_reader(Path(folder)) as connection:
-        return results(survey_rows_of(connection, units, order or SurveyOrder()), order or SurveyOrder(), now)
+        return results(survey_rows_of(connection, units, order), order)
 
 
 def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:

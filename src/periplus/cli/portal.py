@@ -147,6 +147,8 @@ def build(name: str, place: Place, output: Path | None) -> None:
         + f", {count_of(len(edition.sites), 'source')}."
     )
     say(f"{number(done.written)} files written, {number(done.unchanged)} unchanged, {number(done.removed)} removed.")
+    if not edition.entries:
+        say("Note: `periplus stories` lists what several sites published, `periplus portal show` what waits.", "yellow")
     for lack in edition.lacks:
         say(f"Note: {lack}", "yellow")
     click.echo(done.folder / "index.html")

@@ -166,9 +166,9 @@ def _flag(record: tuple[str, str]) -> str:
     return f"- `{record[0]}`: {record[1]}"
 
 
-def man_pages(command: click.Command, name: str = "periplus") -> Iterator[tuple[str, str]]:
+def man_pages(command: click.Command) -> Iterator[tuple[str, str]]:
     """(file name, troff) of each command's page: its sentence, and its help with all flags, as it is."""
-    for path, item in commands(command, name):
+    for path, item in commands(command, "periplus"):
         context = click.Context(item, info_name=path, terminal_width=78, max_content_width=78, color=False)
         context.meta[HELP_ALL] = True
         title = path.replace(" ", "-")

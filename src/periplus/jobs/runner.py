@@ -108,7 +108,7 @@ class Runner:
     watchers: Sequence[Callable[[Job | None], None]] = ()
 
 
-def make_order(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) -> JobOrder:
+def make_order(command: tuple[str, ...], priority: int = 0) -> JobOrder:
     """An order for a command. Raises UsageError for commands that are not in KINDS."""
     if not command or command[0] not in KINDS:
         raise UsageError(
@@ -118,7 +118,7 @@ def make_order(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0)
     safe = masked_command(command)
     if any(MASK in word for word in safe):
         raise UsageError(f"a job stores no password or token: give a reference such as --proxy env:NAME ({SOURCES})")
-    return JobOrder(safe, priority, run_at)
+    return JobOrder(safe, priority)
 
 
 def run_jobs(runner: Runner, *, forever: bool) -> int:

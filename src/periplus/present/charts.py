@@ -233,16 +233,17 @@ class Area(NamedTuple):
 
 
 LEAST_AREA = (34.0, 17.0)  # px: width and height of the smallest box that a name is looked for
+AREAS_SIZE = (1200, 330)  # px
 
 
-def write_areas(areas: Sequence[Area], name: str, out: TextIO, room: tuple[int, int] = (1200, 330)) -> None:
+def write_areas(areas: Sequence[Area], name: str, out: TextIO) -> None:
     """Parts of a collection as coloured areas by their pages, each a link, for a page with the kit's style sheet.
 
-    areas: the largest first. room: width and height, px.
+    areas: the largest first.
     """
-    boxes = squarify([area.pages for area in areas], Box(0.0, 0.0, *map(float, room)))
+    boxes = squarify([area.pages for area in areas], Box(0.0, 0.0, *map(float, AREAS_SIZE)))
     marks = [_area(area, box) for area, box in zip(areas, boxes, strict=True) if min(box.width, box.height) > 2 * GAP]
-    write_sheet(out, room, name, marks, kind="areas", embedded=True)
+    write_sheet(out, AREAS_SIZE, name, marks, kind="areas", embedded=True)
 
 
 def _area(area: Area, box: Box) -> str:

@@ -183,7 +183,7 @@ def _times_1000(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1000
 
 
-def write_trends(points: Sequence[TrendPoint], name: str, out: TextIO, *, embedded: bool = False) -> None:
+def write_trends(points: Sequence[TrendPoint], name: str, out: TextIO) -> None:
     """All of `trend_lines` on one sheet of SVG, two a row. points: oldest first. out: UTF-8."""
     charts, (wide, high) = trend_lines(points), LINES_SIZE
     marks = []
@@ -193,5 +193,4 @@ def write_trends(points: Sequence[TrendPoint], name: str, out: TextIO, *, embedd
     if not charts:
         marks.append(caption(6, 18, "Lines need two runs.", "soft"))
     rows = max(1, -(-len(charts) // TREND_COLUMNS))
-    kind = "lines" if embedded else ""
-    write_sheet(out, (wide * TREND_COLUMNS, high * rows), f"{name} over its runs", marks, kind=kind, embedded=embedded)
+    write_sheet(out, (wide * TREND_COLUMNS, high * rows), f"{name} over its runs", marks)

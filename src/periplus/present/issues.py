@@ -149,11 +149,11 @@ MOST = 10  # annotations of one severity that GitHub shows of one step; it drops
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
 
 
-def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind], *, most: int = MOST) -> Iterator[str]:
-    """`::error title=...::message`, in the order given; of each severity the first `most`,
+def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+    """`::error title=...::message`, in the order given; of each severity the first MOST,
     then a notice of how many are left out.
     """
-    free = dict.fromkeys(Severity, most)
+    free = dict.fromkeys(Severity, MOST)
     free[Severity.NOTICE] -= 1  # for the last line
     left = 0
     for fault in faults:

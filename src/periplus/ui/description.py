@@ -57,8 +57,8 @@ class Routes(NamedTuple):
     files: Mapping[str, Handler]
 
 
-def whole_number(low: int, high: int) -> Schema:
-    return {"type": "integer", "minimum": low, "maximum": high}
+def whole_number(high: int) -> Schema:
+    return {"type": "integer", "minimum": 1, "maximum": high}
 
 
 def enum(*words: str) -> Schema:
