@@ -14,7 +14,7 @@ from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import ordered
 from periplus.model.job import JobOrder, JobProgress, JobState
 from periplus.store.postgres.connection import Session
-from periplus.store.postgres.job_table import database_queue
+from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
 
 

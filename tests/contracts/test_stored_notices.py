@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from interface import COMMANDS
 from periplus.api import notices
 from periplus.api.moving import into_database, silent
-from periplus.jobs.notifying import Notifier
+from periplus.jobs.runner import Notifier
 from periplus.model.job import Job, JobOrder, JobState, NoticeKind
 from periplus.present import text
 from periplus.store.postgres.connection import connect

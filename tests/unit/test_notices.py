@@ -24,8 +24,7 @@ from periplus.api import notices
 from periplus.api.notices import PASSWORD, notice_settings
 from periplus.cli.main import main
 from periplus.errors import StoreError, UnknownSetting, UsageError
-from periplus.jobs.notifying import Notifier
-from periplus.jobs.runner import Runner, run_jobs
+from periplus.jobs.runner import Notifier, Runner, run_jobs
 from periplus.model.job import Channel, JobOrder, NoticeKind
 from periplus.present.text import title
 from periplus.store.sqlite import notices as stored_notices
@@ -345,7 +344,7 @@ def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:
     with hook() as (address, arrived), contextlib.closing(queue):
         notices.subscribe(folder, address)
         queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)
-        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, Notifier(folder)), forever=False)
+        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, Notifier(folder)))
     assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["broken-links", "job-failed"]
 
 

@@ -22,7 +22,7 @@ from periplus.store.job_queue import JobQueue
 from periplus.store.postgres import connection
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
-from periplus.store.postgres.job_table import database_queue
+from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.values import PIPES
 from postgres_server import own_server

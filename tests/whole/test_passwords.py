@@ -18,7 +18,7 @@ from periplus.model.job import JobOrder
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session, connect
-from periplus.store.postgres.job_table import database_queue
+from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.app import application
 from periplus.ui.safety import Locks

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
+import shlex
 import signal
 import subprocess
 import time
@@ -11,15 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
+from periplus.api import notices
 from periplus.children import Command
-from periplus.errors import UsageError
+from periplus.errors import PeriplusError, UsageError
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
+from periplus.present.logs import FORMAT_VARIABLE
 from periplus.values import IN_DOUBT, frozen
 
 if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
+
+_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -50,7 +57,7 @@ def _database_queue(store: str, make: bool, waits: bool) -> tuple[JobQueue, Cloc
     from periplus.store.postgres import schema
     from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
-    from periplus.store.postgres.job_table import DatabaseClock, database_queue
+    from periplus.store.postgres.statements import DatabaseClock, database_queue
 
     address = address_of(store)
     session = Session(address, PATIENCE_S if waits else FIRST_PATIENCE_S)
@@ -83,9 +90,11 @@ KINDS = (
 LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
 LOOK_S = 0.5  # interval at which a running job is polled
 NAP_S = 1.0  # interval at which an empty queue is polled
+LEAVE_NAPS = 5  # naps between two questions whether to leave an empty queue: each opens a connection
 GRACE_S = 60.0  # time for a stopped job to store its answers
 STOPPED = 130  # exit code of a command that was stopped by Ctrl-C
 ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
+LOOK_EVERY_S = 30.0  # how often an idle runner tries again to send notices
 LOGS = "jobs"  # folder of the jobs' output, beside the queue
 # wait before a job whose process was killed (usually out of memory) is tried again; doubled each time
 AGAIN_S = 20.0
@@ -121,9 +130,12 @@ def ordered(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0) ->
     return JobOrder(safe, priority, run_at)
 
 
-def run_jobs(runner: Runner, *, forever: bool) -> int:
-    """Runs due jobs until it is stopped or no job is open. Returns the number of ended jobs."""
-    ended = 0
+def run_jobs(runner: Runner, leaves: Callable[[], bool] | None = None) -> int:
+    """Runs due jobs until it is stopped, or no job is open. Returns the number of ended jobs.
+
+    leaves: continue without open jobs, until this returns True; asked every LEAVE_NAPS-th nap.
+    """
+    ended = naps = 0
     while not runner.stopped():
         runner.queue.tick(runner.clock.now())
         job = runner.queue.claim(runner.name, runner.clock.now(), LEASE_S)
@@ -131,11 +143,14 @@ def run_jobs(runner: Runner, *, forever: bool) -> int:
             if do(runner, job):
                 ended += 1
                 runner.notify(runner.queue.job(job.id))
-        elif not forever and not runner.queue.open_jobs():
+        elif leaves is None and not runner.queue.open_jobs():
             break
         else:
             runner.notify(None)
             time.sleep(NAP_S)
+            naps += 1
+            if leaves is not None and naps % LEAVE_NAPS == 0 and leaves():
+                break
     return ended
 
 
@@ -145,11 +160,13 @@ def do(runner: Runner, job: Job) -> bool:
     True: it has ended; False: it was returned to the queue, or another runner has it.
     """
     (runner.folder / LOGS).mkdir(0o700, exist_ok=True)
+    # the log of a job is read by users
+    environment = {name: text for name, text in os.environ.items() if name != FORMAT_VARIABLE}
     out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
     with (
         out_file.open("wb") as out,
         err_file.open("ab") as err,
-        Command(job.order.command, cwd=runner.folder, stdout=out, stderr=err) as command,
+        Command(job.order.command, env=environment, cwd=runner.folder, stdout=out, stderr=err) as command,
     ):
         continues = _watch(runner, job, command)
     status = command.process.returncode
@@ -220,3 +237,35 @@ def _end_of(log: Path) -> list[str]:
 def _log_file(folder: Path, job: Job, ending: str) -> Path:
     """Output of a job: .out from stdout, .err from stderr."""
     return folder / LOGS / f"{job.id}.{ending}"
+
+
+class Notifier:
+    """Called by a runner after each job, and with None while it is idle.
+
+    Errors do not affect the job: they are logged, and sending is tried again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next = 0.0
+
+    def __call__(self, job: Job | None) -> None:
+        if job is None and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + LOOK_EVERY_S
+        try:
+            if job is not None:
+                self._look(job)
+            notices.deliver(self._folder)
+        except PeriplusError as error:
+            _log.warning("notices folder=%s error=%s", self._folder, error)
+
+    def _look(self, job: Job) -> None:
+        now, folder = time.time(), self._folder
+        collections = notices.collections_of(folder, job.order.command)
+        if job.state is JobState.FAILED:
+            message = f"periplus {shlex.join(job.order.command)}: {job.note}"
+            notices.add_failure(folder, job.id, message, collections[0] if collections else None, now, job.epoch)
+        for collection in collections:
+            with contextlib.suppress(PeriplusError):  # its job has already reported a damaged collection
+                notices.look(folder, collection, now)
