@@ -9,6 +9,7 @@ from periplus.api import survey, topical_run
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
 from periplus.model.web import Url
+from periplus.present import logs
 from periplus.settings import settings_from
 
 # by kind of run; the default is round robin over hosts
@@ -17,8 +18,10 @@ POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run
 
 def main() -> None:
     """Works until no work is left, on SIGTERM, or until the parent process dies."""
+    logs.configure_child()
     parent = Parent()
     content = parent.order
+    logs.enter_run(content["run_id"])
     order = CrawlOrder(
         Path(content["folder"]),
         tuple(map(Url, content["starts"])),

@@ -16,13 +16,13 @@ from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
-from periplus.model.frontier import HostRow, TrapTally
+from periplus.model.frontier import HostRow, TrapTally, WorkerRow
 from periplus.model.ports import RunRecord
 from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.crawl_reads import backlog, state_tallies, traps
+from periplus.store.crawl_reads import backlog, state_tallies, traps, workers
 from periplus.store.runs import is_paused
 from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite import runs as collection_runs
@@ -65,7 +65,13 @@ class Status:
     busiest: tuple[HostRow, ...]  # hosts with the most queued URLs first
     traps: tuple[TrapTally, ...] = ()  # URL patterns excluded as endless series, largest first
     store: str = ""  # database address without the password, used instead of the folder
-    workers: int = 0  # database only: workers running on all machines
+    crew: tuple[WorkerRow, ...] = ()  # registered workers on all machines
+    lag_s: float = 0.0  # how long ago a host without a worker could have been requested again, at most
+
+    @property
+    def workers(self) -> int:
+        """Number of workers whose lease has not expired."""
+        return sum(worker.lease_s >= 0 for worker in self.crew)
 
     @property
     def state(self) -> str:
@@ -137,7 +143,7 @@ class Collection:
             return state_tallies(SqliteStatements(self._connection))
 
     def status(self, most_hosts: int = 10) -> Status:
-        """Totals and state of the collection."""
+        """Totals and state of the collection. most_hosts: in `busiest`; 0: none, and no `traps`, which scan URLs."""
         now = self._clock.now()
         with self._time_limit(), reading.snapshot(self._connection):
             statements = SqliteStatements(self._connection)
@@ -154,7 +160,9 @@ class Collection:
                 hosts_waiting=work.hosts_waiting,
                 entries_waiting=work.to_fetch,
                 busiest=work.busiest,
-                traps=tuple(traps(statements)),
+                traps=tuple(traps(statements)) if most_hosts else (),
+                crew=workers(statements, now),
+                lag_s=work.lag_s,
             )
 
     def pages(  # noqa: PLR0913 - the filters, written out

@@ -12,7 +12,7 @@ from periplus.api.collection import Collection, Status
 from periplus.api.homes import folder_of, home_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.crawl_reads import backlog, state_tallies, traps
+from periplus.store.crawl_reads import backlog, state_tallies, traps, workers
 from periplus.store.postgres.address import Address, address_of
 from periplus.store.published import withdraw
 from periplus.store.runs import is_paused, records
@@ -67,19 +67,19 @@ class DatabaseCollection(Collection):
         return list(home_of(self._text).runs())
 
     def status(self, most_hosts: int = 10) -> Status:
-        """Totals and state of the collection, from one snapshot."""
+        """Totals and state of the collection, from one snapshot. most_hosts: as in `Collection`."""
         from periplus.store.postgres import hosts as host_rows
         from periplus.store.postgres.statements import PostgresStatements
 
         with _connect(self._address) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             statements = PostgresStatements(connection)
-            work = backlog(statements, most_hosts, host_rows.time_now(connection, None))
-            workers = host_rows.workers_with_lease(connection)
+            now = host_rows.time_now(connection, None)
+            work, crew = backlog(statements, most_hosts, now), workers(statements, now)
             return Status(
                 folder=Path(),
                 size_bytes=host_rows.size_bytes(connection),
-                running=workers > 0,
+                running=any(worker.lease_s >= 0 for worker in crew),
                 paused=is_paused(statements),
                 runs=tuple(records(statements)),
                 counts=tuple(state_tallies(statements)),
@@ -87,9 +87,10 @@ class DatabaseCollection(Collection):
                 hosts_waiting=work.hosts_waiting,
                 entries_waiting=work.to_fetch,
                 busiest=work.busiest,
-                traps=tuple(traps(statements)),
+                traps=tuple(traps(statements)) if most_hosts else (),
                 store=str(self._address),
-                workers=workers,
+                crew=crew,
+                lag_s=work.lag_s,
             )
 
     def map(

@@ -33,6 +33,7 @@ from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import PageToIndex
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, UrlId
+from periplus.present.logs import configure_child
 from periplus.retrieval.asking import Searcher
 from periplus.retrieval.index import (
     NOTHING,
@@ -484,4 +485,5 @@ def _follow(folder: Path, follower: IndexWorker, over: threading.Event) -> None:
 
 
 if __name__ == "__main__":
+    configure_child()
     serve()

@@ -27,6 +27,7 @@ from periplus.cli.options import (
     Place,
     WholeNumber,
     format_option,
+    log_format_option,
     open_output,
     option,
     output_option,
@@ -34,7 +35,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import StoreError, UsageError
+from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.features import features, parts
 from periplus.masking import without_secrets
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from periplus.ui.users import Users
 
 
-def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None:
+def help_with_crawl(store: str, auth: str, stopping: StopOnSignal, *, quiet: bool) -> None:
     """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
     from periplus.api.homes import home_of
 
@@ -58,19 +59,30 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     if record is None:
         return
     settings = settings_of_run(record, auth)
-    configure_logs(verbose)
     say(
         f"Joining run {record.id} of {home}: "
         f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
     )
-    stopping = StopOnSignal()
-    with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
+    with crawl_display(stopping.poll, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status -c '{home}'")
     sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 
 
+def _can_help(store: str, auth: str) -> bool:
+    """Whether a crawl runs in the database that this worker can join."""
+    from periplus.api.joining import run_in_progress, settings_of_run
+
+    with contextlib.suppress(PeriplusError):
+        record = run_in_progress(store)
+        return record is not None and settings_of_run(record, auth) is not None
+    return False
+
+
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
+
+
+LARGEST_PORT = 65535
 
 
 def _database_here() -> str:
@@ -204,7 +216,7 @@ def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) 
 @_queue_options
 def run(folder: Path, store: str) -> None:
     """Do the jobs that wait, and end when none is left."""
-    _work(folder, store, forever=False)
+    _work(folder, store, StopOnSignal())
 
 
 @click.command()
@@ -217,14 +229,21 @@ def run(folder: Path, store: str) -> None:
     metavar="USER:PASSWORD",
 )
 @option("--until-done", "End when no job waits or runs, as `periplus jobs run`.", bool)
+@option(
+    "--listen",
+    "Answer /health and /metrics on this port; other hosts than 127.0.0.1 need PERIPLUS_TOKEN.",
+    str,
+    "",
+    metavar="[HOST:]PORT",
+)
 @option("-q --quiet", "No progress of a crawl, only the result.", bool)
 @verbose_option
-def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
+def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int, **flags: Any) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
     With -c, where a crawl goes on there: works on it with its own settings, beside any number of others on any
-    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C, or with --until-done until none is left;
-    several workers share one.
+    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C or a crawl begins there, which it joins,
+    or with --until-done until none is left; several workers share one.
 
     A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken
     again after half a minute.
@@ -232,22 +251,53 @@ def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, v
     \b
     periplus worker -c postgresql://me@db/crawls?collection=press
     """
-    if store:
-        help_with_crawl(store, auth, quiet=quiet, verbose=verbose)
-    _work(folder, store, forever=not until_done)
+    configure_logs(verbose)
+    stopping = StopOnSignal()
+    if flags["listen"]:
+        _listen(flags["listen"], stopping, folder, store)
+    while True:
+        if store:
+            help_with_crawl(store, auth, stopping, quiet=quiet)
+        _work(folder, store, stopping, None if until_done else lambda: bool(store) and _can_help(store, auth))
 
 
-def _work(folder: Path, store: str, *, forever: bool) -> None:
+def _listen(address: str, stopping: StopOnSignal, folder: Path, store: str) -> None:
+    """Answers `/health` and `/metrics` beside the work. Healthy: the loop of the work turns."""
+    from periplus.api.homes import collections_at
+    from periplus.ui import monitoring
+    from periplus.ui.safety import Locks, require_locks
+    from periplus.ui.users import Users
+
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > LARGEST_PORT:
+        raise UsageError(f"{address!r} is no port: write 9100, or 0.0.0.0:9100 for other machines")
+    names = (os.uname().nodename.lower(),)
+    locks = Locks(os.environ.get(TOKEN, ""), names, Users(folder), host.strip("[]") or "127.0.0.1")
+    require_locks(locks)
+    routes = monitoring.monitoring_routes(
+        lambda: time.monotonic() - stopping.polled < STALLED_S, lambda: collections_at([store or folder], folder)
+    )
+    if not monitoring.serve_beside(routes, locks, int(port)):
+        raise StoreError(_no_listening(locks.host, int(port)))
+
+
+def _no_listening(host: str, port: int) -> str:
+    return f"nothing can listen on {host}, port {port}: another program has it, perhaps. Choose another port."
+
+
+def _work(folder: Path, store: str, stopping: StopOnSignal, leaves: Callable[[], bool] | None = None) -> None:
+    """Does jobs, and ends the program. leaves: polled while no job waits; True: returns. None: ends without jobs."""
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
-    stopping = StopOnSignal()
     watchers = [watcher(folder) for watcher in parts("after_jobs")]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         ended = run_jobs(
-            Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, watchers),
-            forever=forever,
+            Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", stopping.poll, watchers),
+            leaves,
         )
+    if leaves is not None and not stopping.asked:
+        return
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(EXIT_INTERRUPT if stopping.asked else 0)
 
@@ -273,6 +323,7 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
 
+STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
 FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
@@ -283,7 +334,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
 @place_flag("-c --collection", "A further collection, named as in other commands.", many=True)
 @option("--host", "Address to listen on. Addresses reachable from other machines need --token.", str, "127.0.0.1")
-@option("-p --port", "Port to listen on.", click.IntRange(1, 65535), 8321)
+@option("-p --port", "Port to listen on.", click.IntRange(1, LARGEST_PORT), 8321)
 @click.option(
     "--token",
     envvar=TOKEN,
@@ -309,6 +360,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @option("--users", "List the users, and end.", bool)
 @option("--no-workers", "Start no worker: jobs wait for a `periplus worker`.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
+@log_format_option
 def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
@@ -357,10 +409,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
         if flags["open_it"]:
             webbrowser.open(address)
         if not app.serve(state, port):
-            raise StoreError(
-                f"nothing can listen on {host}, port {port}: another program has it, "
-                "perhaps. Choose another with --port."
-            )
+            raise StoreError(_no_listening(host, port))
 
 
 def _follow(bring_up: Callable[[], None]) -> None:
@@ -388,6 +437,7 @@ def _keep_users(users: Users, flags: dict[str, Any]) -> None:
 
 
 def _worker(folder: Path) -> Command:
-    environment = {name: text for name, text in os.environ.items() if name != TOKEN}
+    # the collection of the environment has a queue of its own; this worker does the jobs of the interface
+    environment = {name: text for name, text in os.environ.items() if name not in (TOKEN, COLLECTION_VARIABLE)}
     words = ("worker", "-d", str(folder))
     return Command(words, WORKER_GRACE_S, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

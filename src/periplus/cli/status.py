@@ -159,7 +159,7 @@ def _runs(report: Status) -> Iterator[str]:
 
 def _run_state(report: Status) -> str:
     text = "paused: `periplus resume` continues it" if report.paused else "running"
-    return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
+    return text + (f" with {count_of(report.workers, 'worker')}" if report.store else "")
 
 
 def _run_end(run: RunRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
@@ -340,6 +340,29 @@ class PartState(NamedTuple):
     is_idle: bool  # nothing is queued, and all URLs of other parts' hosts are sent
     sent: Mapping[int, int]
     taken: Mapping[int, int]
+
+
+class WorkerTotals(NamedTuple):
+    """What a worker has stored since it joined."""
+
+    batches: int = 0
+    pages: int = 0
+    commit_s: float = 0.0  # duration of its commits, with retries
+
+    def plus(self, batch: Batch, lost: Collection[Lease], took_s: float) -> WorkerTotals:
+        """The totals after a commit. lost: leases whose results were dropped."""
+        pages = sum(done.document is not None and done.lease not in lost for done in batch.completions)
+        return WorkerTotals(self.batches + 1, self.pages + pages, self.commit_s + took_s)
+
+
+class WorkerRow(NamedTuple):
+    """A registered worker, in the order of the columns of `crawl_reads.workers`."""
+
+    machine: str  # host name of its machine
+    pid: int
+    lease_s: float  # until its lease expires; negative: it has expired
+    leased_hosts: int
+    totals: WorkerTotals
 
 
 @frozen

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.ui import rendering
+from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.routes import routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, run_server
 from periplus.ui.state import AppState, CopyPending, state_of
@@ -24,7 +25,8 @@ _STATUS: dict[type[PeriplusError], int] = {
 
 def application(state: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
-    ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static), *routes()]
+    ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static)]
+    ours += [*monitoring_routes(state.is_healthy, state.places.readable), *routes()]
     app = Starlette(routes=ours, exception_handlers={PeriplusError: _error_response, 404: _missing})
     app.state.periplus = state
     return Guard(app, state.locks)

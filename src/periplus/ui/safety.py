@@ -1,9 +1,10 @@
 """Access control and headers. Every request passes here before a screen, and every answer after it.
 
 Always: (1) a request for a foreign host name is refused, against DNS rebinding; (2) with a token or users, only the
-login page answers without a cookie, except feeds, which have their own key, and each route requires a role (see
-`routes`); (3) changes are POST requests with the form's secret from our own pages; (4) an answer may run only our
-script, loads nothing from elsewhere, and cannot be framed. A faulty screen cannot break these rules.
+login page and `/health` answer without a cookie, except feeds, which have their own key, and `/metrics`, which also
+takes a token in the header; each route requires a role (see `routes`); (3) changes are POST requests with the form's
+secret from our own pages; (4) an answer may run only our script, loads nothing from elsewhere, and cannot be framed. A
+faulty screen cannot break these rules.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ COOKIE = "periplus"
 LOGIN = "/login"
 STATIC = "/static/"
 FEEDS = "/feeds/"
+HEALTH, METRICS = "/health", "/metrics"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
 FILE_BYTES = 2_200_000  # of a form with a file: the largest is a portal's picture of 2 MB
@@ -261,7 +264,13 @@ class Guard:
 
     async def _read_body(self, scope: Scope, request: Request) -> bytes | Response:
         """The body of a request, or the response that refuses it."""
-        return self._refusal(scope) or await self._form(scope, request)
+        refusal = self._refusal(scope)
+        if refusal is None and scope["path"] == METRICS and scope["periplus"]["role"] is None:
+            role = await role_of_bearer(scope, self._locks)
+            if isinstance(role, Response):
+                return role
+            scope["periplus"]["role"] = role
+        return refusal or await self._form(scope, request)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered at all; None: it is."""
@@ -270,14 +279,14 @@ class Guard:
             return PlainTextResponse("Unknown host name. `periplus serve --name NAME` adds it.", 421)
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are allowed.", 405)
-        if scope["path"] == LOGIN or scope["path"].startswith(STATIC):
+        if scope["path"] in (LOGIN, HEALTH) or scope["path"].startswith(STATIC):
             return None
         try:
             role = self._locks.role_of(Request(scope).cookies.get(COOKIE, ""))
         except StoreError as error:  # the list of users is unknown
             return PlainTextResponse(str(error), 503)
         scope["periplus"]["role"] = role
-        if role is not None:
+        if role is not None or scope["path"] == METRICS:
             return None
         if scope["path"].startswith(FEEDS) and hmac.compare_digest(
             Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()
@@ -313,6 +322,29 @@ class Guard:
             )
         scope["periplus"] |= {"form": form, "files": files}
         return body
+
+
+async def role_of_bearer(scope: Scope, locks: Locks) -> Role | Response:
+    """The role of the token in the Authorization header, or a response if there is none. Waits after wrong tokens."""
+    scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+    token = token.strip() if scheme.lower() == "bearer" else ""
+    try:
+        is_shut, role = locks.are_shut, locks.role_of_token(token)
+    except StoreError as error:  # the list of users is unknown
+        return PlainTextResponse(str(error), 503)
+    if is_shut and token:  # a request without a token is not a guess
+        await locks.sleep(locks.wait_s(client_address(scope), role is not None))
+    if role is None:
+        challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
+        return PlainTextResponse(
+            "A token is required: Authorization: Bearer TOKEN", 401, {"www-authenticate": challenge}
+        )
+    return role
+
+
+def client_address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
@@ -388,7 +420,7 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
     """
     session = locks.session_of(form_of(request).get("token", ""))
     right = bool(session)
-    await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
+    await locks.sleep(locks.wait_s(client_address(request.scope), right))
     if not right:
         return None
     answer = RedirectResponse("/", 303)
@@ -403,14 +435,11 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
     return answer
 
 
+START_LOOK_S = 0.01
 STOP_S = 2  # for open answers when the server stops: streams never end on their own
 
 
-def run_server(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
-    """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
-
-    False: it could not begin, most often because the port is taken.
-    """
+def _server(application: ASGIApp, host: str, port: int, connections: int | None) -> uvicorn.Server:
     config = uvicorn.Config(
         application,
         host=host,
@@ -422,9 +451,27 @@ def run_server(application: ASGIApp, host: str, port: int, connections: int | No
         ws="none",
         limit_concurrency=connections,
     )
-    server = uvicorn.Server(config)
+    return uvicorn.Server(config)
+
+
+def run_server(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
+    """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
+
+    False: it could not begin, most often because the port is taken.
+    """
+    server = _server(application, host, port, connections)
     try:
         server.run()
     except SystemExit:  # uvicorn's exit code if it cannot listen
         return False
+    return server.started
+
+
+def serve_in_thread(application: ASGIApp, host: str, port: int, connections: int) -> bool:
+    """Serves an application in a thread for as long as the process runs. connections, False: as above."""
+    server = _server(application, host, port, connections)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while thread.is_alive() and not server.started:
+        time.sleep(START_LOOK_S)
     return server.started

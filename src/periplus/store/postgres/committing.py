@@ -12,6 +12,7 @@ from periplus.model.frontier import (
     Completion,
     HostState,
     Lease,
+    WorkerTotals,
 )
 from periplus.settings import Storage
 from periplus.store import exchange, notes
@@ -102,14 +103,14 @@ class Commit:
         self._now = 0.0
 
     def store(
-        self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None
+        self, connection: Connection, member: Member, parcels: Parcels, totals: WorkerTotals, now: float | None
     ) -> tuple[frozenset[Lease], bool]:
         """Returns (lost leases, whether the inbox has messages).
 
-        batches: number of batches stored before for this worker.
+        totals: what was stored before for this worker.
         """
         batch = parcels.batch
-        moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
+        moment, is_done = self._renew(connection, member, batch.in_hand, totals, now)
         held = hosts.holdings(connection, member.name)
         leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
         lost = frozenset(
@@ -130,21 +131,22 @@ class Commit:
         return lost, entries.has_sent_out
 
     def _renew(
-        self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
+        self, connection: Connection, member: Member, in_hand: int, totals: WorkerTotals, now: float | None
     ) -> tuple[float, bool]:
         """Renews the worker's lease; returns (current time, whether this batch is stored already).
 
         A worker that expired holds no hosts until it leases again.
         """
         update = (
-            "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1"
+            "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1,"
+            " pages = %(pages)s, commit_s = %(commit_s)s"
             f" FROM (SELECT {NOW} AS now) t,"
             " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
         )
         values = {
             "lease": self._storage.lease_s,
             "in_hand": in_hand,
-            "batches": batches,
+            **totals._asdict(),
             "name": member.name,
             "now": now,
         }
@@ -152,7 +154,7 @@ class Commit:
         if row is None:
             schema.refuse_other_version(connection)
             return hosts.time_now(connection, now), False
-        return float(row[0]), row[1] > batches
+        return float(row[0]), row[1] > totals.batches
 
     def _lock(
         self,

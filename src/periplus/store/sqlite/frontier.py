@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -28,6 +30,7 @@ from periplus.model.frontier import (
     RefreshFinding,
     SideRequest,
     Task,
+    WorkerTotals,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.tables import any_of
@@ -83,6 +86,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self.run_id = run_id
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of workers that joined through this object
+        self._totals: dict[str, WorkerTotals] = {}  # the same; stored with the next commit
         self._bodies = BodyWriter(self._connection, storage)
         self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
@@ -123,10 +127,11 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         A worker that expired is registered again, without hosts.
         """
         upsert = (
-            "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE"
-            " SET lease_until = excluded.lease_until"
+            "INSERT INTO worker (name, pid, joined, lease_until, host) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
         )
-        self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._storage.lease_s))
+        values = (worker, self._pids[worker], now, now + self._storage.lease_s, os.uname().nodename)
+        self._connection.execute(upsert, values)
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
@@ -367,6 +372,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
+        began, totals = time.monotonic(), self._totals.get(worker, WorkerTotals())
         learned = {
             site: self._bodies.learn_dictionary(site)
             for site in {completion.lease.site for completion in batch.completions}
@@ -385,8 +391,12 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
                 if data:
                     self._bodies.store_dictionary(site, data)
             notes.put_chosen_pages(self._statements, batch)
-            renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
-            self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
+            renew = (
+                "UPDATE worker SET lease_until = ?, in_hand = ?, batches = ? + 1, pages = ?, commit_s = ?"
+                " WHERE name = ?"
+            )
+            self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, *totals, worker))
+        self._totals[worker] = totals.plus(batch, lost, time.monotonic() - began)
         return lost
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
