@@ -262,7 +262,7 @@ class Searcher:
                 raise LookupError(self._folders)
             return _read(index)
         for _ in range(OPENED_AGAIN):
-            # A thread of the engine may create its lock file while the folder is being removed; an empty folder then stays.
+            # a thread of the engine may create its lock file during the removal; an empty folder then stays
             with tempfile.TemporaryDirectory(prefix="periplus-search-", ignore_cleanup_errors=True) as place:
                 self._origins = join_indexes(self._folders, Path(place))
                 index = open_index(Path(place))
