@@ -29,11 +29,9 @@ from periplus.ui.safety import (
     client_address,
     is_ours,
     is_own_origin,
-    role_of_bearer,
     run_server,
     visitor,
 )
-from periplus_agents.server import ROLE
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000
@@ -92,14 +90,6 @@ class Gate(Guard):
         return PlainTextResponse(
             "Too many requests: try again later.", 429, {"retry-after": str(max(1, round(wait_s)))}
         )
-
-    async def _authorize(self, scope: Scope) -> Response | None:
-        """Stores the sender's role in the scope; returns a response if the sender has none."""
-        role = await role_of_bearer(scope, self._locks)
-        if isinstance(role, Response):
-            return role
-        scope[ROLE] = role
-        return None
 
 
 def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = None) -> Gate:

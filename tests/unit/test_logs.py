@@ -13,13 +13,13 @@ PASSWORD = "opensesame"
 PROGRAM = f"""
 import logging, sys, warnings
 from periplus.cli.progress import say
-from periplus.present import logs
+from periplus import logs
 logs.configure(logging.WARNING)
 log = logging.getLogger("periplus.test")
 log.info("too little")
 log.warning("leases\\nlost=%d", 3)
 say("\\033[32mDone\\033[0m in a", "green")
-logs.enter_run(12)
+logs.JsonLines.run = 12
 log.warning("the database postgresql://me:{PASSWORD}@db/crawls?collection=c is away")
 try:
     1 / 0

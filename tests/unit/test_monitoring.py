@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from interface import COMMANDS, client
 from periplus.api.collection import Collection, Status
 from periplus.errors import StoreError
-from periplus.model.frontier import WorkerRow, WorkerTotals
+from periplus.model.frontier import WorkerRow
 from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.visit import Reason, State
@@ -41,8 +41,8 @@ def status(**values) -> Status:
         "counts": (StateTally(State.FETCHED, Reason.OK, 12), StateTally(State.FAILED, Reason.TLS, 3)),
         "store": "postgresql://me@db/crawls", "lag_s": 2.5,
         "crew": (
-            WorkerRow("a", 7, 50.0, 3, WorkerTotals(4, 11, 0.5)),
-            WorkerRow("b", 7, -2.0, 1, WorkerTotals(2, 6, 0.25)),
+            WorkerRow("a", 7, 50.0, 3, 4, 11, 0.5),
+            WorkerRow("b", 7, -2.0, 1, 2, 6, 0.25),
         ),
     }  # fmt: skip
     return Status(**given | values)
@@ -87,7 +87,7 @@ def test_the_figures_are_those_of_the_status():
 
 
 def test_a_container_that_restarted_with_the_same_name_and_process_id_is_one_series():
-    again = WorkerRow("a", 7, 60.0, 0, WorkerTotals(1, 2, 0.1))
+    again = WorkerRow("a", 7, 60.0, 0, 1, 2, 0.1)
     text = metrics_text({"c": status(crew=(*status().crew, again))})
     assert value(text, "worker_pages_total", host="a", worker="7") == 2
 
@@ -122,7 +122,7 @@ def test_a_folder_is_measured_as_it_is(tmp_path):
     with schema.writing(folder) as connection:
         connection.execute("INSERT INTO host (key, site_id, pending, next_at) SELECT 'x', 1, 1, 5")
         connection.execute(
-            "INSERT INTO worker (name, pid, joined, lease_until, host, batches, pages, commit_s)"
+            "INSERT INTO worker (name, pid, joined, lease_until, host, commits, pages, commit_s)"
             " VALUES ('w', 12, 0, 0, 'm', 3, 2, 0.5)"
         )
         connection.execute("UPDATE host SET lease_by = 'w' WHERE key <> 'x'")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from periplus import logs
 from periplus.api import survey, topical_run
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
 from periplus.model.web import Url
-from periplus.present import logs
 from periplus.settings import settings_from
 
 # by kind of run; the default is round robin over hosts
@@ -21,7 +21,7 @@ def main() -> None:
     logs.configure_child()
     parent = Parent()
     content = parent.order
-    logs.enter_run(content["run_id"])
+    logs.JsonLines.run = content["run_id"]
     order = CrawlOrder(
         Path(content["folder"]),
         tuple(map(Url, content["starts"])),

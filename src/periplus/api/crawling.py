@@ -31,13 +31,13 @@ from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
+from periplus.logs import JsonLines
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
 from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.present.logs import enter_run
 from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.traps import TrapDetector
@@ -216,7 +216,7 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
         order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
         check_part(order.settings)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
-    enter_run(run_id)
+    JsonLines.run = run_id
     store = home.store(run_id, order.settings)
     try:
         known_traps = store.traps() if order.kind == REFRESH else ()

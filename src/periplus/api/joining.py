@@ -18,9 +18,9 @@ from periplus.api.engines import SPARK, find_cluster
 from periplus.api.homes import workable
 from periplus.api.logins import resolve_secrets
 from periplus.errors import StoreError, UsageError
+from periplus.logs import JsonLines
 from periplus.model.ports import RunRecord, RunStore
 from periplus.model.web import Url
-from periplus.present.logs import enter_run
 from periplus.settings import Settings, last_settings, settings_from
 from periplus.store.postgres.address import address_of
 from periplus.store.postgres.frontier import DatabaseHome
@@ -72,7 +72,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     Ends the run itself if the process that started it is gone, except for a check, whose results are judged by the next
     check. watch: as for `crawl`. Raises UsageError and StoreError.
     """
-    enter_run(record.id)
+    JsonLines.run = record.id
     home = DatabaseHome(address_of(store))
     order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
     crawl_store = home.store(record.id, settings)

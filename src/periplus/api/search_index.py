@@ -27,13 +27,13 @@ from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishi
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
+from periplus.logs import configure_child
 from periplus.model.arrays import Ints
 from periplus.model.job import JobProgress
 from periplus.model.page import NO_BLOCKS, Part
 from periplus.model.search import PageToIndex
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, UrlId
-from periplus.present.logs import configure_child
 from periplus.retrieval.asking import Searcher
 from periplus.retrieval.index import (
     NOTHING,

@@ -6,10 +6,12 @@ import csv
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from periplus.document.decode import decode
@@ -17,8 +19,7 @@ from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
-from periplus.present.copied_site import NOT_KEPT_COLUMNS, MissingTarget, front_page, not_kept_page
-from periplus.present.wording import count_of
+from periplus.present.wording import REASON_WORDS, count_of, number, utc, visible
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.analysis_rows import redirect_hops
 from periplus.store.sqlite.copying import other_addresses, with_bodies
@@ -33,6 +34,13 @@ SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x
 _HAS_SCRIPTS = re.compile(r"<script|\son[a-z]+\s*=|javascript:", re.IGNORECASE)
 OWN = ("index.html", "not-kept.html", "not-kept.csv")
 ROWS_MOST = 5_000  # rows in not-kept.html that a browser can display
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .75rem .25rem 0;vertical-align:top;"
+    "border-bottom:1px solid #8886}td:first-child{overflow-wrap:anywhere}td.n{text-align:right}"
+)
+NOT_KEPT_COLUMNS = ("url", "reason", "status", "links")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +198,65 @@ def _policy(url: Url, scripts: bool) -> str:
         f"default-src 'self' file: data: blob: http://{host} https://{host} 'unsafe-inline'; connect-src 'none'; "
         f"script-src {script_sources}; "
         "frame-src 'self' file:; object-src 'self' file:; base-uri 'none'"
+    )
+
+
+# The two pages that a copy has of its own: where to begin, and what is not there.
+
+
+class MissingTarget(NamedTuple):
+    """An address that pages of the copy lead to and that is not in it. status 0: no answer; links: how many."""
+
+    url: str
+    reason: Reason | None  # None: never heard of
+    status: int
+    links: int
+
+
+def front_page(title: str, starts: Sequence[tuple[str, str]], counts: str, ended: float, not_kept: int) -> str:
+    """starts: (URL, path of its file); counts: what the copy holds, in words; ended: when it was fetched last."""
+    items = "".join(f'<li><a href="{escape(path)}">{_text(url)}</a></li>' for url, path in starts)
+    missing = count_of(not_kept, "address", "addresses")
+    others = f'<p><a href="not-kept.html">{missing}</a> that its pages link to are not in this copy.</p>'
+    whole = "<p>All pages of these hosts that its pages link to are in this copy.</p>"
+    body = f"<h1>{_text(title)}</h1><p>A copy for reading without a server: {counts}, fetched until {utc(ended)}.</p>"
+    return _page(title, body + f"<ul>{items}</ul>" + (others if not_kept else whole))
+
+
+def not_kept_page(title: str, rows: Iterable[MissingTarget], count: int, shown: int) -> str:
+    """rows: the rows shown, of count in all; not-kept.csv beside it has all."""
+    lines = "".join(
+        f'<tr><td><a href="{escape(row.url)}">{_text(row.url)}</a></td><td>{_text(missing_reason(row))}</td>'
+        f'<td class="n">{number(row.links)}</td></tr>'
+        for row in rows
+    )
+    more = f" The first {number(shown)} of them; all are in" if count > shown else " They are listed in"
+    addresses = count_of(count, "address", "addresses")
+    body = (
+        f'<p><a href="index.html">{_text(title)}</a></p><h1>Missing pages</h1><p>Pages of this copy link to '
+        f"{addresses} of its hosts that the copy lacks; these links lead to the web.{more} "
+        f'<a href="not-kept.csv">not-kept.csv</a> too.</p>'
+        f"<table><thead><tr><th>Address</th><th>Why</th><th>Links</th></tr></thead><tbody>{lines}</tbody></table>"
+    )
+    return _page("Missing pages", body)
+
+
+def missing_reason(row: MissingTarget) -> str:
+    if row.reason is None:
+        return "unknown to the crawl"
+    words = (
+        "fetched, its bytes were not kept" if row.reason in (Reason.OK, Reason.NOINDEX) else REASON_WORDS[row.reason]
+    )
+    return f"{words} ({row.status})" if row.status >= 400 else words
+
+
+def _text(value: str) -> str:
+    return escape(visible(value))
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" "
+        f'content="width=device-width"><title>{_text(title)}</title><style>{_STYLE}</style></head><body>{body}</body></html>\n'
     )

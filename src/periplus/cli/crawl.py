@@ -30,9 +30,9 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.logs import configure
 from periplus.masking import masked_command
 from periplus.model.visit import FETCHED_REASONS
-from periplus.present.logs import configure
 from periplus.present.wording import duration, job_remedy, size, traps_left, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name

@@ -13,6 +13,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import PeriplusError, StoreError, UsageError
+from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.features import features, parts
 from periplus.masking import without_secrets
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 def help_with_crawl(store: str, auth: str, stopping: StopOnSignal, *, quiet: bool) -> None:
     """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
+    if not store:
+        return
     from periplus.api.homes import home_of
 
     home = home_of(store)  # names the missing extra
@@ -67,16 +70,6 @@ def help_with_crawl(store: str, auth: str, stopping: StopOnSignal, *, quiet: boo
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status -c '{home}'")
     sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
-
-
-def _can_help(store: str, auth: str) -> bool:
-    """Whether a crawl runs in the database that this worker can join."""
-    from periplus.api.joining import run_in_progress, settings_of_run
-
-    with contextlib.suppress(PeriplusError):
-        record = run_in_progress(store)
-        return record is not None and settings_of_run(record, auth) is not None
-    return False
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
@@ -238,7 +231,7 @@ def run(folder: Path, store: str) -> None:
 )
 @option("-q --quiet", "No progress of a crawl, only the result.", bool)
 @verbose_option
-def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int, **flags: Any) -> None:
+def worker(folder: Path, store: str, auth: str, **flags: Any) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
     With -c, where a crawl goes on there: works on it with its own settings, beside any number of others on any
@@ -251,14 +244,19 @@ def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, v
     \b
     periplus worker -c postgresql://me@db/crawls?collection=press
     """
-    configure_logs(verbose)
+    configure_logs(flags["verbose"])
     stopping = StopOnSignal()
     if flags["listen"]:
         _listen(flags["listen"], stopping, folder, store)
-    while True:
-        if store:
-            help_with_crawl(store, auth, stopping, quiet=quiet)
-        _work(folder, store, stopping, None if until_done else lambda: bool(store) and _can_help(store, auth))
+    join = partial(help_with_crawl, store, auth, stopping, quiet=flags["quiet"])
+    join()
+
+    def join_crawl(job: Job | None) -> None:
+        if int(time.monotonic()) % JOIN_EVERY_S == 0:
+            with contextlib.suppress(UsageError):  # this worker lacks something that the crawl needs
+                join()
+
+    _work(folder, store, stopping, None if flags["until_done"] else join_crawl)
 
 
 def _listen(address: str, stopping: StopOnSignal, folder: Path, store: str) -> None:
@@ -285,19 +283,16 @@ def _no_listening(host: str, port: int) -> str:
     return f"nothing can listen on {host}, port {port}: another program has it, perhaps. Choose another port."
 
 
-def _work(folder: Path, store: str, stopping: StopOnSignal, leaves: Callable[[], bool] | None = None) -> None:
-    """Does jobs, and ends the program. leaves: polled while no job waits; True: returns. None: ends without jobs."""
+def _work(folder: Path, store: str, stopping: StopOnSignal, watch: Callable[[Job | None], None] | None = None) -> None:
+    """Does jobs, and ends the program. watch: as the runner's watchers; None: ends when no job waits or runs."""
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
     watchers = [watcher(folder) for watcher in parts("after_jobs")]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
-        ended = run_jobs(
-            Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", stopping.poll, watchers),
-            leaves,
-        )
-    if leaves is not None and not stopping.asked:
-        return
+        name = f"{os.uname().nodename}:{os.getpid()}"
+        runner = Runner(folder, queue, clock, name, stopping.poll, [*watchers, *filter(None, [watch])])
+        ended = run_jobs(runner, forever=watch is not None)
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(EXIT_INTERRUPT if stopping.asked else 0)
 
@@ -323,6 +318,7 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
 
+JOIN_EVERY_S = 5  # an idle worker looks for a crawl: each look opens a connection
 STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers

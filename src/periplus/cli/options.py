@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
+from periplus import logs
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import NoCollection, UnknownSetting, UsageError
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
-from periplus.present import logs
 from periplus.settings import (
     SETTINGS_FILE,
     SUFFIX,
@@ -117,7 +117,7 @@ def options(*decorators: Decorator) -> Decorator:
 
 
 def _set_log_format(ctx: click.Context, param: click.Parameter, value: str) -> None:
-    if value == logs.JSON:
+    if value == "json":
         os.environ[logs.FORMAT_VARIABLE] = value
         logs.configure(logging.WARNING)
 
@@ -125,7 +125,7 @@ def _set_log_format(ctx: click.Context, param: click.Parameter, value: str) -> N
 log_format_option = click.option(
     "--log-format",
     type=click.Choice(logs.FORMATS),
-    default=logs.TEXT,
+    default="text",
     envvar=logs.FORMAT_VARIABLE,
     is_eager=True,
     expose_value=False,

@@ -18,8 +18,8 @@ import click
 
 from periplus.children import RunnerLink
 from periplus.extras import is_installed
+from periplus.logs import is_json
 from periplus.model.job import JobProgress
-from periplus.present.logs import is_json
 from periplus.present.wording import duration, size
 
 if TYPE_CHECKING:

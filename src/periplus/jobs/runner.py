@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -15,16 +14,14 @@ from typing import TYPE_CHECKING
 from periplus.acquire.clock import SystemClock
 from periplus.children import Command
 from periplus.errors import UsageError
+from periplus.logs import FORMAT_VARIABLE
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
-from periplus.present.logs import FORMAT_VARIABLE
 from periplus.values import IN_DOUBT, frozen
 
 if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
-
-_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -88,7 +85,6 @@ KINDS = (
 LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
 LOOK_S = 0.5  # interval at which a running job is polled
 NAP_S = 1.0  # interval at which an empty queue is polled
-LEAVE_NAPS = 5  # naps between two questions whether to leave an empty queue: each opens a connection
 GRACE_S = 60.0  # time for a stopped job to store its answers
 EXIT_INTERRUPT = 130  # exit code of a command that was stopped by Ctrl-C
 ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
@@ -127,12 +123,9 @@ def make_order(command: tuple[str, ...], priority: int = 0, run_at: float = 0.0)
     return JobOrder(safe, priority, run_at)
 
 
-def run_jobs(runner: Runner, leaves: Callable[[], bool] | None = None) -> int:
-    """Runs due jobs until it is stopped, or no job is open. Returns the number of ended jobs.
-
-    leaves: continue without open jobs, until this returns True; asked every LEAVE_NAPS-th nap.
-    """
-    ended = naps = 0
+def run_jobs(runner: Runner, *, forever: bool) -> int:
+    """Runs due jobs until it is stopped or no job is open. Returns the number of ended jobs."""
+    ended = 0
     while not runner.stopped():
         runner.queue.tick(runner.clock.now())
         job = runner.queue.claim(runner.name, runner.clock.now(), LEASE_S)
@@ -141,15 +134,12 @@ def run_jobs(runner: Runner, leaves: Callable[[], bool] | None = None) -> int:
                 ended += 1
                 for watch in runner.watchers:
                     watch(runner.queue.job(job.id))
-        elif leaves is None and not runner.queue.open_jobs():
+        elif not forever and not runner.queue.open_jobs():
             break
         else:
             for watch in runner.watchers:
                 watch(None)
             time.sleep(NAP_S)
-            naps += 1
-            if leaves is not None and naps % LEAVE_NAPS == 0 and leaves():
-                break
     return ended
 
 
@@ -159,13 +149,14 @@ def do(runner: Runner, job: Job) -> bool:
     True: it has ended; False: it was returned to the queue, or another runner has it.
     """
     (runner.folder / LOGS).mkdir(0o700, exist_ok=True)
-    # the log of a job is read by users
-    environment = {name: text for name, text in os.environ.items() if name != FORMAT_VARIABLE}
     out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
     with (
         out_file.open("wb") as out,
         err_file.open("ab") as err,
-        Command(job.order.command, env=environment, cwd=runner.folder, stdout=out, stderr=err) as command,
+        # users read the log of a job
+        Command(
+            job.order.command, env={**os.environ, FORMAT_VARIABLE: "text"}, cwd=runner.folder, stdout=out, stderr=err
+        ) as command,
     ):
         continues = _watch(runner, job, command)
     status = command.process.returncode

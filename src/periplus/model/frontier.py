@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
@@ -312,6 +312,9 @@ class Batch:
     refuted: tuple[tuple[SiteKey, str], ...] = ()
     # pages chosen in advance by a policy and not completed yet, in order; None: the policy does not choose in advance
     chosen: tuple[Url, ...] | None = None
+    # of the worker's previous commit, for the metrics: pages stored, and its duration; 0: there was none
+    pages: int = 0
+    commit_s: float = 0.0
 
 
 @frozen
@@ -342,19 +345,6 @@ class PartState(NamedTuple):
     taken: Mapping[int, int]
 
 
-class WorkerTotals(NamedTuple):
-    """What a worker has stored since it joined."""
-
-    batches: int = 0
-    pages: int = 0
-    commit_s: float = 0.0  # duration of its commits, with retries
-
-    def plus(self, batch: Batch, lost: Collection[Lease], took_s: float) -> WorkerTotals:
-        """The totals after a commit. lost: leases whose results were dropped."""
-        pages = sum(done.document is not None and done.lease not in lost for done in batch.completions)
-        return WorkerTotals(self.batches + 1, self.pages + pages, self.commit_s + took_s)
-
-
 class WorkerRow(NamedTuple):
     """A registered worker, in the order of the columns of `crawl_reads.workers`."""
 
@@ -362,7 +352,9 @@ class WorkerRow(NamedTuple):
     pid: int
     lease_s: float  # until its lease expires; negative: it has expired
     leased_hosts: int
-    totals: WorkerTotals
+    commits: int  # since it joined, as below
+    pages: int  # stored
+    commit_s: float  # duration of its commits, with retries
 
 
 @frozen

@@ -20,7 +20,6 @@ from periplus.model.frontier import (
     TrapMemory,
     TrapTally,
     WorkerRow,
-    WorkerTotals,
 )
 from periplus.model.page import Blocks, Part
 from periplus.model.tables import HAS_PAGE
@@ -262,27 +261,25 @@ def backlog(statements: Statements, most: int, now: float) -> Backlog:
     """Counts the queues in 40 ms per million entries. most: maximum number of busiest hosts."""
     find = (
         "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0),"
-        " min(next_at) FILTER (WHERE pending > 0 AND lease_by IS NULL AND next_at > 0) FROM host"
+        " coalesce(max(? - next_at) FILTER (WHERE pending > 0 AND lease_by IS NULL AND next_at BETWEEN 1 AND ?), 0)"
+        " FROM host"
     )
-    ((hosts, waiting, entries, due),) = statements.rows(find)
+    ((hosts, waiting, entries, lag_s),) = statements.rows(find, (now, now))
     pages = "SELECT coalesce(sum(value), 0) FROM tally WHERE name = 'reason:waiting'"
     others = "SELECT count(*) FROM queue WHERE purpose <> 'page'"
     to_fetch = sum(int(statements.rows(count)[0][0]) for count in (pages, others))
     busiest = hosts_at_work(statements, most, now, doubles=to_fetch == entries)
     busiest.sort(key=lambda host: (-host.pending, host.host))
-    return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest), max(0.0, now - (due or now)))
+    return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest), lag_s)
 
 
 def workers(statements: Statements, now: float) -> tuple[WorkerRow, ...]:
     """Registered workers, in the order of their registration."""
     find = (
-        "SELECT w.host, w.pid, w.lease_until, (SELECT count(*) FROM host h WHERE h.lease_by = w.name), w.batches,"
-        " w.pages, w.commit_s FROM worker w ORDER BY w.joined, w.name"
+        "SELECT w.host, w.pid, w.lease_until - ?, (SELECT count(*) FROM host h WHERE h.lease_by = w.name),"
+        " w.commits, w.pages, w.commit_s FROM worker w ORDER BY w.joined, w.name"
     )
-    return tuple(
-        WorkerRow(machine, pid, until - now, leased, WorkerTotals(*totals))
-        for machine, pid, until, leased, *totals in statements.rows(find)
-    )
+    return tuple(WorkerRow(*row) for row in statements.rows(find, (now,)))
 
 
 class PageBlocks(NamedTuple):

@@ -10,24 +10,25 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError
-from periplus.ui.safety import HEALTH, METRICS, Guard, Locks, needing, serve_in_thread
+from periplus.ui.safety import HEALTH, METRICS, Guard, Locks, needing, run_server
 from periplus.ui.users import Role
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"  # the Prometheus text format
 FRESH_S = 2.0  # an answer is used again for this time, so that many requests cost the database one reading
 CONNECTIONS = 16  # of a worker at once; further ones are answered with 503
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})  # in labels
-OK, NOT_OK = "ok\n", "not ok\n"
+NOT_OK = "not ok\n"
 # name: "type meaning"
 _METRICS = {
     "up": "gauge 1 if the collection can be read.",
@@ -49,47 +50,51 @@ _METRICS = {
 
 def metrics_text(collections: Mapping[str, Status | None]) -> str:
     """The metrics in the Prometheus text format 0.0.4. collections: by name; None: it cannot be read."""
-    values: dict[str, dict[str, float]] = {name: {} for name in _METRICS}  # by metric and series: each has one value
+    lines = {name: [f"# HELP periplus_{name} {about}"] for name, about in _METRICS.items()}
+    for name, about in _METRICS.items():
+        lines[name].append(f"# TYPE periplus_{name} {about.partition(' ')[0]}")
     for collection, status in collections.items():
-        for name, value, labels in _samples(status):
+        for labels, values in _samples(status):
             given = {"collection": collection} | labels
-            series = f"periplus_{name}{{{','.join(f'{key}={_quoted(str(text))}' for key, text in given.items())}}}"
-            values[name if name in values else name.rpartition("_")[0]][series] = value
-    lines = []
-    for name, series_values in values.items():
-        kind, _, meaning = _METRICS[name].partition(" ")
-        lines += [f"# HELP periplus_{name} {meaning}", f"# TYPE periplus_{name} {kind}"]
-        lines += [f"{series} {float(value)!r}" for series, value in series_values.items()]
-    return "\n".join([*lines, ""])
+            series = ",".join(f'{key}="{str(text).translate(_ESCAPES)}"' for key, text in given.items())
+            for name, value in values.items():
+                family = name.removesuffix("_sum").removesuffix("_count")
+                lines[family].append(f"periplus_{name}{{{series}}} {float(value)!r}")
+    return "\n".join([*chain.from_iterable(lines.values()), ""])
 
 
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
-
-
-def _samples(status: Status | None) -> Iterator[tuple[str, float, dict[str, object]]]:
-    """(name, value, labels beside the collection). Of workers with the same labels, one restarted, the last counts."""
-    yield "up", status is not None, {}
+def _samples(status: Status | None) -> Iterator[tuple[dict[str, object], dict[str, float]]]:
+    """(labels beside the collection, values by name). Of workers with the same labels, one restarted, the last."""
+    yield {}, {"up": status is not None}
     if status is None:
         return
-    yield "pages_total", sum(run.fetched for run in status.runs), {}
-    yield "received_bytes_total", sum(run.wire_bytes for run in status.runs), {}
+    yield (
+        {},
+        {
+            "pages_total": sum(run.fetched for run in status.runs),
+            "received_bytes_total": sum(run.wire_bytes for run in status.runs),
+            "waiting": status.entries_waiting,
+            "waiting_hosts": status.hosts_waiting,
+            "lag_seconds": status.lag_s,
+            "size_bytes": status.size_bytes,
+            "running": status.running and not status.paused,
+        },
+    )
     for tally in status.counts:
-        yield "urls", tally.urls, {"state": tally.state, "reason": tally.reason}
-    yield "waiting", status.entries_waiting, {}
-    yield "waiting_hosts", status.hosts_waiting, {}
-    yield "lag_seconds", status.lag_s, {}
-    yield "size_bytes", status.size_bytes, {}
-    yield "running", status.running and not status.paused, {}
+        yield {"state": tally.state, "reason": tally.reason}, {"urls": tally.urls}
     for run in status.runs[-1:]:
-        yield "run", 1, {"run": run.id, "kind": run.kind, "state": status.state}
-    for worker in status.crew:
-        labels: dict[str, object] = {"host": worker.machine, "worker": worker.pid}
-        yield "worker_pages_total", worker.totals.pages, labels
-        yield "worker_leases", worker.leased_hosts, labels
-        yield "worker_lease_seconds", worker.lease_s, labels
-        yield "commit_seconds_sum", worker.totals.commit_s, labels
-        yield "commit_seconds_count", worker.totals.batches, labels
+        yield {"run": run.id, "kind": run.kind, "state": status.state}, {"run": 1}
+    for (machine, pid), worker in {worker[:2]: worker for worker in status.crew}.items():
+        yield (
+            {"host": machine, "worker": pid},
+            {
+                "worker_pages_total": worker.pages,
+                "worker_leases": worker.leased_hosts,
+                "worker_lease_seconds": worker.lease_s,
+                "commit_seconds_sum": worker.commit_s,
+                "commit_seconds_count": worker.commits,
+            },
+        )
 
 
 def monitoring_routes(
@@ -100,25 +105,19 @@ def monitoring_routes(
     """Routes of `/health` and `/metrics`. places: folders or database addresses of the collections, by name."""
     lock = threading.Lock()
 
-    def recent(path: str) -> str:
-        with lock:
-            return answer(path, int(clock() / FRESH_S))
-
     @functools.lru_cache(2)
-    def answer(path: str, moment: int) -> str:
+    def text(path: str, moment: int) -> str:
         """moment: number of a period of FRESH_S, in which the answer is made once."""
         if path == METRICS:
             return metrics_text({name: _status(place) for name, place in places().items()})
-        return OK if is_healthy() else NOT_OK
+        return "ok\n" if is_healthy() else NOT_OK
 
-    def health(request: Request) -> Response:
-        text = recent(HEALTH)
-        return PlainTextResponse(text, 200 if text == OK else 503)
+    def answer(request: Request) -> PlainTextResponse:
+        with lock:
+            made = text(request.url.path, int(clock() / FRESH_S))
+        return PlainTextResponse(made, 503 if made == NOT_OK else 200, media_type=MEDIA_TYPE)
 
-    def metrics(request: Request) -> Response:
-        return PlainTextResponse(recent(METRICS), media_type=MEDIA_TYPE)
-
-    return [Route(HEALTH, health), Route(METRICS, needing(Role.LOOK, metrics))]
+    return [Route(HEALTH, answer), Route(METRICS, needing(Role.LOOK, answer))]
 
 
 def _status(place: Path | str) -> Status | None:
@@ -131,4 +130,4 @@ def _status(place: Path | str) -> Status | None:
 
 def serve_beside(routes: list[Route], locks: Locks, port: int) -> bool:
     """Serves routes in a thread. False: it could not begin, most often because the port is taken."""
-    return serve_in_thread(Guard(Starlette(routes=routes), locks), locks.host, port, CONNECTIONS)
+    return run_server(Guard(Starlette(routes=routes), locks), locks.host, port, CONNECTIONS, in_thread=True)

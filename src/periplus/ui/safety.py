@@ -266,11 +266,29 @@ class Guard:
         """The body of a request, or the response that refuses it."""
         refusal = self._refusal(scope)
         if refusal is None and scope["path"] == METRICS and scope["periplus"]["role"] is None:
-            role = await role_of_bearer(scope, self._locks)
-            if isinstance(role, Response):
-                return role
-            scope["periplus"]["role"] = role
+            refusal = await self._authorize(scope)
         return refusal or await self._form(scope, request)
+
+    async def _authorize(self, scope: Scope) -> Response | None:
+        """Stores the role of the token in the Authorization header; returns a response if there is none.
+
+        Waits after wrong tokens.
+        """
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        try:
+            is_shut, role = self._locks.are_shut, self._locks.role_of_token(token)
+        except StoreError as error:  # the list of users is unknown
+            return PlainTextResponse(str(error), 503)
+        if is_shut and token:  # a request without a token is not a guess
+            await self._locks.sleep(self._locks.wait_s(client_address(scope), role is not None))
+        scope["periplus"]["role"] = role
+        if role is not None:
+            return None
+        challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
+        return PlainTextResponse(
+            "A token is required: Authorization: Bearer TOKEN", 401, {"www-authenticate": challenge}
+        )
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered at all; None: it is."""
@@ -322,24 +340,6 @@ class Guard:
             )
         scope["periplus"] |= {"form": form, "files": files}
         return body
-
-
-async def role_of_bearer(scope: Scope, locks: Locks) -> Role | Response:
-    """The role of the token in the Authorization header, or a response if there is none. Waits after wrong tokens."""
-    scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-    token = token.strip() if scheme.lower() == "bearer" else ""
-    try:
-        is_shut, role = locks.are_shut, locks.role_of_token(token)
-    except StoreError as error:  # the list of users is unknown
-        return PlainTextResponse(str(error), 503)
-    if is_shut and token:  # a request without a token is not a guess
-        await locks.sleep(locks.wait_s(client_address(scope), role is not None))
-    if role is None:
-        challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
-        return PlainTextResponse(
-            "A token is required: Authorization: Bearer TOKEN", 401, {"www-authenticate": challenge}
-        )
-    return role
 
 
 def client_address(scope: Scope) -> str:
@@ -435,11 +435,17 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
     return answer
 
 
-START_LOOK_S = 0.01
 STOP_S = 2  # for open answers when the server stops: streams never end on their own
 
 
-def _server(application: ASGIApp, host: str, port: int, connections: int | None) -> uvicorn.Server:
+def run_server(
+    application: ASGIApp, host: str, port: int, connections: int | None = None, *, in_thread: bool = False
+) -> bool:
+    """Serves an application until Ctrl-C, or in a thread for as long as the process runs.
+
+    connections: at once, more are answered with 503; None: any number. False: it could not begin, most often because
+    the port is taken.
+    """
     config = uvicorn.Config(
         application,
         host=host,
@@ -451,27 +457,12 @@ def _server(application: ASGIApp, host: str, port: int, connections: int | None)
         ws="none",
         limit_concurrency=connections,
     )
-    return uvicorn.Server(config)
-
-
-def run_server(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
-    """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
-
-    False: it could not begin, most often because the port is taken.
-    """
-    server = _server(application, host, port, connections)
+    server = uvicorn.Server(config)
     try:
+        if in_thread:
+            threading.Thread(target=server.run, args=([config.bind_socket()],), daemon=True).start()
+            return True
         server.run()
     except SystemExit:  # uvicorn's exit code if it cannot listen
         return False
-    return server.started
-
-
-def serve_in_thread(application: ASGIApp, host: str, port: int, connections: int) -> bool:
-    """Serves an application in a thread for as long as the process runs. connections, False: as above."""
-    server = _server(application, host, port, connections)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while thread.is_alive() and not server.started:
-        time.sleep(START_LOOK_S)
     return server.started

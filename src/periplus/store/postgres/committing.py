@@ -12,7 +12,6 @@ from periplus.model.frontier import (
     Completion,
     HostState,
     Lease,
-    WorkerTotals,
 )
 from periplus.settings import Storage
 from periplus.store import exchange, notes
@@ -103,14 +102,14 @@ class Commit:
         self._now = 0.0
 
     def store(
-        self, connection: Connection, member: Member, parcels: Parcels, totals: WorkerTotals, now: float | None
+        self, connection: Connection, member: Member, parcels: Parcels, batches: int, now: float | None
     ) -> tuple[frozenset[Lease], bool]:
         """Returns (lost leases, whether the inbox has messages).
 
-        totals: what was stored before for this worker.
+        batches: number of batches stored before for this worker.
         """
         batch = parcels.batch
-        moment, is_done = self._renew(connection, member, batch.in_hand, totals, now)
+        moment, is_done = self._renew(connection, member, batch, batches, now)
         held = hosts.holdings(connection, member.name)
         leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
         lost = frozenset(
@@ -131,7 +130,7 @@ class Commit:
         return lost, entries.has_sent_out
 
     def _renew(
-        self, connection: Connection, member: Member, in_hand: int, totals: WorkerTotals, now: float | None
+        self, connection: Connection, member: Member, batch: Batch, batches: int, now: float | None
     ) -> tuple[float, bool]:
         """Renews the worker's lease; returns (current time, whether this batch is stored already).
 
@@ -139,14 +138,18 @@ class Commit:
         """
         update = (
             "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1,"
-            " pages = %(pages)s, commit_s = %(commit_s)s"
+            " commits = w.commits + (%(commit_s)s > 0 AND w.batches <= %(batches)s)::int,"
+            " pages = w.pages + CASE WHEN w.batches <= %(batches)s THEN %(pages)s ELSE 0 END,"
+            " commit_s = w.commit_s + CASE WHEN w.batches <= %(batches)s THEN %(commit_s)s ELSE 0 END"
             f" FROM (SELECT {NOW} AS now) t,"
             " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
         )
         values = {
             "lease": self._storage.lease_s,
-            "in_hand": in_hand,
-            **totals._asdict(),
+            "in_hand": batch.in_hand,
+            "pages": batch.pages,
+            "commit_s": batch.commit_s,
+            "batches": batches,
             "name": member.name,
             "now": now,
         }
@@ -154,7 +157,7 @@ class Commit:
         if row is None:
             schema.refuse_other_version(connection)
             return hosts.time_now(connection, now), False
-        return float(row[0]), row[1] > totals.batches
+        return float(row[0]), row[1] > batches
 
     def _lock(
         self,

@@ -27,7 +27,6 @@ from periplus.model.frontier import (
     RefreshFinding,
     SideRequest,
     Task,
-    WorkerTotals,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.web import SiteKey, Url, UrlId
@@ -96,8 +95,8 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
         self._members: dict[str, Member] = {}
         # workers whose state may be newer than the database after a failover
         self._outdated: set[str] = set()
-        # of each worker; the number of batches shows whether a commit with a lost response succeeded
-        self._totals: dict[str, WorkerTotals] = {}
+        # number of stored batches of each worker: shows whether a commit with a lost response succeeded
+        self._batches: dict[str, int] = {}
         self._renewed_at: dict[str, float] = {}  # last renewal of each worker
         self._commit = Commit(self._run, storage)
         self._packer = Packer(
@@ -148,7 +147,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             return hosts.register_worker(connection, pid, self._storage.lease_s, given)
 
         name, part = self._session.run(register)
-        self._members[name], self._totals[name] = Member(name, pid, part), WorkerTotals()
+        self._members[name], self._batches[name] = Member(name, pid, part), 0
         return name
 
     def leave(self, worker: str, now: float) -> None:
@@ -181,7 +180,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
 
         def lease_hosts(connection: Connection) -> list[Lease]:
             self._remove_expired_workers(connection, given)
-            hosts.renew_lease(connection, self._members[worker], self._storage.lease_s, self._totals[worker], given)
+            hosts.renew_lease(connection, self._members[worker], self._storage.lease_s, self._batches[worker], given)
             named = [(self._shards[host_id], host_id) for host_id in host_ids if host_id in self._shards]
             others = [host_id for host_id in host_ids if host_id not in self._shards]
             places = named + (committing.shards(connection, others) if others else [])
@@ -296,7 +295,7 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
 
     def _store(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         parcels = self._packer.pack(batch)
-        began, member, totals = time.monotonic(), self._members[worker], self._totals[worker]
+        member, batches = self._members[worker], self._batches[worker]
 
         leases = frozenset(completion.lease for completion in batch.completions) | {
             state.lease for state in batch.hosts
@@ -306,10 +305,10 @@ class PostgresCrawlStore(CrawlReads, exchange.PartStore):
             if worker in self._outdated:
                 hosts.remove_workers(connection, [worker], self.is_alive, self._given_time(now), leaving=True)
                 return leases, False
-            return self._commit.store(connection, member, parcels, totals, self._given_time(now))
+            return self._commit.store(connection, member, parcels, batches, self._given_time(now))
 
         lost, sent_out = self._session.run(commit)
-        self._totals[worker] = totals.plus(batch, lost, time.monotonic() - began)
+        self._batches[worker] = batches + 1
         if worker in self._outdated:
             self._outdated.discard(worker)
             self._commit = Commit(self._run, self._storage)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.model.frontier import PRIORITY_CHECK, HostState, Lease, ReadyHost, WorkerTotals
+from periplus.model.frontier import PRIORITY_CHECK, HostState, Lease, ReadyHost
 from periplus.model.web import HostKey, SiteKey
 from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
@@ -91,16 +91,13 @@ class Member(NamedTuple):
     part: int
 
 
-def renew_lease(
-    connection: Connection, member: Member, lease_s: float, totals: WorkerTotals, now: float | None
-) -> None:
+def renew_lease(connection: Connection, member: Member, lease_s: float, batches: int, now: float | None) -> None:
     """Renews a worker's lease. A worker that expired is registered again, without hosts. Raises StoreError if the
     tables have another version by then.
     """
     upsert = (
-        "INSERT INTO worker (name, pid, part, machine, host, batches, pages, commit_s, joined, lease_until)"
-        " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(host)s, %(batches)s, %(pages)s, %(commit_s)s,"
-        " t.now, t.now + %(lease)s"
+        "INSERT INTO worker (name, pid, part, machine, host, batches, joined, lease_until)"
+        " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(host)s, %(batches)s, t.now, t.now + %(lease)s"
         f" FROM (SELECT {NOW} AS now) t"
         " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
         " RETURNING xmax = 0"  # the row is new
@@ -111,7 +108,7 @@ def renew_lease(
         "part": member.part,
         "machine": this_machine(),
         "host": os.uname().nodename,
-        **totals._asdict(),
+        "batches": batches,
         "lease": lease_s,
         "now": now,
     }

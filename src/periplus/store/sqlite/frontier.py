@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -30,7 +29,6 @@ from periplus.model.frontier import (
     RefreshFinding,
     SideRequest,
     Task,
-    WorkerTotals,
 )
 from periplus.model.ports import CrawlScope, RunRecord, VisitReader
 from periplus.model.tables import any_of
@@ -86,7 +84,6 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self.run_id = run_id
         self._budget, self._storage, self._is_alive = budget, storage, is_alive
         self._pids: dict[str, int] = {}  # of workers that joined through this object
-        self._totals: dict[str, WorkerTotals] = {}  # the same; stored with the next commit
         self._bodies = BodyWriter(self._connection, storage)
         self._statements = schema.SqliteStatements(self._connection)
         self.budget_spent = False
@@ -130,8 +127,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
             "INSERT INTO worker (name, pid, joined, lease_until, host) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
         )
-        values = (worker, self._pids[worker], now, now + self._storage.lease_s, os.uname().nodename)
-        self._connection.execute(upsert, values)
+        self._connection.execute(
+            upsert, (worker, self._pids[worker], now, now + self._storage.lease_s, os.uname().nodename)
+        )
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
@@ -372,7 +370,6 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return fresh
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
-        began, totals = time.monotonic(), self._totals.get(worker, WorkerTotals())
         learned = {
             site: self._bodies.learn_dictionary(site)
             for site in {completion.lease.site for completion in batch.completions}
@@ -392,11 +389,12 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
                     self._bodies.store_dictionary(site, data)
             notes.put_chosen_pages(self._statements, batch)
             renew = (
-                "UPDATE worker SET lease_until = ?, in_hand = ?, batches = ? + 1, pages = ?, commit_s = ?"
-                " WHERE name = ?"
+                "UPDATE worker SET lease_until = ?, in_hand = ?, commits = commits + (?4 > 0), pages = pages + ?3,"
+                " commit_s = commit_s + ?4 WHERE name = ?5"
             )
-            self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, *totals, worker))
-        self._totals[worker] = totals.plus(batch, lost, time.monotonic() - began)
+            self._connection.execute(
+                renew, (now + self._storage.lease_s, batch.in_hand, batch.pages, batch.commit_s, worker)
+            )
         return lost
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
